@@ -1,0 +1,86 @@
+"""Names that both halves agree on: files under ``/opt/ml``, variables, script-mode hyperparameters.
+
+Pure: no I/O, no environment. The facts are those of Amazon SageMaker's training contract
+("How Amazon SageMaker Provides Training Information", "SageMaker Training Toolkit").
+"""
+
+from __future__ import annotations
+
+import json
+
+# --- /opt/ml -----------------------------------------------------------------------------------
+DEFAULT_BASE_DIR = "/opt/ml"
+BASE_DIR_VARIABLE = "SAGEMAKER_BASE_DIR"
+
+INPUT_DIR = "input"
+CONFIG_DIR = "input/config"
+DATA_DIR = "input/data"
+CODE_DIR = "code"
+MODEL_DIR = "model"
+CHECKPOINTS_DIR = "checkpoints"
+OUTPUT_DIR = "output"
+OUTPUT_DATA_DIR = "output/data"
+OUTPUT_INTERMEDIATE_DIR = "output/intermediate"
+FAILURE_FILE = "output/failure"
+
+HYPERPARAMETERS_FILE = "input/config/hyperparameters.json"
+INPUT_DATA_CONFIG_FILE = "input/config/inputdataconfig.json"
+RESOURCE_CONFIG_FILE = "input/config/resourceconfig.json"
+
+#: Ours, absent on SageMaker: where the hosts are when host names do not resolve to one machine
+#: each. An object with the keys
+#: ``hosts`` {host: {``address``, ``base_dir``, ``ports`` {role: port}}}, ``single_machine`` (bool),
+#: ``isolate_requirements`` (bool), ``secret`` (str).
+CLUSTER_FILE = "input/config/scriptmode.json"
+
+#: The platform shows at most this many characters of the failure file as FailureReason.
+FAILURE_LIMIT = 1024
+
+# --- ports -------------------------------------------------------------------------------------
+#: One per role and host, used where CLUSTER_FILE names none. ``worker`` and ``ps`` are the ports
+#: of the SageMaker TensorFlow toolkit (2222, 2223), ``mirrored`` too (8890).
+DEFAULT_PORTS = {"worker": 2222, "ps": 2223, "chief": 2221, "mirrored": 8890, "peers": 2220}
+
+# --- variables the platform sets ---------------------------------------------------------------
+JOB_NAME_VARIABLE = "TRAINING_JOB_NAME"
+JOB_ARN_VARIABLE = "TRAINING_JOB_ARN"
+REGION_VARIABLE = "AWS_REGION"
+#: Ours: seconds between SIGTERM and SIGKILL that the platform grants; SageMaker's are 120.
+STOP_GRACE_VARIABLE = "SCRIPTMODE_STOP_GRACE_SECONDS"
+DEFAULT_STOP_GRACE = 120.0
+
+# --- script mode's own hyperparameters ---------------------------------------------------------
+RESERVED_PREFIX = "sagemaker_"
+TUNING_METRIC = "_tuning_objective_metric"
+
+PROGRAM = "sagemaker_program"
+SUBMIT_DIRECTORY = "sagemaker_submit_directory"
+LOG_LEVEL = "sagemaker_container_log_level"
+JOB_NAME = "sagemaker_job_name"
+REGION = "sagemaker_region"
+MODEL_DIR_PARAMETER = "model_dir"
+
+PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"
+#: Ours: the TensorFlow 2 coordinator layout instead of the between-graph one.
+PARAMETER_SERVER_COORDINATOR = "sagemaker_parameter_server_coordinator"
+MULTI_WORKER_MIRRORED_ENABLED = "sagemaker_multi_worker_mirrored_strategy_enabled"
+MPI_ENABLED = "sagemaker_mpi_enabled"
+MPI_PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
+MPI_CUSTOM_OPTIONS = "sagemaker_mpi_custom_mpi_options"
+DISTRIBUTION_INSTANCE_GROUPS = "sagemaker_distribution_instance_groups"
+
+
+def encode(value: object) -> str:
+    """Spell one hyperparameter as script mode does: compact-free JSON, as ``json.dumps`` writes it.
+
+    Raises ``TypeError`` or ``ValueError`` for what JSON cannot carry (NaN and infinities included).
+    """
+    return json.dumps(value, allow_nan=False)
+
+
+def decode(text: str) -> object:
+    """Give back the value that `encode` spelled; text that is not JSON stands for itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

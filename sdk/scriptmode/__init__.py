@@ -1,0 +1,50 @@
+"""Train a TensorFlow script on many processes and machines by one call."""
+
+from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.errors import (
+    CredentialsError,
+    DataError,
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    RequestError,
+    ScriptmodeError,
+    SourceError,
+    SpecError,
+    TrainingJobError,
+    TrainingJobFailed,
+    TrainingJobStopped,
+    WaitTimeoutError,
+)
+from scriptmode.estimator import Estimator, TensorFlow
+from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+from scriptmode.job import TrainingJob
+from scriptmode.platforms import LogEvent
+from scriptmode.spec import InstanceGroup
+
+__all__ = [
+    "MPI",
+    "CredentialsError",
+    "DataError",
+    "Estimator",
+    "FileSystemInput",
+    "InstanceGroup",
+    "JobExistsError",
+    "JobNotFoundError",
+    "LogEvent",
+    "MultiWorkerMirrored",
+    "ParameterServer",
+    "PlatformError",
+    "RequestError",
+    "ScriptmodeError",
+    "ShuffleConfig",
+    "SourceError",
+    "SpecError",
+    "TensorFlow",
+    "TrainingInput",
+    "TrainingJob",
+    "TrainingJobError",
+    "TrainingJobFailed",
+    "TrainingJobStopped",
+    "WaitTimeoutError",
+]

@@ -1,0 +1,112 @@
+"""The constructor's names: which are of older SageMaker SDKs, which are unknown, which are not supported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import SpecError, suggestion
+from scriptmode.spec import InstanceGroup, Script
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+    from types import CodeType
+
+#: SageMaker SDK v1's name of an argument, and its name since v2.
+RENAMED = {
+    "train_instance_count": "instance_count",
+    "train_instance_type": "instance_type",
+    "train_volume_size": "volume_size",
+    "train_volume_kms_key": "volume_kms_key",
+    "train_max_run": "max_run",
+    "train_max_wait": "max_wait",
+    "train_use_spot_instances": "use_spot_instances",
+    "image_name": "image_uri",
+    "distributions": "distribution",
+}
+
+
+def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], constructor: CodeType) -> dict[str, Any]:
+    """Return ``arguments`` with the values given under v1 names; warn for each.
+
+    Raises ``TypeError`` for a name that no version knows and for an argument given under both names.
+    """
+    merged = dict(arguments)
+    known = constructor.co_varnames[1 : constructor.co_argcount + constructor.co_kwonlyargcount]
+    for name, value in given.items():
+        if name not in RENAMED:
+            raise TypeError(f"the estimator has no argument {name!r}{suggestion(name, known)}")
+        new = RENAMED[name]
+        if arguments[new] is not None and arguments[new] is not False:
+            raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
+        warnings.warn(f"{name} is SageMaker SDK v1's name; say {new}", DeprecationWarning, stacklevel=4)
+        merged[new] = value
+    return merged
+
+
+def refuse_unsupported(arguments: Mapping[str, Any]) -> None:
+    """Raise `SpecError` for an argument of the SageMaker SDK that this version takes no notice of."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise SpecError(f"{name} is not supported yet; leave it out")
+
+
+def script(
+    entry_point: str | os.PathLike[str] | None,
+    source_dir: str | os.PathLike[str] | None,
+    dependencies: Iterable[str] | None,
+    log_level: int,
+) -> Script | None:
+    """Read what names the program; without ``entry_point`` the image brings its own."""
+    if entry_point is None:
+        if source_dir is not None or dependencies:
+            raise SpecError("source_dir and dependencies need entry_point, the file in source_dir that is run")
+        return None
+    folder = None if source_dir is None else str(source_dir)
+    return Script(str(entry_point), folder, texts("dependencies", dependencies), log_level)
+
+
+def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Copy a dict of the caller's."""
+    if value is not None and not isinstance(value, Mapping):
+        raise SpecError(f"{name} is {value!r}; give a dict")
+    return dict(value or {})
+
+
+def tags(value: object) -> tuple[tuple[str, str], ...]:
+    """Read tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
+    if value is None:
+        return ()
+    if isinstance(value, dict):
+        return tuple((str(key), str(each)) for key, each in value.items())
+    try:
+        return tuple((each["Key"], each["Value"]) for each in value)  # type: ignore[attr-defined]
+    except (TypeError, KeyError) as error:
+        raise SpecError(f"tags is {value!r}; give a dict or a list of {{'Key': ..., 'Value': ...}}") from error
+
+
+def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
+    """Read metric definitions: a list of ``{"Name": ..., "Regex": ...}``."""
+    try:
+        return tuple((each["Name"], each["Regex"]) for each in value or ())  # type: ignore[attr-defined]
+    except (TypeError, KeyError) as error:
+        raise SpecError(f"metric_definitions is {value!r}; give a list of {{'Name': ..., 'Regex': ...}}") from error
+
+
+def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
+    """Read instance groups: ours, or any object with the same three attributes."""
+    return tuple(
+        group
+        if isinstance(group, InstanceGroup)
+        else InstanceGroup(group.instance_group_name, group.instance_type, group.instance_count)
+        for group in value or ()
+    )
+
+
+def texts(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
+    """Read a list of strings; one string alone is a mistake that would spread into its letters."""
+    if isinstance(value, str):
+        raise SpecError(f"{name} is one string, {value!r}; give a list of strings")
+    return tuple(str(each) for each in value or ())

@@ -1,0 +1,109 @@
+"""Every error the SDK raises.
+
+ScriptmodeError
+├── SpecError (ValueError)           an argument that cannot make a training job; nothing was done yet
+│   └── SourceError                  the script or its folder cannot be packed
+├── PlatformError                    the platform refused or could not be reached
+│   ├── RequestError                 the request is not one the service accepts
+│   ├── CredentialsError             no credentials, or they do not allow it
+│   ├── DataError                    an input or an output place cannot be read or written
+│   ├── JobNotFoundError             no job of that name
+│   └── JobExistsError               a job of that name is there already
+├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``describe``
+│   ├── TrainingJobFailed            it failed: ``reason``
+│   └── TrainingJobStopped           it was stopped, by a caller or by its time limit
+└── WaitTimeoutError (TimeoutError)  the caller's patience ended, not the job
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class ScriptmodeError(Exception):
+    """Any error of this library."""
+
+
+class SpecError(ScriptmodeError, ValueError):
+    """An argument that cannot make a training job; raised before any side effect."""
+
+
+class SourceError(SpecError):
+    """The script or its source folder cannot be packed."""
+
+
+class PlatformError(ScriptmodeError):
+    """The platform refused a call or could not be reached."""
+
+
+class RequestError(PlatformError):
+    """A request that is not one the training service accepts."""
+
+
+class CredentialsError(PlatformError):
+    """AWS credentials are missing or do not allow the call."""
+
+
+class DataError(PlatformError):
+    """An input or an output place that cannot be read or written."""
+
+
+class JobNotFoundError(PlatformError):
+    """The platform knows no training job of that name."""
+
+
+class JobExistsError(PlatformError):
+    """The platform has a training job of that name already."""
+
+
+class TrainingJobError(ScriptmodeError):
+    """A training job that ended without completing; its description is kept whole in ``description``."""
+
+    def __init__(self, message: str, description: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.description = dict(description)
+
+    @property
+    def job_name(self) -> str:
+        """The training job's name."""
+        return str(self.description["TrainingJobName"])
+
+    @property
+    def status(self) -> str:
+        """``Failed`` or ``Stopped``, as the service says it."""
+        return str(self.description["TrainingJobStatus"])
+
+    @property
+    def secondary_status(self) -> str:
+        """The finer status, such as ``MaxRuntimeExceeded``."""
+        return str(self.description["SecondaryStatus"])
+
+
+class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
+    """The job failed; ``reason`` names host, process and exit code and ends with the traceback's end."""
+
+    @property
+    def reason(self) -> str:
+        """The service's FailureReason."""
+        return str(self.description.get("FailureReason", ""))
+
+
+class TrainingJobStopped(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
+    """The job was stopped, by ``stop()`` or by its time limit (see ``secondary_status``)."""
+
+
+class WaitTimeoutError(ScriptmodeError, TimeoutError):
+    """``wait(timeout=)`` ran out; the job goes on."""
+
+
+def suggestion(wrong: str, known: Iterable[str]) -> str:
+    """Say which known word was probably meant: ``; did you mean 'x'?``, or list them all when none is near."""
+    words = sorted(known)
+    close = difflib.get_close_matches(wrong, words, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(words)}" if words else ""

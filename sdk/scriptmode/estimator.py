@@ -1,0 +1,296 @@
+"""`Estimator` and `TensorFlow`: the SageMaker SDK's friendly arguments, made into a `TrainingJobSpec` and started."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from scriptmode import arguments, described, inputs, log_view, naming, request, source
+from scriptmode.distribution import parse as parse_distribution
+from scriptmode.errors import SpecError
+from scriptmode.job import TrainingJob
+from scriptmode.platforms import for_instance_types, holding
+from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resources, TrainingJobSpec
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode.platforms import Platform
+
+
+class Estimator:
+    """A training program and the hosts to run it on; `fit` starts a training job.
+
+    Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are taken with a
+    ``DeprecationWarning``. Times are seconds, volumes GB. ``platform`` overrides what ``instance_type`` chooses. Raises
+    `SpecError` for values that cannot make a job and ``TypeError`` for names that no version knows. The caller's
+    objects are copied, never changed.
+    """
+
+    #: The base of job names where neither ``base_job_name`` nor ``image_uri`` gives one.
+    _base_name: ClassVar[str] = "training"
+    #: Whether the script is given ``--model_dir`` unasked (SageMaker's TensorFlow estimator does).
+    _gives_model_dir: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        image_uri: str | None = None,
+        role: str | None = None,
+        instance_count: int | None = None,
+        instance_type: str | None = None,
+        *,
+        entry_point: str | os.PathLike[str] | None = None,
+        source_dir: str | os.PathLike[str] | None = None,
+        dependencies: Iterable[str] | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        distribution: object = None,
+        instance_groups: Iterable[Any] | None = None,
+        input_mode: str | None = None,
+        output_path: str | None = None,
+        output_kms_key: str | None = None,
+        disable_output_compression: bool = False,
+        code_location: str | None = None,
+        model_dir: str | bool | None = None,
+        checkpoint_s3_uri: str | None = None,
+        checkpoint_local_path: str | None = None,
+        base_job_name: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        tags: object = None,
+        metric_definitions: object = None,
+        container_entry_point: Iterable[str] | None = None,
+        container_arguments: Iterable[str] | None = None,
+        container_log_level: int = 20,
+        volume_size: int | None = None,
+        volume_kms_key: str | None = None,
+        max_run: int | None = None,
+        max_wait: int | None = None,
+        use_spot_instances: bool = False,
+        max_retry_attempts: int | None = None,
+        keep_alive_period_in_seconds: int | None = None,
+        training_plan: str | None = None,
+        instance_placement_config: Mapping[str, Any] | None = None,
+        subnets: Iterable[str] | None = None,
+        security_group_ids: Iterable[str] | None = None,
+        enable_network_isolation: bool = False,
+        encrypt_inter_container_traffic: bool = False,
+        enable_sagemaker_metrics: bool | None = None,
+        enable_infra_check: bool | None = None,
+        enable_remote_debug: bool | None = None,
+        enable_session_tag_chaining: bool | None = None,
+        training_repository_access_mode: str | None = None,
+        training_repository_credentials_provider_arn: str | None = None,
+        framework_version: str | None = None,
+        py_version: str | None = None,
+        platform: Platform | None = None,
+        sagemaker_session: object = None,
+        model_uri: str | None = None,
+        model_channel_name: str | None = None,
+        git_config: Mapping[str, str] | None = None,
+        rules: object = None,
+        debugger_hook_config: object = None,
+        tensorboard_output_config: object = None,
+        profiler_config: object = None,
+        disable_profiler: bool | None = None,
+        compiler_config: object = None,
+        **older_names: Any,
+    ) -> None:
+        arguments.refuse_unsupported(
+            {
+                "model_uri": model_uri,
+                "model_channel_name": model_channel_name,
+                "git_config": git_config,
+                "rules": rules,
+                # False is how a v2 caller says "none", which is what it is here.
+                "debugger_hook_config": debugger_hook_config or None,
+                "tensorboard_output_config": tensorboard_output_config,
+                "profiler_config": profiler_config,
+                "compiler_config": compiler_config,
+                "sagemaker_session": sagemaker_session,
+            }
+        )
+        if disable_profiler is False:
+            raise SpecError("disable_profiler=False asks for the profiler, which is not supported yet; leave it out")
+        sizes = arguments.take_old_names(
+            older_names,
+            {
+                "instance_count": instance_count,
+                "instance_type": instance_type,
+                "volume_size": volume_size,
+                "volume_kms_key": volume_kms_key,
+                "max_run": max_run,
+                "max_wait": max_wait,
+                "use_spot_instances": use_spot_instances,
+                "image_uri": image_uri,
+                "distribution": distribution,
+            },
+            Estimator.__init__.__code__,
+        )
+        image_uri = sizes["image_uri"]
+        if base_job_name is None:
+            base_job_name = naming.base_of_image(image_uri) if image_uri else self._base_name
+        if model_dir is None and not self._gives_model_dir:
+            model_dir = False
+        self._framework = (framework_version, py_version)
+        self._platform = platform
+        self.latest_training_job: TrainingJob | None = None
+        self._spec = TrainingJobSpec(
+            base_job_name=base_job_name,
+            role=role,
+            resources=Resources(
+                sizes["instance_count"],
+                sizes["instance_type"],
+                arguments.instance_groups(instance_groups),
+                30 if sizes["volume_size"] is None else sizes["volume_size"],
+                sizes["volume_kms_key"],
+                keep_alive_period_in_seconds,
+                training_plan,
+                instance_placement_config,
+            ),
+            algorithm=Algorithm(
+                image_uri,
+                "File" if input_mode is None else input_mode,
+                arguments.metric_definitions(metric_definitions),
+                arguments.texts("container_entry_point", container_entry_point),
+                arguments.texts("container_arguments", container_arguments),
+                training_repository_access_mode,
+                training_repository_credentials_provider_arn,
+            ),
+            script=arguments.script(entry_point, source_dir, dependencies, container_log_level),
+            distribution=parse_distribution(sizes["distribution"]),
+            hyperparameters=arguments.copied("hyperparameters", hyperparameters),
+            environment=arguments.copied("environment", environment),
+            output=Output(
+                output_path,
+                output_kms_key,
+                not disable_output_compression,
+                code_location,
+                checkpoint_s3_uri,
+                checkpoint_local_path,
+            ),
+            limits=Limits(
+                Limits.max_run if sizes["max_run"] is None else sizes["max_run"],
+                sizes["max_wait"],
+                sizes["use_spot_instances"],
+                max_retry_attempts,
+            ),
+            network=Network(
+                arguments.texts("subnets", subnets),
+                arguments.texts("security_group_ids", security_group_ids),
+                enable_network_isolation,
+                encrypt_inter_container_traffic,
+            ),
+            features=Features(
+                enable_sagemaker_metrics, enable_infra_check, enable_remote_debug, enable_session_tag_chaining
+            ),
+            tags=arguments.tags(tags),
+            model_dir=model_dir,
+        )
+
+    @property
+    def spec(self) -> TrainingJobSpec:
+        """What this estimator asks for, but the inputs."""
+        return self._spec
+
+    @property
+    def platform(self) -> Platform:
+        """Where `fit` sends the job: the platform given, or the one that ``instance_type`` names."""
+        if self._platform is None:
+            self._platform = for_instance_types(self._spec.resources.types)
+        return self._platform
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """Return a copy of the hyperparameters."""
+        return dict(self._spec.hyperparameters)
+
+    def set_hyperparameters(self, **hyperparameters: Any) -> None:
+        """Add or replace hyperparameters for the jobs that follow."""
+        self._spec = replace(self._spec, hyperparameters={**self._spec.hyperparameters, **hyperparameters})
+
+    def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
+        """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored, started or called."""
+        return self._prepare(inputs, job_name)[0]
+
+    def fit(
+        self,
+        inputs: object = None,
+        wait: bool = True,
+        logs: bool = True,
+        job_name: str | None = None,  # noqa: FBT001, FBT002
+    ) -> TrainingJob:
+        """Start a training job and, with ``wait``, follow it to its end; each call is a fresh job.
+
+        ``inputs`` is an ``s3://`` or ``file://`` string, a `TrainingInput`, a `FileSystemInput`, or a dict of them by
+        channel name. ``logs`` prints the job's log while waiting. Raises `TrainingJobFailed` or `TrainingJobStopped`
+        when the job ended so, after waiting. Interrupting the wait leaves the job running.
+        """
+        body, packed = self._prepare(inputs, job_name)
+        if packed is not None:
+            self.platform.put_source(*packed)
+        self.platform.create(body)
+        job = TrainingJob(body["TrainingJobName"], self.platform)
+        self.latest_training_job = job
+        if wait:
+            follow(job, logs=logs)
+        return job
+
+    @property
+    def model_data(self) -> str | None:
+        """URI of the latest job's ``model.tar.gz``; ``None`` while there is none."""
+        return self.latest_training_job.model_data if self.latest_training_job else None
+
+    @classmethod
+    def attach(cls, training_job_name: str, platform: Platform | None = None) -> Estimator:
+        """Return an estimator on a job that was started elsewhere, set up as that job was.
+
+        Looks on this machine first, then in Amazon SageMaker. Raises `JobNotFoundError`.
+        """
+        platform = platform or holding(training_job_name)
+        estimator = cls(platform=platform, **described.arguments(platform.describe(training_job_name)))
+        estimator.latest_training_job = TrainingJob(training_job_name, platform)
+        return estimator
+
+    def _prepare(self, given: object, job_name: str | None) -> tuple[dict[str, Any], tuple[bytes, str] | None]:
+        """Give the request and, where there is a source to store, the archive and its URI."""
+        spec = replace(self._spec, channels=inputs.parse(given))
+        self.platform.check(spec)
+        name = naming.job_name(spec.base_job_name) if job_name is None else naming.check_job_name(job_name)
+        defaults = self.platform.defaults(spec.role)
+        if spec.script is None:
+            return request.render(spec, request.Placement(name, None, defaults)), None
+        uri = source.remote_uri(spec.script)
+        if uri is not None:
+            return request.render(spec, request.Placement(name, uri, defaults)), None
+        archive = source.pack(spec.script)
+        where = (spec.output.code_location or defaults.code_location).rstrip("/")
+        uri = f"{where}/{archive.digest}/{source.ARCHIVE_NAME}"
+        spec = replace(spec, script=replace(spec.script, entry_point=source.program(spec.script)))
+        return request.render(spec, request.Placement(name, uri, defaults)), (archive.data, uri)
+
+
+class TensorFlow(Estimator):
+    """An `Estimator` for TensorFlow scripts: they are also given ``--model_dir``.
+
+    ``model_dir`` is ``<output_path>/<job>/model``, under MPI ``/opt/ml/model``; ``False`` leaves the argument out.
+    """
+
+    _base_name = "tensorflow-training"
+    _gives_model_dir = True
+
+
+def follow(job: TrainingJob, *, logs: bool = True) -> None:
+    """Follow a job to its end, printing its log; an interrupt leaves it running and says how to come back.
+
+    Raises `TrainingJobFailed` or `TrainingJobStopped`.
+    """
+    try:
+        if logs:
+            log_view.show(job.logs(follow=True))
+        job.wait()
+    except KeyboardInterrupt:
+        sys.stderr.write(
+            f"\nTraining job {job.name} goes on. Follow it again: scriptmode logs -f {job.name}, "
+            f"or Estimator.attach({job.name!r}). Stop it: scriptmode stop {job.name}\n"
+        )
+        raise

@@ -1,0 +1,67 @@
+"""Hyperparameters as the request carries them: strings, JSON-encoded in script mode."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import SpecError
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The service's limits (CreateTrainingJob, HyperParameters).
+KEYS_LIMIT, KEY_LIMIT, VALUE_LIMIT = 100, 256, 2500
+
+
+def encode(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
+    """Spell the caller's hyperparameters: JSON in script mode, ``str()`` without a script.
+
+    NumPy scalars and paths are taken as their plain values. Raises `SpecError` for a reserved key and for a value that
+    JSON cannot carry.
+    """
+    encoded = {}
+    for key, value in values.items():
+        if not isinstance(key, str) or not key:
+            raise SpecError(f"hyperparameter name {key!r} is not a string with something in it")
+        if script_mode and key.startswith(contract.RESERVED_PREFIX):
+            raise SpecError(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}; rename it")
+        encoded[key] = _encode_json(key, value) if script_mode else str(value)
+    return encoded
+
+
+def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
+    """Return what the service accepts; raise `SpecError` naming the first hyperparameter over a limit."""
+    if len(encoded) > KEYS_LIMIT:
+        raise SpecError(f"{len(encoded)} hyperparameters, script mode's own included; the service takes {KEYS_LIMIT}")
+    for key, text in encoded.items():
+        if len(key) > KEY_LIMIT:
+            raise SpecError(f"hyperparameter name {key[:40]!r}... has {len(key)} characters; at most {KEY_LIMIT}")
+        if len(text) > VALUE_LIMIT:
+            raise SpecError(
+                f"hyperparameter {key!r} has {len(text)} characters once encoded; the service takes {VALUE_LIMIT}. "
+                "Put it in a file in source_dir"
+            )
+    return dict(encoded)
+
+
+def _encode_json(key: str, value: object) -> str:
+    try:
+        return contract.encode(_plain(value))
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"hyperparameter {key!r} is {value!r}, which JSON cannot carry: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a NumPy scalar
+        return value.item()
+    return value

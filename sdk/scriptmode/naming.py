@@ -1,0 +1,35 @@
+"""Names of training jobs."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+
+from scriptmode.errors import SpecError
+
+#: The service's limit and pattern (CreateTrainingJob, TrainingJobName).
+NAME_LIMIT = 63
+_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+
+
+def job_name(base: str, now: datetime | None = None) -> str:
+    """Make a job's name: ``base`` and the UTC time to the millisecond, at most 63 characters, as the service allows."""
+    moment = now or datetime.now(timezone.utc)
+    stamp = moment.strftime("%Y-%m-%d-%H-%M-%S-") + f"{moment.microsecond // 1000:03d}"
+    head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: NAME_LIMIT - len(stamp) - 1].rstrip("-")
+    return f"{head or 'training'}-{stamp}"
+
+
+def check_job_name(name: str) -> str:
+    """Return a job name the service accepts; raise `SpecError` for another."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise SpecError(
+            f"job_name {name!r} is not 1 to {NAME_LIMIT} letters, digits and single inner hyphens, "
+            "starting and ending with a letter or digit"
+        )
+    return name
+
+
+def base_of_image(image_uri: str) -> str:
+    """Give the image's own name: ``registry/team/name:tag`` is ``name``."""
+    return re.split(r"[:@]", image_uri.rsplit("/", 1)[-1])[0]

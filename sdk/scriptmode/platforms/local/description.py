@@ -1,0 +1,94 @@
+"""A job's request and state in the service's shapes. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms.local.state import JobState, Transition
+
+#: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
+NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+#: What the service fills in where the request is silent.
+DEFAULTS: dict[str, Any] = {
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
+DEFAULT_MAX_RUNTIME = 86400
+FAILURE_REASON_LIMIT = 1024
+
+
+def max_runtime(request: Mapping[str, Any]) -> int:
+    """Give the seconds a request lets its job run; the service's default is a day."""
+    return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", DEFAULT_MAX_RUNTIME))
+
+
+def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
+    """Render DescribeTrainingJobResponse."""
+    response = {**DEFAULTS, **{field: value for field, value in request.items() if field not in NOT_DESCRIBED}}
+    response.update(
+        TrainingJobName=state.name,
+        TrainingJobArn=state.arn,
+        ModelArtifacts={"S3ModelArtifacts": state.artifacts} if state.artifacts else {},
+        TrainingJobStatus=state.status,
+        SecondaryStatus=state.secondary,
+        StoppingCondition={"MaxRuntimeInSeconds": max_runtime(request), **request.get("StoppingCondition", {})},
+        CreationTime=_time(state.created),
+        LastModifiedTime=_time(state.modified),
+        SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],
+    )
+    if state.reason:
+        response["FailureReason"] = shortened(state.reason, FAILURE_REASON_LIMIT)
+    if state.training_started is not None:
+        response["TrainingStartTime"] = _time(state.training_started)
+        if state.training_ended is not None:
+            seconds = max(1, round(state.training_ended - state.training_started))
+            response.update(
+                TrainingEndTime=_time(state.training_ended),
+                TrainingTimeInSeconds=seconds,
+                BillableTimeInSeconds=seconds,
+            )
+    return response
+
+
+def summarise(state: JobState) -> dict[str, Any]:
+    """Render a TrainingJobSummary."""
+    summary = {
+        "TrainingJobName": state.name,
+        "TrainingJobArn": state.arn,
+        "CreationTime": _time(state.created),
+        "LastModifiedTime": _time(state.modified),
+        "TrainingJobStatus": state.status,
+        "SecondaryStatus": state.secondary,
+    }
+    if state.training_ended is not None:
+        summary["TrainingEndTime"] = _time(state.training_ended)
+    return summary
+
+
+def shortened(text: str, limit: int) -> str:
+    """Cut ``text`` to ``limit`` characters: the first line says what failed, the end says why, so the middle goes."""
+    if len(text) <= limit:
+        return text
+    gap = "\n...\n"
+    first = text.split("\n", 1)[0][: limit // 2]
+    return first + gap + text[len(text) - (limit - len(first) - len(gap)) :]
+
+
+def _transition(transition: Transition) -> dict[str, Any]:
+    shape = {
+        "Status": transition.status,
+        "StartTime": _time(transition.started),
+        "StatusMessage": transition.message,
+    }
+    if transition.ended is not None:
+        shape["EndTime"] = _time(transition.ended)
+    return shape
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)

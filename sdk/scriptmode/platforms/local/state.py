@@ -1,0 +1,108 @@
+"""Where one training job stands, as a value. Pure: the clock's readings are handed in."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+#: Every secondary status a local job can have, and the status it means.
+STATUS_OF = {
+    "Starting": "InProgress",
+    "Downloading": "InProgress",
+    "Training": "InProgress",
+    "Uploading": "InProgress",
+    "Stopping": "Stopping",
+    "Stopped": "Stopped",
+    "MaxRuntimeExceeded": "Stopped",
+    "Completed": "Completed",
+    "Failed": "Failed",
+}
+ENDED = frozenset({"Stopped", "Completed", "Failed"})
+#: A request to stop changes a job only while it is in one of these.
+STOPPABLE = frozenset({"Starting", "Downloading", "Training"})
+
+MESSAGES = {
+    "Starting": "Preparing the hosts for training",
+    "Downloading": "Downloading input data",
+    "Training": "Training in progress on process hosts",
+    "Uploading": "Uploading the model and output artifacts",
+    "Stopping": "Stopping the training job",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job stopped: it ran longer than MaxRuntimeInSeconds",
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+}
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One stay in a secondary status; times are seconds since the epoch."""
+
+    status: str
+    message: str
+    started: float
+    ended: float | None = None
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What changes while a job lives; times are seconds since the epoch."""
+
+    name: str
+    arn: str
+    created: float
+    modified: float
+    transitions: tuple[Transition, ...]
+    training_started: float | None = None
+    training_ended: float | None = None
+    reason: str = ""
+    artifacts: str = ""
+
+    @property
+    def secondary(self) -> str:
+        """The secondary status."""
+        return self.transitions[-1].status
+
+    @property
+    def status(self) -> str:
+        """The status."""
+        return STATUS_OF[self.secondary]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing about the job will change any more."""
+        return self.status in ENDED
+
+    def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
+        """Enter ``secondary``; the same one again changes nothing."""
+        if secondary == self.secondary:
+            return self
+        last = replace(self.transitions[-1], ended=now)
+        entered = Transition(
+            secondary, message or MESSAGES[secondary], now, now if STATUS_OF[secondary] in ENDED else None
+        )
+        over = STATUS_OF[secondary] in ENDED
+        started = self.training_started
+        return replace(
+            self,
+            modified=now,
+            transitions=(*self.transitions[:-1], last, entered),
+            training_started=now if started is None and secondary == "Downloading" else started,
+            training_ended=now if over and started is not None else None,
+            reason=reason,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the state file's content."""
+        return asdict(self)
+
+
+def starting(name: str, arn: str, now: float) -> JobState:
+    """Give the state every job begins with."""
+    return JobState(name, arn, now, now, (Transition("Starting", MESSAGES["Starting"], now),))
+
+
+def from_json(content: dict[str, Any]) -> JobState:
+    """Read back what `JobState.to_json` gave."""
+    transitions = tuple(Transition(**transition) for transition in content["transitions"])
+    return JobState(**{**content, "transitions": transitions})

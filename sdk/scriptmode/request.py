@@ -1,0 +1,210 @@
+"""A training job's CreateTrainingJob request. Pure, and the only place that spells the service's field names out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import hyperparameters
+from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.errors import SpecError
+from scriptmode.inputs import Channel, FileSystemInput, TrainingInput
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms import PlatformDefaults
+    from scriptmode.spec import Resources, TrainingJobSpec
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a request says beside the spec: the job's name, where its source archive is, the platform's defaults."""
+
+    job_name: str
+    source_uri: str | None
+    defaults: PlatformDefaults
+
+
+def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
+    """Give the exact CreateTrainingJob request of a job; nothing is set that the job did not ask for."""
+    role = spec.role or placement.defaults.role
+    if role is None:
+        raise SpecError("role is missing; give the ARN of the IAM role that the training job takes on")
+    return _without_empty(
+        {
+            "TrainingJobName": placement.job_name,
+            "RoleArn": role,
+            "AlgorithmSpecification": _algorithm(spec),
+            "HyperParameters": _hyperparameters(spec, placement),
+            "Environment": dict(spec.environment),
+            "InputDataConfig": [_channel(channel) for channel in spec.channels],
+            "OutputDataConfig": {
+                "S3OutputPath": _output_path(spec, placement),
+                "KmsKeyId": spec.output.kms_key,
+                "CompressionType": None if spec.output.compress else "NONE",
+            },
+            "ResourceConfig": _resources(spec.resources),
+            "StoppingCondition": {
+                "MaxRuntimeInSeconds": spec.limits.max_run,
+                "MaxWaitTimeInSeconds": spec.limits.max_wait,
+            },
+            "EnableManagedSpotTraining": spec.limits.use_spot_instances or None,
+            "RetryStrategy": {"MaximumRetryAttempts": spec.limits.max_retry_attempts},
+            "CheckpointConfig": {
+                "S3Uri": spec.output.checkpoint_uri,
+                "LocalPath": spec.output.checkpoint_local_path,
+            },
+            "VpcConfig": {
+                "Subnets": list(spec.network.subnets),
+                "SecurityGroupIds": list(spec.network.security_group_ids),
+            },
+            "EnableNetworkIsolation": spec.network.isolation or None,
+            "EnableInterContainerTrafficEncryption": spec.network.encrypt_traffic or None,
+            "InfraCheckConfig": {"EnableInfraCheck": spec.features.infra_check},
+            "RemoteDebugConfig": {"EnableRemoteDebug": spec.features.remote_debug},
+            "SessionChainingConfig": {"EnableSessionTagChaining": spec.features.session_tag_chaining},
+            "Tags": [{"Key": key, "Value": value} for key, value in spec.tags],
+        }
+    )
+
+
+def _algorithm(spec: TrainingJobSpec) -> dict[str, Any]:
+    algorithm = spec.algorithm
+    return {
+        "TrainingImage": algorithm.image_uri,
+        "TrainingInputMode": algorithm.input_mode,
+        "MetricDefinitions": [{"Name": name, "Regex": regex} for name, regex in algorithm.metric_definitions],
+        "ContainerEntrypoint": list(algorithm.container_entry_point),
+        "ContainerArguments": list(algorithm.container_arguments),
+        "EnableSageMakerMetricsTimeSeries": spec.features.sagemaker_metrics,
+        "TrainingImageConfig": {
+            "TrainingRepositoryAccessMode": algorithm.repository_access_mode,
+            "TrainingRepositoryAuthConfig": {
+                "TrainingRepositoryCredentialsProviderArn": algorithm.repository_credentials_provider_arn,
+            },
+        },
+    }
+
+
+def _hyperparameters(spec: TrainingJobSpec, placement: Placement) -> dict[str, str]:
+    encoded = hyperparameters.encode(spec.hyperparameters, script_mode=spec.script is not None)
+    if spec.script is not None:
+        own: dict[str, Any] = {
+            contract.PROGRAM: spec.script.entry_point,
+            contract.SUBMIT_DIRECTORY: placement.source_uri,
+            contract.LOG_LEVEL: spec.script.log_level,
+            contract.JOB_NAME: placement.job_name,
+            contract.REGION: placement.defaults.region,
+            **_distribution(spec),
+        }
+        model_dir = _model_dir(spec, placement)
+        if model_dir is not None and contract.MODEL_DIR_PARAMETER not in encoded:
+            own[contract.MODEL_DIR_PARAMETER] = model_dir
+        encoded.update({key: contract.encode(value) for key, value in own.items()})
+    return hyperparameters.check_limits(encoded)
+
+
+def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
+    distribution = spec.distribution
+    fields: dict[str, Any] = {}
+    if isinstance(distribution, ParameterServer):
+        fields[contract.PARAMETER_SERVER_ENABLED] = True
+        if distribution.coordinator:
+            fields[contract.PARAMETER_SERVER_COORDINATOR] = True
+    elif isinstance(distribution, MultiWorkerMirrored):
+        fields[contract.MULTI_WORKER_MIRRORED_ENABLED] = True
+    elif isinstance(distribution, MPI):
+        fields[contract.MPI_ENABLED] = True
+        if distribution.processes_per_host is not None:
+            fields[contract.MPI_PROCESSES_PER_HOST] = distribution.processes_per_host
+        fields[contract.MPI_CUSTOM_OPTIONS] = distribution.custom_mpi_options
+    if distribution is not None and distribution.instance_groups:
+        fields[contract.DISTRIBUTION_INSTANCE_GROUPS] = list(distribution.instance_groups)
+    return fields
+
+
+def _output_path(spec: TrainingJobSpec, placement: Placement) -> str:
+    return (spec.output.path or placement.defaults.output_path).rstrip("/")
+
+
+def _model_dir(spec: TrainingJobSpec, placement: Placement) -> str | None:
+    if spec.model_dir is False:
+        return None
+    if isinstance(spec.model_dir, str):
+        return spec.model_dir
+    if isinstance(spec.distribution, MPI):
+        return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}"
+    return f"{_output_path(spec, placement)}/{placement.job_name}/model"
+
+
+def _channel(channel: Channel) -> dict[str, Any]:
+    source = channel.source
+    if isinstance(source, FileSystemInput):
+        return {
+            "ChannelName": channel.name,
+            "DataSource": {
+                "FileSystemDataSource": {
+                    "FileSystemId": source.file_system_id,
+                    "FileSystemType": source.file_system_type,
+                    "DirectoryPath": source.directory_path,
+                    "FileSystemAccessMode": source.file_system_access_mode,
+                }
+            },
+            "ContentType": source.content_type,
+        }
+    return _s3_channel(channel.name, source)
+
+
+def _s3_channel(name: str, source: TrainingInput) -> dict[str, Any]:
+    return {
+        "ChannelName": name,
+        "DataSource": {
+            "S3DataSource": {
+                "S3DataType": source.s3_data_type,
+                "S3Uri": source.s3_data,
+                "S3DataDistributionType": source.distribution,
+                "AttributeNames": list(source.attribute_names),
+                "InstanceGroupNames": list(source.instance_groups),
+            }
+        },
+        "ContentType": source.content_type,
+        "CompressionType": source.compression,
+        "RecordWrapperType": source.record_wrapping,
+        "InputMode": source.input_mode,
+        "ShuffleConfig": {"Seed": source.shuffle_config.seed if source.shuffle_config else None},
+    }
+
+
+def _resources(resources: Resources) -> dict[str, Any]:
+    return {
+        "InstanceCount": None if resources.instance_groups else resources.count,
+        "InstanceType": resources.instance_type,
+        "InstanceGroups": [
+            {
+                "InstanceGroupName": group.instance_group_name,
+                "InstanceType": group.instance_type,
+                "InstanceCount": group.instance_count,
+            }
+            for group in resources.instance_groups
+        ],
+        "VolumeSizeInGB": resources.volume_size,
+        "VolumeKmsKeyId": resources.volume_kms_key,
+        "KeepAlivePeriodInSeconds": resources.keep_alive_period,
+        "TrainingPlanArn": resources.training_plan,
+        "InstancePlacementConfig": dict(resources.instance_placement or {}),
+    }
+
+
+def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop members that say nothing: ``None``, empty lists and empty objects, at any depth."""
+    kept = {}
+    for key, each in value.items():
+        if isinstance(each, dict):
+            each = _without_empty(each)  # noqa: PLW2901 - the emptied member is what counts
+        elif isinstance(each, list):
+            each = [_without_empty(item) if isinstance(item, dict) else item for item in each]  # noqa: PLW2901
+        if each is not None and each not in ([], {}):
+            kept[key] = each
+    return kept

@@ -1,0 +1,171 @@
+"""Pack a script and its folder into ``sourcedir.tar.gz``: the same tree gives the same bytes."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import hashlib
+import io
+import os
+import stat
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from scriptmode.spec import Script
+
+IGNORE_FILE = ".scriptmodeignore"
+ARCHIVE_NAME = "sourcedir.tar.gz"
+#: Never part of a program: version control, caches, editors' files.
+_LEFT_OUT_FOLDERS = frozenset(
+    {".git", ".hg", ".svn", "__pycache__", ".ipynb_checkpoints", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox",
+     "node_modules"}
+)  # fmt: skip
+_LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
+_VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
+#: A source_dir that is packed already, and only referred to.
+_REMOTE = ("s3://", "file://")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A packed source: gzip-compressed tar ``data``, and its SHA-256 as ``digest``."""
+
+    data: bytes
+    digest: str
+
+
+def remote_uri(script: Script) -> str | None:
+    """Give the URI of a source that is packed already (``source_dir="s3://.../sourcedir.tar.gz"``)."""
+    if script.source_dir is not None and script.source_dir.startswith(_REMOTE):
+        return script.source_dir
+    return None
+
+
+def pack(script: Script) -> Archive:
+    """Pack the script's folder and dependencies, sorted, without owners and times.
+
+    Raises `SourceError` for what is not there and for a symbolic link that leaves the tree.
+    """
+    members: dict[str, Path] = {}
+    if script.source_dir is None:
+        path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
+        if path.is_dir():
+            raise SourceError(f"entry_point {script.entry_point!r} is a folder; name the file that is to be run")
+        members[path.name] = path
+    else:
+        members.update(_tree(_source_root(script)))
+    for dependency in script.dependencies:
+        members.update(_dependency(dependency))
+    data = _archive(members)
+    return Archive(data, hashlib.sha256(data).hexdigest())
+
+
+def program(script: Script) -> str:
+    """Give the entry point's name inside the archive."""
+    if script.source_dir is None:
+        return Path(script.entry_point).name
+    return Path(script.entry_point).as_posix()
+
+
+def _existing(path: Path, argument: str, value: str) -> Path:
+    if path.exists():
+        return path
+    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()}){_near(path)}")
+
+
+def _near(path: Path) -> str:
+    if not path.parent.is_dir():
+        return ""
+    close = difflib.get_close_matches(path.name, sorted(each.name for each in path.parent.iterdir()), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _source_root(script: Script) -> Path:
+    source_dir = str(script.source_dir)
+    root = _existing(Path(source_dir), "source_dir", source_dir)
+    if not root.is_dir():
+        raise SourceError(f"source_dir {source_dir!r} is not a folder; for one file, give entry_point alone")
+    entry = Path(script.entry_point)
+    target = root / entry
+    if entry.is_absolute() or os.path.relpath(target.resolve(), root.resolve()).startswith(".."):
+        raise SourceError(f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}; name a file in it")
+    # A package is run by its module's name, which is no file.
+    is_package = any((root / name).is_file() for name in ("setup.py", "pyproject.toml"))
+    if not target.is_file() and not is_package:
+        raise SourceError(f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}{_near(target)}")
+    return root
+
+
+def _dependency(value: str) -> dict[str, Path]:
+    path = _existing(Path(value), "dependencies has", value).resolve()
+    if path.is_dir():
+        return {f"{path.name}/{name}": member for name, member in _tree(path).items()}
+    return {path.name: path}
+
+
+def _tree(root: Path) -> dict[str, Path]:
+    """Name every file to pack below ``root``, ignore file honoured."""
+    ignored = _ignore_rules(root)
+    return {name: root / name for name in _walk(root, "", ignored)}
+
+
+def _walk(root: Path, below: str, ignored: Callable[[str], bool]) -> Iterator[str]:
+    for path in sorted((root / below).iterdir(), key=lambda each: each.name):
+        name = path.name
+        relative = f"{below}{name}"
+        if path.is_symlink():
+            _check_link(root, path)
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            left_out = name in _LEFT_OUT_FOLDERS or (path / _VIRTUAL_ENVIRONMENT_MARK).exists()
+            if not left_out and not ignored(f"{relative}/"):
+                yield from _walk(root, f"{relative}/", ignored)
+        elif stat.S_ISREG(mode) and name not in _LEFT_OUT_FILES and not name.endswith(".pyc") and not ignored(relative):
+            yield relative
+
+
+def _check_link(root: Path, path: Path) -> None:
+    target = path.resolve()
+    if not target.exists():
+        raise SourceError(f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, which does not exist")
+    inside = os.path.relpath(target, root.resolve())
+    if inside == ".." or inside.startswith("../") or path.resolve() in path.absolute().parents:
+        raise SourceError(
+            f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r}); "
+            f"copy what is needed, or name it in {IGNORE_FILE} and give it as a dependency"
+        )
+
+
+def _ignore_rules(root: Path) -> Callable[[str], bool]:
+    rules = root / IGNORE_FILE
+    if not rules.is_file():
+        return lambda _name: False
+    from pathspec import GitIgnoreSpec
+
+    spec = GitIgnoreSpec.from_lines(rules.read_text(encoding="utf-8").splitlines())
+    return lambda name: bool(spec.match_file(name))
+
+
+def _archive(members: dict[str, Path]) -> bytes:
+    buffer = io.BytesIO()
+    packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
+    with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in sorted(members):
+            _add(tar, name, members[name])
+    return buffer.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, path: Path) -> None:
+    with path.open("rb") as file:
+        status = os.fstat(file.fileno())
+        member = tarfile.TarInfo(name)
+        member.size = status.st_size
+        member.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+        tar.addfile(member, file)
