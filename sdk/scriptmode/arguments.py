@@ -41,7 +41,7 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
         new = RENAMED[name]
         if arguments[new] is not None and arguments[new] is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        warnings.warn(f"{name} is SageMaker SDK v1's name; say {new}", DeprecationWarning, stacklevel=4)
+        warnings.warn(f"{name} is SageMaker SDK v1's name; say {new}", DeprecationWarning, stacklevel=3)
         merged[new] = value
     return merged
 

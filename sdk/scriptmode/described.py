@@ -14,45 +14,47 @@ if TYPE_CHECKING:
     from scriptmode.distribution import Distribution
 
 
+#: Where in the description each plain argument stands.
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "image_uri": ("AlgorithmSpecification", "TrainingImage"),
+    "role": ("RoleArn",),
+    "input_mode": ("AlgorithmSpecification", "TrainingInputMode"),
+    "metric_definitions": ("AlgorithmSpecification", "MetricDefinitions"),
+    "container_entry_point": ("AlgorithmSpecification", "ContainerEntrypoint"),
+    "container_arguments": ("AlgorithmSpecification", "ContainerArguments"),
+    "enable_sagemaker_metrics": ("AlgorithmSpecification", "EnableSageMakerMetricsTimeSeries"),
+    "instance_count": ("ResourceConfig", "InstanceCount"),
+    "instance_type": ("ResourceConfig", "InstanceType"),
+    "volume_size": ("ResourceConfig", "VolumeSizeInGB"),
+    "volume_kms_key": ("ResourceConfig", "VolumeKmsKeyId"),
+    "keep_alive_period_in_seconds": ("ResourceConfig", "KeepAlivePeriodInSeconds"),
+    "training_plan": ("ResourceConfig", "TrainingPlanArn"),
+    "instance_placement_config": ("ResourceConfig", "InstancePlacementConfig"),
+    "output_path": ("OutputDataConfig", "S3OutputPath"),
+    "output_kms_key": ("OutputDataConfig", "KmsKeyId"),
+    "checkpoint_s3_uri": ("CheckpointConfig", "S3Uri"),
+    "checkpoint_local_path": ("CheckpointConfig", "LocalPath"),
+    "max_run": ("StoppingCondition", "MaxRuntimeInSeconds"),
+    "max_wait": ("StoppingCondition", "MaxWaitTimeInSeconds"),
+    "use_spot_instances": ("EnableManagedSpotTraining",),
+    "max_retry_attempts": ("RetryStrategy", "MaximumRetryAttempts"),
+    "subnets": ("VpcConfig", "Subnets"),
+    "security_group_ids": ("VpcConfig", "SecurityGroupIds"),
+    "enable_network_isolation": ("EnableNetworkIsolation",),
+    "encrypt_inter_container_traffic": ("EnableInterContainerTrafficEncryption",),
+    "enable_infra_check": ("InfraCheckConfig", "EnableInfraCheck"),
+    "enable_remote_debug": ("RemoteDebugConfig", "EnableRemoteDebug"),
+    "environment": ("Environment",),
+}
+
+
 def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
     """Give the keyword arguments of an `Estimator` that would start the described job again."""
+    found = {name: _at(description, path) for name, path in _FIELDS.items()}
+    found["instance_groups"] = _groups(description["ResourceConfig"])
+    found["disable_output_compression"] = _at(description, ("OutputDataConfig", "CompressionType")) == "NONE"
     parameters = _decoded(description.get("HyperParameters", {}))
-    algorithm = description["AlgorithmSpecification"]
-    resources = description["ResourceConfig"]
-    output = description["OutputDataConfig"]
-    stopping = description.get("StoppingCondition", {})
-    vpc = description.get("VpcConfig", {})
-    checkpoint = description.get("CheckpointConfig", {})
-    found = {
-        "image_uri": algorithm.get("TrainingImage"),
-        "role": description.get("RoleArn"),
-        "input_mode": algorithm.get("TrainingInputMode"),
-        "metric_definitions": algorithm.get("MetricDefinitions"),
-        "container_entry_point": algorithm.get("ContainerEntrypoint"),
-        "container_arguments": algorithm.get("ContainerArguments"),
-        "instance_count": resources.get("InstanceCount"),
-        "instance_type": resources.get("InstanceType"),
-        "instance_groups": _groups(resources),
-        "volume_size": resources.get("VolumeSizeInGB"),
-        "volume_kms_key": resources.get("VolumeKmsKeyId"),
-        "keep_alive_period_in_seconds": resources.get("KeepAlivePeriodInSeconds"),
-        "training_plan": resources.get("TrainingPlanArn"),
-        "output_path": output.get("S3OutputPath"),
-        "output_kms_key": output.get("KmsKeyId"),
-        "disable_output_compression": output.get("CompressionType") == "NONE",
-        "checkpoint_s3_uri": checkpoint.get("S3Uri"),
-        "checkpoint_local_path": checkpoint.get("LocalPath"),
-        "max_run": stopping.get("MaxRuntimeInSeconds"),
-        "max_wait": stopping.get("MaxWaitTimeInSeconds"),
-        "use_spot_instances": description.get("EnableManagedSpotTraining", False),
-        "max_retry_attempts": description.get("RetryStrategy", {}).get("MaximumRetryAttempts"),
-        "subnets": vpc.get("Subnets"),
-        "security_group_ids": vpc.get("SecurityGroupIds"),
-        "enable_network_isolation": description.get("EnableNetworkIsolation", False),
-        "encrypt_inter_container_traffic": description.get("EnableInterContainerTrafficEncryption", False),
-        "environment": description.get("Environment"),
-        "hyperparameters": {key: each for key, each in parameters.items() if not _is_own(key)},
-    }
+    found["hyperparameters"] = {key: each for key, each in parameters.items() if not _is_own(key)}
     if contract.PROGRAM in parameters:
         found["entry_point"] = parameters[contract.PROGRAM]
         found["source_dir"] = parameters.get(contract.SUBMIT_DIRECTORY)
@@ -60,6 +62,15 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
         found["model_dir"] = parameters.get(contract.MODEL_DIR_PARAMETER, False)
         found["distribution"] = _distribution(parameters)
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _at(description: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    value: Any = description
+    for key in path:
+        value = value.get(key)
+        if value is None:
+            return None
+    return value
 
 
 def _decoded(encoded: Mapping[str, str]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms import Platform
 
+_NAMES = naming.JobNames()
+
 
 class Estimator:
     """A training program and the hosts to run it on; `fit` starts a training job.
@@ -215,9 +217,9 @@ class Estimator:
     def fit(
         self,
         inputs: object = None,
-        wait: bool = True,
-        logs: bool = True,
-        job_name: str | None = None,  # noqa: FBT001, FBT002
+        wait: bool = True,  # noqa: FBT001, FBT002 - positional in the SageMaker SDK
+        logs: bool = True,  # noqa: FBT001, FBT002
+        job_name: str | None = None,
     ) -> TrainingJob:
         """Start a training job and, with ``wait``, follow it to its end; each call is a fresh job.
 
@@ -255,7 +257,7 @@ class Estimator:
         """Give the request and, where there is a source to store, the archive and its URI."""
         spec = replace(self._spec, channels=inputs.parse(given))
         self.platform.check(spec)
-        name = naming.job_name(spec.base_job_name) if job_name is None else naming.check_job_name(job_name)
+        name = _NAMES.fresh(spec.base_job_name) if job_name is None else naming.check_job_name(job_name)
         defaults = self.platform.defaults(spec.role)
         if spec.script is None:
             return request.render(spec, request.Placement(name, None, defaults)), None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from scriptmode.errors import SpecError
 
@@ -12,9 +12,20 @@ NAME_LIMIT = 63
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 
 
-def job_name(base: str, now: datetime | None = None) -> str:
+class JobNames:
+    """Makes job names that differ: two within one millisecond take two times."""
+
+    def __init__(self) -> None:
+        self._last = datetime.min.replace(tzinfo=timezone.utc)
+
+    def fresh(self, base: str) -> str:
+        """Make a name of ``base`` and the UTC time that this object has not made before."""
+        self._last = max(datetime.now(timezone.utc), self._last + timedelta(milliseconds=1))
+        return job_name(base, self._last)
+
+
+def job_name(base: str, moment: datetime) -> str:
     """Make a job's name: ``base`` and the UTC time to the millisecond, at most 63 characters, as the service allows."""
-    moment = now or datetime.now(timezone.utc)
     stamp = moment.strftime("%Y-%m-%d-%H-%M-%S-") + f"{moment.microsecond // 1000:03d}"
     head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: NAME_LIMIT - len(stamp) - 1].rstrip("-")
     return f"{head or 'training'}-{stamp}"

@@ -7,7 +7,6 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from scriptmode import s3
 from scriptmode.errors import (
     CredentialsError,
     JobExistsError,
@@ -18,6 +17,7 @@ from scriptmode.errors import (
 )
 from scriptmode.job import ENDED
 from scriptmode.platforms import LogEvent, PlatformDefaults
+from scriptmode.s3 import S3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,8 +64,9 @@ class SageMakerPlatform:
 
     def put_source(self, archive: bytes, uri: str) -> None:
         """Upload the archive unless the object is there already: its name holds its digest."""
-        if not s3.exists(uri):
-            s3.upload_bytes(archive, uri)
+        store = S3(self._client("s3"))
+        if not store.exists(uri):
+            store.upload_bytes(archive, uri)
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateTrainingJob."""
@@ -163,7 +164,7 @@ def _translated(name: str, error: Mapping[str, Any]) -> PlatformError:
     text = f"training job {name}: {message} ({code})"
     if code == "ResourceInUse":
         return JobExistsError(f"training job {name} exists already; give another job_name, or none")
-    if code == "ResourceNotFound" or (code == "ValidationException" and "not found" in message):
+    if code == "ResourceNotFound" or (code == "ValidationException" and re.search(r"not (find|found)", message)):
         return JobNotFoundError(text)
     if code == "ValidationException":
         return RequestError(text)

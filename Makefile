@@ -1,0 +1,31 @@
+# Everything is set up in .venv (or $SCRIPTMODE_VENV) by .ci/setup; no step needs another to have run before.
+SHELL := /bin/bash
+VENV := $(or $(SCRIPTMODE_VENV),.venv)
+BIN := $(VENV)/bin
+
+.PHONY: demo test check bench setup clean
+
+## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
+demo: setup
+	$(BIN)/python notebooks/demo.py
+
+## Every test.
+test: setup
+	$(BIN)/python -m pytest -ra
+
+## Lint, types and the fast tests.
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not slow and not tf and not mpi"
+
+## The figures that the README shows.
+bench: setup
+	$(BIN)/python -m tests.benchmarks
+
+setup:
+	@.ci/setup
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

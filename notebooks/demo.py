@@ -1,0 +1,123 @@
+"""The main job on this machine: Fashion-MNIST with parameter servers, then with Horovod, by the public call.
+
+python notebooks/demo.py [--data FOLDER] [--epochs N]
+
+FOLDER has the channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; by default the subset that
+comes with the project. Ends with exit code 1 when a model's accuracy on the held-out images is below 0.80.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from scriptmode import MPI, Estimator, ParameterServer, TrainingJob
+
+HERE = Path(__file__).resolve().parent
+CODE = HERE / "code"
+sys.path.insert(0, str(CODE))
+
+from progress import read_summary  # noqa: E402 - beside the training programs
+
+LEAST_ACCURACY = 0.80
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "parameter servers, 2 hosts": {
+        "entry_point": "train_ps.py",
+        "instance_count": 2,
+        "distribution": ParameterServer(coordinator=True),
+    },
+    "Horovod, 2 ranks": {
+        "entry_point": "train_hvd.py",
+        "instance_count": 1,
+        "distribution": MPI(processes_per_host=2),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One job's line of the table."""
+
+    job: str
+    layout: str
+    accuracy: float
+    images_per_second: float
+    seconds: float
+    model: str
+
+    def cells(self) -> tuple[str, ...]:
+        """Give the row as text."""
+        return (
+            self.job,
+            self.layout,
+            f"{self.accuracy:.4f}",
+            f"{self.images_per_second:,.0f}",
+            f"{self.seconds:.1f} s",
+            self.model,
+        )
+
+
+def train(layout: str, arguments: argparse.Namespace) -> Row:
+    """Run one job with its log shown, and score the model that it left."""
+    print(f"\n=== {layout}", flush=True)
+    estimator = Estimator(
+        source_dir=str(CODE),
+        instance_type="local_process",
+        base_job_name="fashion-mnist",
+        hyperparameters={"epochs": arguments.epochs},
+        max_run=1800,
+        **LAYOUTS[layout],
+    )
+    began = time.monotonic()
+    job = estimator.fit({"train": (arguments.data / "train").as_uri(), "eval": (arguments.data / "eval").as_uri()})
+    seconds = time.monotonic() - began
+    model = unquote(urlparse(str(job.model_data)).path)
+    return Row(job.name, layout, score(model, arguments.data / "eval"), images_per_second(job), seconds, model)
+
+
+def images_per_second(job: TrainingJob) -> float:
+    """Read the rate from the summary that the program wrote at its end."""
+    return float(read_summary("\n".join(event.message for event in job.logs()))["images/s"])
+
+
+def score(model: str, eval_folder: Path) -> float:
+    """Read the model back from its archive in a fresh process; give its accuracy on held-out images."""
+    command = [sys.executable, str(CODE / "evaluate.py"), model, str(eval_folder)]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = re.search(r"accuracy=(\d\.\d+)", said)
+    if found is None:
+        message = f"evaluate.py said no accuracy: {said!r}"
+        raise ValueError(message)
+    return float(found.group(1))
+
+
+def table(rows: list[Row]) -> str:
+    """Lay the rows out in columns as wide as their widest cell."""
+    lines = [("job", "layout", "test accuracy", "images/s", "wall time", "model"), *(row.cells() for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def main() -> int:
+    """Train every layout and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=lambda text: Path(text).resolve(), default=HERE / "data" / "fashion_mnist")
+    parser.add_argument("--epochs", type=int, default=5)
+    arguments = parser.parse_args()
+    rows = [train(layout, arguments) for layout in LAYOUTS]
+    print(f"\n{table(rows)}")
+    short = [row.layout for row in rows if row.accuracy < LEAST_ACCURACY]
+    for layout in short:
+        print(f"{layout}: accuracy below {LEAST_ACCURACY}", file=sys.stderr)
+    return 1 if short else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""Amazon S3, or any endpoint that boto3's standard settings name. Every botocore error leaves as one of ours."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import CredentialsError, DataError, PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SCHEME = "s3://"
+#: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.
+SMALL_OBJECT = 8 * 1024 * 1024
+HOW_TO_GIVE_CREDENTIALS = (
+    "run 'aws configure', set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile in AWS_PROFILE"
+)
+_CREDENTIAL_CODES = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidToken"}
+)
+_MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
+_DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
+
+
+@dataclass(frozen=True)
+class S3Location:
+    """A bucket, and a key or the beginning of keys in it."""
+
+    bucket: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.bucket}/{self.key}"
+
+
+@dataclass(frozen=True)
+class S3Object:
+    """One stored object; ``size`` in bytes."""
+
+    location: S3Location
+    size: int
+
+
+def parse(uri: str) -> S3Location:
+    """Take an ``s3://bucket/key`` URI apart; raise `DataError` for anything else."""
+    bucket, _, key = uri[len(SCHEME) :].partition("/")
+    if not uri.startswith(SCHEME) or not bucket:
+        raise DataError(f"{uri!r} is not an S3 URI; write {SCHEME}bucket/key")
+    return S3Location(bucket, key)
+
+
+def require_credentials(uri: str) -> None:
+    """Raise `CredentialsError` when boto3's standard settings give no credentials to use ``uri`` with; asks no bucket."""
+    import botocore.session
+
+    with _translated(uri):
+        if botocore.session.Session().get_credentials() is None:
+            raise CredentialsError(f"{uri}: there are no AWS credentials; {HOW_TO_GIVE_CREDENTIALS}")
+
+
+class S3:
+    """An S3 client whose methods raise only `scriptmode.errors`; safe to share between threads."""
+
+    def __init__(self, client: Any = None) -> None:
+        self._client = client
+
+    def objects(self, prefix: str) -> Iterator[S3Object]:
+        """Yield every object whose key begins with the URI's, in the order of keys (UTF-8 bytes)."""
+        location = parse(prefix)
+        with _translated(prefix):
+            pages = self._connected(prefix).get_paginator("list_objects_v2")
+            for page in pages.paginate(Bucket=location.bucket, Prefix=location.key):
+                for item in page.get("Contents", ()):
+                    yield S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]))
+
+    def exists(self, uri: str) -> bool:
+        """Say whether there is an object of exactly that key."""
+        location = parse(uri)
+        try:
+            with _translated(uri):
+                self._connected(uri).head_object(Bucket=location.bucket, Key=location.key)
+        except _MissingError:
+            return False
+        return True
+
+    def download(self, item: S3Object, path: Path) -> None:
+        """Write an object's bytes to ``path``."""
+        bucket, key = item.location.bucket, item.location.key
+        with _translated(str(item.location)):
+            client = self._connected(str(item.location))
+            if item.size > SMALL_OBJECT:
+                with _unwrapped():
+                    client.download_file(bucket, key, str(path))
+                return
+            body = client.get_object(Bucket=bucket, Key=key)["Body"]
+            with body, path.open("wb") as file:
+                shutil.copyfileobj(body, file, 1024 * 1024)
+
+    def upload_file(self, path: Path, uri: str) -> None:
+        """Store a file's bytes at ``uri``."""
+        location = parse(uri)
+        with _translated(uri), _unwrapped():
+            self._connected(uri).upload_file(str(path), location.bucket, location.key)
+
+    def upload_bytes(self, content: bytes, uri: str) -> None:
+        """Store bytes at ``uri``."""
+        location = parse(uri)
+        with _translated(uri):
+            self._connected(uri).put_object(Bucket=location.bucket, Key=location.key, Body=content)
+
+    def _connected(self, uri: str) -> Any:
+        if self._client is None:
+            require_credentials(uri)
+            import boto3
+
+            self._client = boto3.session.Session().client("s3")
+        return self._client
+
+
+class _MissingError(DataError):
+    """There is no such key."""
+
+
+@contextmanager
+def _translated(uri: str) -> Iterator[None]:
+    """Turn what boto3 raises into one of ours that names ``uri``."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise _translation(uri, error) from error
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    """Give back what boto3's transfers hide in errors of their own."""
+    from boto3.exceptions import Boto3Error
+
+    try:
+        yield
+    except Boto3Error as error:
+        if isinstance(error.__context__, Exception):
+            raise error.__context__ from error
+        raise DataError(str(error)) from error
+
+
+def _translation(uri: str, error: Exception) -> PlatformError:
+    from botocore import exceptions
+
+    if isinstance(error, exceptions.ClientError):
+        return _service_translation(uri, error)
+    if isinstance(
+        error,
+        (
+            exceptions.NoCredentialsError,
+            exceptions.PartialCredentialsError,
+            exceptions.CredentialRetrievalError,
+            exceptions.ProfileNotFound,
+            exceptions.SSOError,
+            exceptions.TokenRetrievalError,
+        ),
+    ):
+        return CredentialsError(f"{uri}: {error}; {HOW_TO_GIVE_CREDENTIALS}")
+    if isinstance(error, exceptions.HTTPClientError):
+        return DataError(
+            f"{uri}: the S3 endpoint cannot be reached: {error}; "
+            "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
+        )
+    return DataError(f"{uri}: {error}")
+
+
+def _service_translation(uri: str, error: Any) -> PlatformError:
+    answer = error.response.get("Error", {})
+    code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
+    if code in _CREDENTIAL_CODES:
+        return CredentialsError(
+            f"{uri}: S3 does not accept the credentials ({code}: {message}); {HOW_TO_GIVE_CREDENTIALS}"
+        )
+    if code == "NoSuchBucket":
+        return DataError(f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create the bucket")
+    if code in _MISSING_CODES:
+        return _MissingError(f"{uri}: there is no such object; correct the URI")
+    if code in _DENIED_CODES:
+        return DataError(
+            f"{uri}: access denied ({message or code}); the credentials in use must be allowed to use this place"
+        )
+    return DataError(f"{uri}: S3 answered {code}: {message}")

@@ -1,0 +1,122 @@
+"""Which room may know what."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SDK = ROOT / "sdk" / "scriptmode"
+RUNTIME = ROOT / "entrypoints" / "scriptmode_runtime"
+SOURCES = sorted([*SDK.rglob("*.py"), *RUNTIME.rglob("*.py")])
+
+
+def label(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported(path):
+    """Every module a file imports anywhere in it, with the names taken from it."""
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{label(path)}: say the whole module's name"
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return modules
+
+
+def roots(path):
+    return {module.partition(".")[0] for module in imported(path)}
+
+
+@pytest.mark.parametrize("path", sorted(RUNTIME.rglob("*.py")), ids=label)
+def test_the_runtime_knows_only_the_standard_library(path):
+    allowed = set(sys.stdlib_module_names) | {"scriptmode_runtime"}
+    if path.parent.name == "tensorflow":
+        allowed.add("tensorflow")
+    if path.name == "user_code.py":
+        allowed |= {"boto3", "botocore"}
+    assert roots(path) <= allowed
+
+
+@pytest.mark.parametrize("path", sorted(SDK.rglob("*.py")), ids=label)
+def test_the_two_halves_meet_in_the_contract_alone(path):
+    met = {module for module in imported(path) if module.partition(".")[0] == "scriptmode_runtime"}
+    assert all(module.startswith("scriptmode_runtime.contract") for module in met), met
+
+
+@pytest.mark.parametrize("path", sorted(SDK.rglob("*.py")), ids=label)
+def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
+    if path.relative_to(SDK).as_posix() not in ("platforms/sagemaker.py", "s3.py"):
+        assert "boto3" not in roots(path)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_processes_are_started_in_the_supervisor_and_the_hosts_alone(path):
+    starters = {"supervisor.py", "service.py", "processes.py", "installed_mpi.py", "overlay.py"}
+    if path.name not in starters and path.parent.name != "hosts":
+        assert "subprocess" not in roots(path)
+
+
+PURE = [
+    *(SDK / name for name in ("spec.py", "request.py", "distribution.py", "described.py", "hyperparameters.py")),
+    *(RUNTIME / name for name in ("contract.py", "cluster.py", "plan.py")),
+    *sorted((RUNTIME / "strategies").glob("*.py")),
+]
+
+
+@pytest.mark.parametrize("path", PURE, ids=label)
+def test_what_computes_values_has_no_effects(path):
+    modules = imported(path)
+    assert not modules & {"subprocess", "socket", "time", "signal", "os.environ", "time.sleep"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("open", "print", "input")
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            assert node.attr in ("path", "PathLike", "fspath"), f"{label(path)} uses os.{node.attr}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_files_stay_small(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_functions_stay_small(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = node.end_lineno - node.body[0].lineno + 1
+            is_constructor_of_v2 = path.name == "estimator.py" and node.name == "__init__"
+            assert size <= (100 if is_constructor_of_v2 else 40), f"{node.name} has {size} lines"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import scriptmode",
+        (
+            "from scriptmode import Estimator; Estimator('img', 'arn:aws:iam::123456789012:role/r', 1, 'ml.m5.large',"
+            " output_path='s3://b').request('s3://b/x')"
+        ),
+        "from scriptmode import Estimator; Estimator(instance_type='local_process').request('file:///x')",
+    ],
+    ids=["import", "a SageMaker request", "a local request"],
+)
+def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(statement, tmp_path):
+    heavy = "{'boto3', 'botocore', 'tensorflow', 'numpy', 'click'}"
+    code = f"import sys\n{statement}\nassert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    environment = {"PATH": "/usr/bin:/bin", "AWS_REGION": "us-east-1", "SCRIPTMODE_DATA_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_the_public_names_are_sorted_and_there():
+    import scriptmode
+
+    # Upper-case constants and classes sort as ruff sorts __all__.
+    assert len(scriptmode.__all__) == len(set(scriptmode.__all__))
+    for name in scriptmode.__all__:
+        assert hasattr(scriptmode, name)

@@ -1,0 +1,341 @@
+import copy
+import json
+
+import pytest
+from fakes.platforms import RecordingPlatform
+
+from scriptmode import (
+    MPI,
+    Estimator,
+    InstanceGroup,
+    ParameterServer,
+    SpecError,
+    TensorFlow,
+    TrainingInput,
+    TrainingJobFailed,
+    TrainingJobStopped,
+    WaitTimeoutError,
+)
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+
+
+@pytest.fixture
+def code(tmp_path):
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "train.py").write_text("print(1)")
+    return str(folder)
+
+
+def estimator(code, **arguments):
+    defaults = {
+        "entry_point": "train.py", "source_dir": code, "role": ROLE, "instance_count": 2,
+        "instance_type": "ml.p3.2xlarge", "image_uri": "registry/team/tf:2.15", "platform": RecordingPlatform(),
+    }  # fmt: skip
+    return Estimator(**{**defaults, **arguments})
+
+
+def test_the_call_becomes_one_request(code):
+    request = estimator(
+        code,
+        distribution={"mpi": {"enabled": True, "processes_per_host": 4, "custom_mpi_options": "-x NCCL_DEBUG=INFO"}},
+        hyperparameters={"epochs": 60},
+        input_mode="Pipe",
+    ).request({"train": "s3://bucket/train", "eval": "s3://bucket/eval"}, job_name="job-1")
+    submitted = json.loads(request["HyperParameters"].pop("sagemaker_submit_directory"))
+    assert submitted.startswith("s3://out/source/")
+    assert submitted.endswith("/sourcedir.tar.gz")
+
+    def channel(name):
+        return {
+            "ChannelName": name,
+            "DataSource": {
+                "S3DataSource": {
+                    "S3DataType": "S3Prefix",
+                    "S3Uri": f"s3://bucket/{name}",
+                    "S3DataDistributionType": "FullyReplicated",
+                }
+            },
+        }
+
+    assert request == {
+        "TrainingJobName": "job-1",
+        "RoleArn": ROLE,
+        "AlgorithmSpecification": {"TrainingImage": "registry/team/tf:2.15", "TrainingInputMode": "Pipe"},
+        "HyperParameters": {
+            "epochs": "60",
+            "sagemaker_program": '"train.py"',
+            "sagemaker_container_log_level": "20",
+            "sagemaker_job_name": '"job-1"',
+            "sagemaker_region": '"eu-west-1"',
+            "sagemaker_mpi_enabled": "true",
+            "sagemaker_mpi_num_of_processes_per_host": "4",
+            "sagemaker_mpi_custom_mpi_options": '"-x NCCL_DEBUG=INFO"',
+        },
+        "InputDataConfig": [channel("train"), channel("eval")],
+        "OutputDataConfig": {"S3OutputPath": "s3://out"},
+        "ResourceConfig": {"InstanceCount": 2, "InstanceType": "ml.p3.2xlarge", "VolumeSizeInGB": 30},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 86400},
+    }
+
+
+@pytest.mark.parametrize(
+    ("distribution", "switches"),
+    [
+        ({"parameter_server": {"enabled": True}}, {"sagemaker_parameter_server_enabled": "true"}),
+        (
+            ParameterServer(coordinator=True),
+            {"sagemaker_parameter_server_enabled": "true", "sagemaker_parameter_server_coordinator": "true"},
+        ),
+        (
+            {"multi_worker_mirrored_strategy": {"enabled": True}},
+            {"sagemaker_multi_worker_mirrored_strategy_enabled": "true"},
+        ),
+        (MPI(), {"sagemaker_mpi_enabled": "true", "sagemaker_mpi_custom_mpi_options": '""'}),
+    ],
+    ids=["between-graph", "coordinator", "mirrored", "mpi"],
+)
+def test_a_distribution_becomes_its_switches(code, distribution, switches):
+    parameters = estimator(code, distribution=distribution).request()["HyperParameters"]
+    kinds = ("parameter_server", "multi_worker", "mpi")
+    assert {key: value for key, value in parameters.items() if any(kind in key for kind in kinds)} == switches
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "model_dir"),
+    [
+        pytest.param(Estimator, {}, None, id="a plain estimator gives none"),
+        pytest.param(Estimator, {"model_dir": "s3://m/dir"}, '"s3://m/dir"', id="as given"),
+        pytest.param(TensorFlow, {}, '"s3://out/job-1/model"', id="below the output path"),
+        pytest.param(TensorFlow, {"output_path": "s3://b/x/"}, '"s3://b/x/job-1/model"', id="below the given path"),
+        pytest.param(TensorFlow, {"distribution": MPI(2)}, '"/opt/ml/model"', id="MPI saves in the container"),
+        pytest.param(TensorFlow, {"model_dir": False}, None, id="left out"),
+        pytest.param(TensorFlow, {"hyperparameters": {"model_dir": "here"}}, '"here"', id="the caller's own"),
+    ],
+)
+def test_model_dir_follows_the_tensorflow_rules(code, make, arguments, model_dir):
+    made = make(
+        entry_point="train.py", source_dir=code, role=ROLE, instance_type="ml.m5.large", platform=RecordingPlatform(),
+        **arguments,
+    )  # fmt: skip
+    assert made.request(job_name="job-1")["HyperParameters"].get("model_dir") == model_dir
+
+
+def test_a_second_fit_is_a_fresh_job_with_its_own_model_dir(code):
+    platform = RecordingPlatform()
+    made = TensorFlow(
+        entry_point="train.py", source_dir=code, role=ROLE, instance_type="ml.m5.large", platform=platform
+    )
+    first, second = made.fit(wait=False), made.fit(wait=False)
+    assert first.name != second.name
+    directories = [json.loads(request["HyperParameters"]["model_dir"]) for request in platform.created]
+    assert directories == [f"s3://out/{first.name}/model", f"s3://out/{second.name}/model"]
+
+
+def test_the_callers_objects_are_never_changed(code):
+    given = {
+        "hyperparameters": {"layers": [1, 2]},
+        "distribution": {"mpi": {"enabled": True}},
+        "environment": {"A": "b"},
+        "tags": [{"Key": "k", "Value": "v"}],
+    }
+    before = copy.deepcopy(given)
+    inputs = {"train": TrainingInput("s3://b/x")}
+    made = estimator(code, **given)
+    made.fit(inputs, logs=False)
+    made.set_hyperparameters(layers=[3])
+    made.hyperparameters()["layers"] = None
+    assert given == before
+    assert inputs == {"train": TrainingInput("s3://b/x")}
+    assert made.hyperparameters() == {"layers": [3]}
+
+
+def test_request_stores_and_starts_nothing(code):
+    platform = RecordingPlatform()
+    estimator(code, platform=platform).request("s3://b/x")
+    assert (platform.stored, platform.created) == ({}, [])
+
+
+def test_fit_stores_the_archive_where_the_request_says(code):
+    platform = RecordingPlatform()
+    estimator(code, platform=platform, code_location="s3://mine/code/").fit(wait=False)
+    uri = json.loads(platform.created[0]["HyperParameters"]["sagemaker_submit_directory"])
+    assert uri.startswith("s3://mine/code/")
+    assert list(platform.stored) == [uri]
+
+
+def test_v1_names_are_taken_and_warned_of(code):
+    with pytest.warns(DeprecationWarning) as warnings:
+        made = Estimator(
+            entry_point="train.py", source_dir=code, role=ROLE, train_instance_count=3,
+            train_instance_type="ml.m5.large", train_max_run=60, image_name="img",
+            distributions={"parameter_server": {"enabled": True}}, platform=RecordingPlatform(),
+        )  # fmt: skip
+    assert {str(w.message).rpartition(" ")[2] for w in warnings} == {
+        "instance_count", "instance_type", "max_run", "image_uri", "distribution",
+    }  # fmt: skip
+    assert warnings[0].filename == __file__
+    request = made.request()
+    assert request["ResourceConfig"]["InstanceCount"] == 3
+    assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 60}
+    assert made.spec.distribution == ParameterServer()
+
+
+def test_an_unknown_argument_is_suggested_a_known_one(code):
+    with pytest.raises(TypeError, match="no argument 'instance_cuont'; did you mean 'instance_count'"):
+        estimator(code, instance_cuont=2)
+
+
+def test_one_argument_under_both_its_names_is_refused(code):
+    with pytest.raises(TypeError, match="both 'train_instance_count' and 'instance_count'"):
+        estimator(code, train_instance_count=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"instance_count": 0}, "instance_count is 0"),
+        ({"instance_count": "2"}, "instance_count is '2'"),
+        ({"instance_type": None}, "instance_type is missing"),
+        ({"input_mode": "Pip"}, "did you mean 'Pipe'?"),
+        ({"max_run": 0}, "max_run is 0"),
+        ({"use_spot_instances": True}, "needs max_wait"),
+        ({"max_wait": 10}, "max_wait is for spot"),
+        ({"use_spot_instances": True, "max_wait": 10, "max_run": 20}, "max_wait is 10"),
+        ({"subnets": ["s"]}, "go together"),
+        ({"output_path": "/tmp/x"}, "output_path is '/tmp/x'"),
+        ({"entry_point": None}, "need entry_point"),
+        ({"entry_point": None, "source_dir": None, "distribution": MPI()}, "give entry_point"),
+        ({"dependencies": "library"}, "one string"),
+        ({"tags": ["a"]}, "tags is ['a']"),
+        ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions is"),
+        ({"hyperparameters": [1]}, "hyperparameters is [1]"),
+        ({"git_config": {"repo": "x"}}, "git_config is not supported yet"),
+        ({"instance_groups": [InstanceGroup("a", "ml.m5.large", 1)]}, "leave out instance_count"),
+        ({"checkpoint_local_path": "/x"}, "needs checkpoint_s3_uri"),
+        ({"distribution": MPI(instance_groups=("a",))}, "instance group 'a'"),
+    ],
+)
+def test_a_wrong_argument_is_named_when_the_estimator_is_made(code, arguments, message):
+    with pytest.raises(SpecError) as caught:
+        estimator(code, **arguments)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (float("nan"), "'x' is nan"),
+        (object(), "JSON cannot carry"),
+        ("y" * 2500, "2502 characters once encoded"),
+    ],
+    ids=["nan", "an object", "too long"],
+)
+def test_a_hyperparameter_that_cannot_travel_is_named(code, value, message):
+    with pytest.raises(SpecError) as caught:
+        estimator(code, hyperparameters={"x": value}).request()
+    assert message in str(caught.value)
+
+
+def test_a_reserved_hyperparameter_is_refused(code):
+    with pytest.raises(SpecError, match="'sagemaker_program'.*rename"):
+        estimator(code, hyperparameters={"sagemaker_program": "x"}).request()
+
+
+def test_without_a_script_hyperparameters_are_plain_text():
+    made = Estimator(
+        "img", ROLE, 1, "ml.m5.large", hyperparameters={"k": 10, "name": "x"}, platform=RecordingPlatform()
+    )
+    assert made.request()["HyperParameters"] == {"k": "10", "name": "x"}
+
+
+def test_containers_on_this_machine_say_what_to_use_until_they_come(code):
+    made = estimator(code, instance_type="local", platform=None)
+    with pytest.raises(SpecError, match="'local' runs each host as a container.*'local_process'"):
+        made.request()
+
+
+def test_an_unknown_instance_type_is_named(code):
+    with pytest.raises(SpecError, match="'p3.2xlarge' is neither"):
+        estimator(code, instance_type="p3.2xlarge", platform=None).request()
+
+
+@pytest.mark.parametrize(("life", "error"), [("Failed", TrainingJobFailed), ("Stopped", TrainingJobStopped)])
+def test_fit_raises_how_the_job_ended(code, life, error):
+    platform = RecordingPlatform(["InProgress", life], FailureReason="AlgorithmError: algo-2: exit code 3")
+    made = estimator(code, platform=platform)
+    with pytest.raises(error) as caught:
+        made.fit(logs=False)
+    assert caught.value.job_name == made.latest_training_job.name
+    assert caught.value.status == life
+
+
+def test_a_failure_carries_the_reason_whole(code):
+    platform = RecordingPlatform(["Failed"], FailureReason="AlgorithmError: algo-2: exit code 3")
+    with pytest.raises(TrainingJobFailed, match="algo-2: exit code 3") as caught:
+        estimator(code, platform=platform).fit(logs=False)
+    assert caught.value.reason == "AlgorithmError: algo-2: exit code 3"
+
+
+def test_running_over_max_run_is_an_outcome_one_can_test(code):
+    platform = RecordingPlatform(["Stopped"], SecondaryStatus="MaxRuntimeExceeded")
+    with pytest.raises(TrainingJobStopped, match=r"longer than max_run \(60 s\)") as caught:
+        estimator(code, platform=platform, max_run=60).fit(logs=False)
+    assert caught.value.secondary_status == "MaxRuntimeExceeded"
+
+
+def test_patience_that_ends_leaves_the_job_alone(code):
+    platform = RecordingPlatform(["InProgress"])
+    job = estimator(code, platform=platform).fit(wait=False)
+    with pytest.raises(WaitTimeoutError, match="goes on"):
+        job.wait(timeout=0.01)
+    assert platform.stopped == []
+
+
+def test_the_log_is_shown_with_hosts(code, capsys):
+    estimator(code).fit()
+    assert capsys.readouterr().out == "algo-1 | one\nalgo-2 | two\n"
+
+
+def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
+    class Interrupted(RecordingPlatform):
+        def log_events(self, name, *, follow):
+            raise KeyboardInterrupt
+            yield
+
+    platform = Interrupted()
+    made = estimator(code, platform=platform)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit()
+    said = capsys.readouterr().err
+    name = made.latest_training_job.name
+    assert f"scriptmode logs -f {name}" in said
+    assert f"scriptmode stop {name}" in said
+    assert f"Estimator.attach({name!r})" in said
+    assert platform.stopped == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"distribution": MPI(4, "-x A=b"), "hyperparameters": {"epochs": 3, "name": "x y"}},
+        {"distribution": ParameterServer(coordinator=True), "max_run": 77, "environment": {"A": "b"}},
+        {"use_spot_instances": True, "max_run": 5, "max_wait": 6, "checkpoint_s3_uri": "s3://c/k"},
+        {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"], "enable_network_isolation": True},
+        {
+            "instance_count": None,
+            "instance_type": None,
+            "instance_groups": [InstanceGroup("a", "ml.m5.large", 1), InstanceGroup("b", "ml.c5.large", 2)],
+            "distribution": MPI(instance_groups=("b",)),
+        },
+        {"entry_point": None, "source_dir": None, "hyperparameters": {"k": "10"}},
+    ],
+    ids=["mpi", "coordinator", "spot", "vpc", "groups", "no script"],
+)
+def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
+    platform = RecordingPlatform(["Completed"])
+    job = estimator(code, platform=platform, **arguments).fit(wait=False, job_name="job-1")
+    attached = Estimator.attach(job.name, platform)
+    assert attached.latest_training_job.name == "job-1"
+    assert attached.request(job_name="job-1") == platform.created[0]

@@ -1,0 +1,57 @@
+import pytest
+
+from scriptmode import FileSystemInput, SpecError, TrainingInput
+from scriptmode.inputs import Channel, parse
+
+
+def test_one_string_is_the_channel_named_training():
+    assert parse("s3://bucket/train") == (Channel("training", TrainingInput("s3://bucket/train")),)
+
+
+def test_no_inputs_are_no_channels():
+    assert parse(None) == ()
+
+
+def test_a_dict_names_its_channels_in_order():
+    sharded = TrainingInput("s3://b/t", distribution="ShardedByS3Key")
+    disk = FileSystemInput("fs-12345678", "EFS", "/data")
+    channels = parse({"train": sharded, "eval": "file:///data", "disk": disk})
+    assert channels == (
+        Channel("train", sharded),
+        Channel("eval", TrainingInput("file:///data")),
+        Channel("disk", disk),
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        pytest.param("/data/train", "say 'file:///data/train'", id="a bare path"),
+        pytest.param({"train": "gs://b/x"}, "inputs['train'] is 'gs://b/x'; its scheme is 'gs'", id="a foreign scheme"),
+        pytest.param("s3://", "names no bucket", id="no bucket"),
+        pytest.param({"train": 3}, "inputs['train'] is 3", id="a number"),
+        pytest.param({"tr ain": "s3://b"}, "channel name 'tr ain'", id="a name with a space"),
+        pytest.param(["s3://b"], "inputs is ['s3://b']", id="a list"),
+    ],
+)
+def test_a_wrong_input_is_named(inputs, message):
+    with pytest.raises(SpecError) as caught:
+        parse(inputs)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"distribution": "Sharded"}, "'Sharded'; did you mean 'ShardedByS3Key'?"),
+        ({"s3_data_type": "S3prefix"}, "did you mean 'S3Prefix'?"),
+        ({"compression": "gzip"}, "did you mean 'Gzip'?"),
+        ({"record_wrapping": "recordio"}, "'recordio'"),
+        ({"input_mode": "pipe"}, "did you mean 'Pipe'?"),
+        ({"attribute_names": "source-ref"}, "lists of names"),
+    ],
+)
+def test_a_word_the_service_does_not_know_is_named(arguments, message):
+    with pytest.raises(SpecError) as caught:
+        TrainingInput("s3://b/x", **arguments)
+    assert message in str(caught.value)

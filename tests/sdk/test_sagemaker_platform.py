@@ -1,0 +1,139 @@
+"""The SageMaker platform over HTTP, against moto's server."""
+
+import warnings
+
+import pytest
+from botocore.exceptions import NoCredentialsError
+
+from scriptmode import (
+    CredentialsError,
+    Estimator,
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    RequestError,
+    SpecError,
+)
+from scriptmode.platforms.sagemaker import SageMakerPlatform, _translated
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # moto's own deprecations
+        from moto.server import ThreadedMotoServer
+
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
+
+
+@pytest.fixture
+def account(endpoint, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.delenv("AWS_REGION", raising=False)
+
+
+@pytest.fixture
+def estimator(tmp_path):
+    (tmp_path / "train.py").write_text("print(1)")
+    return Estimator(
+        "registry/tf:2.15", ROLE, 2, "ml.m5.large", entry_point=str(tmp_path / "train.py"), output_path="s3://out"
+    )
+
+
+def test_the_default_bucket_is_the_one_of_the_roles_account_and_needs_no_call(estimator, tmp_path, monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+    estimator = Estimator("img", ROLE, 1, "ml.m5.large", entry_point=str(tmp_path / "train.py"))
+    assert estimator.request()["OutputDataConfig"]["S3OutputPath"] == "s3://sagemaker-us-west-2-123456789012"
+
+
+def test_a_job_is_created_described_listed_and_attached(estimator, account):
+    import boto3
+
+    boto3.client("s3").create_bucket(
+        Bucket="sagemaker-eu-west-1-123456789012", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
+    )
+    job = estimator.fit("s3://b/train", wait=False, job_name="job-1")
+    stored = boto3.client("s3").list_objects_v2(Bucket="sagemaker-eu-west-1-123456789012")["Contents"]
+    assert [entry["Key"].rpartition("/")[2] for entry in stored] == ["sourcedir.tar.gz"]
+    described = job.describe()
+    assert described["TrainingJobArn"].endswith(":training-job/job-1")
+    assert described["ResourceConfig"] == {"InstanceCount": 2, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 30}
+    assert "job-1" in [summary["TrainingJobName"] for summary in job.platform.list()]
+    assert Estimator.attach("job-1", job.platform).spec.resources.instance_count == 2
+
+
+def test_a_job_that_is_not_there_is_named(account):
+    with pytest.raises(JobNotFoundError, match="nothing-here"):
+        SageMakerPlatform().describe("nothing-here")
+
+
+def test_a_job_without_logs_yet_has_no_events(estimator, account):
+    estimator.fit("s3://b/train", wait=False, job_name="job-2")
+    assert list(estimator.latest_training_job.logs()) == []
+
+
+def test_log_streams_are_read_page_by_page_and_named_by_host(estimator, account):
+    import boto3
+
+    logs = boto3.client("logs")
+    logs.create_log_group(logGroupName="/aws/sagemaker/TrainingJobs")
+    job = estimator.fit("s3://b/train", wait=False, job_name="job-3")
+    now = 1_800_000_000_000
+    for host in ("algo-1", "algo-2"):
+        stream = f"job-3/{host}-{now}"
+        logs.create_log_stream(logGroupName="/aws/sagemaker/TrainingJobs", logStreamName=stream)
+        logs.put_log_events(
+            logGroupName="/aws/sagemaker/TrainingJobs",
+            logStreamName=stream,
+            logEvents=[{"timestamp": now + n, "message": f"line {n}"} for n in range(3)],
+        )
+    events = list(job.logs(follow=True))
+    for host in ("algo-1", "algo-2"):
+        assert [event.message for event in events if event.host == host] == ["line 0", "line 1", "line 2"]
+
+
+def test_no_credentials_say_how_to_give_them(tmp_path):
+    class Session:
+        region_name = "eu-west-1"
+
+        def client(self, name, **settings):
+            raise NoCredentialsError
+
+    with pytest.raises(CredentialsError, match="aws configure"):
+        SageMakerPlatform(Session()).describe("job-1")
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "error"),
+    [
+        ("ResourceInUse", "Job name must be unique", JobExistsError),
+        ("ValidationException", "Requested resource not found.", JobNotFoundError),
+        ("ValidationException", "1 validation error detected", RequestError),
+        ("AccessDeniedException", "not authorized", CredentialsError),
+        ("ResourceLimitExceeded", "account-level limit", PlatformError),
+    ],
+)
+def test_the_services_errors_leave_as_ours(code, message, error):
+    translated = _translated("job-1", {"Code": code, "Message": message})
+    assert type(translated) is error
+    assert "job-1" in str(translated)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"image_uri": None}, "image_uri is missing"), ({"role": None}, "role is missing"), ({"role": "r"}, "no role ARN")],
+)
+def test_what_the_service_needs_is_asked_for_before_anything_is_done(tmp_path, arguments, message):
+    (tmp_path / "train.py").write_text("")
+    given = {"image_uri": "img", "role": ROLE, "instance_type": "ml.m5.large", "entry_point": str(tmp_path / "train.py")}
+    with pytest.raises(SpecError, match=message):
+        Estimator(**{**given, **arguments}).request()

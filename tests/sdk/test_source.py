@@ -1,0 +1,129 @@
+import io
+import os
+import tarfile
+import time
+
+import pytest
+
+from scriptmode import SourceError
+from scriptmode.source import pack, program, remote_uri
+from scriptmode.spec import Script
+
+
+def names(archive):
+    with tarfile.open(fileobj=io.BytesIO(archive.data)) as tar:
+        return tar.getnames()
+
+
+@pytest.fixture
+def code(tmp_path):
+    folder = tmp_path / "code"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "train.py").write_text("print(1)")
+    (folder / "sub" / "helper.py").write_text("x = 1")
+    return folder
+
+
+def test_the_same_tree_gives_the_same_bytes(code):
+    first = pack(Script("train.py", str(code)))
+    (code / "train.py").touch()
+    os.utime(code / "sub" / "helper.py", (1, time.time() - 1000))
+    assert pack(Script("train.py", str(code))) == first
+
+
+def test_another_content_gives_another_digest(code):
+    first = pack(Script("train.py", str(code)))
+    (code / "train.py").write_text("print(2)")
+    assert pack(Script("train.py", str(code))).digest != first.digest
+
+
+def test_an_executable_file_stays_executable_and_owners_are_not_told(code):
+    (code / "run.sh").write_text("#!/bin/sh\n")
+    (code / "run.sh").chmod(0o700)
+    with tarfile.open(fileobj=io.BytesIO(pack(Script("run.sh", str(code))).data)) as tar:
+        members = {member.name: member for member in tar}
+    assert members["run.sh"].mode == 0o755
+    assert members["train.py"].mode == 0o644
+    assert {(m.uid, m.gid, m.uname, m.mtime) for m in members.values()} == {(0, 0, "", 0)}
+
+
+def test_version_control_caches_and_virtual_environments_stay_out(code):
+    for folder in (".git", "__pycache__", "env", ".ipynb_checkpoints", "sub/__pycache__"):
+        (code / folder).mkdir()
+        (code / folder / "file").write_text("")
+    (code / "env" / "pyvenv.cfg").write_text("")
+    (code / "old.pyc").write_text("")
+    assert names(pack(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+
+
+def test_the_ignore_file_is_honoured_as_git_reads_it(code):
+    (code / ".scriptmodeignore").write_text("# data\n*.csv\n/sub/\n!keep.csv\n")
+    (code / "big.csv").write_text("")
+    (code / "keep.csv").write_text("")
+    assert names(pack(Script("train.py", str(code)))) == ["keep.csv", "train.py"]
+
+
+def test_one_file_is_packed_alone(code, monkeypatch):
+    monkeypatch.chdir(code)
+    script = Script("sub/helper.py")
+    assert names(pack(script)) == ["helper.py"]
+    assert program(script) == "helper.py"
+
+
+def test_dependencies_lie_beside_the_script(code, tmp_path):
+    library = tmp_path / "library"
+    (library / "inner").mkdir(parents=True)
+    (library / "inner" / "a.py").write_text("")
+    (tmp_path / "single.py").write_text("")
+    archive = pack(Script("train.py", str(code), (str(library), str(tmp_path / "single.py"))))
+    assert names(archive) == ["library/inner/a.py", "single.py", "sub/helper.py", "train.py"]
+
+
+def test_names_with_spaces_quotes_and_unicode_are_packed(code):
+    for name in ("a b.py", "it's.py", 'say "x".py', "größe.py", "new\nline.py"):
+        (code / name).write_text("")
+    assert set(names(pack(Script("train.py", str(code))))) >= {"a b.py", "it's.py", "größe.py", "new\nline.py"}
+
+
+def test_a_packed_source_is_only_referred_to():
+    assert remote_uri(Script("train.py", "s3://bucket/sourcedir.tar.gz")) == "s3://bucket/sourcedir.tar.gz"
+    assert remote_uri(Script("train.py", "code")) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "folder", "message"),
+    [
+        pytest.param("trian.py", "code", "'trian.py' is not in source_dir", id="misspelt script"),
+        pytest.param("trian.py", "code", "did you mean 'train.py'?", id="the near name is told"),
+        pytest.param("train.py", "cod", "source_dir 'cod' does not exist", id="misspelt folder"),
+        pytest.param("train.py", "cod", "did you mean 'code'?", id="the near folder is told"),
+        pytest.param("train.py", "code/train.py", "is not a folder", id="a file as folder"),
+        pytest.param("../secret.py", "code", "is outside source_dir", id="outside"),
+        pytest.param("nowhere.py", None, "entry_point 'nowhere.py' does not exist", id="no such file"),
+        pytest.param("code", None, "is a folder", id="a folder as script"),
+    ],
+)
+def test_what_is_not_there_is_named(code, monkeypatch, entry, folder, message):
+    monkeypatch.chdir(code.parent)
+    (code.parent / "secret.py").write_text("")
+    with pytest.raises(SourceError) as caught:
+        pack(Script(entry, folder))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "..", "missing"])
+def test_a_link_that_leaves_the_tree_is_refused(code, target):
+    (code / "link").symlink_to(target)
+    with pytest.raises(SourceError, match="symbolic link"):
+        pack(Script("train.py", str(code)))
+
+
+def test_a_link_within_the_tree_is_followed(code):
+    (code / "alias.py").symlink_to("sub/helper.py")
+    assert "alias.py" in names(pack(Script("train.py", str(code))))
+
+
+def test_a_link_to_a_folder_above_itself_is_refused(code):
+    (code / "sub" / "loop").symlink_to("..")
+    with pytest.raises(SourceError, match="symbolic link"):
+        pack(Script("train.py", str(code)))
