@@ -72,6 +72,7 @@ def train(layout: str, arguments: argparse.Namespace) -> Row:
         instance_type="local_process",
         base_job_name="fashion-mnist",
         hyperparameters={"epochs": arguments.epochs},
+        environment={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow's errors only
         max_run=1800,
         **LAYOUTS[layout],
     )

@@ -1,0 +1,118 @@
+"""Train the network with Horovod: one rank per process, gradients averaged in every step.
+
+The changes that Horovod asks of a program are numbered 1 to 6. Runs under ``mpirun``, which
+the distribution ``{"mpi": {"enabled": True, "processes_per_host": n}}`` starts.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import hyperparameters
+import images
+import model
+import tensorflow as tf
+from progress import Progress
+
+try:
+    import horovod.tensorflow as hvd
+except ImportError as error:
+    message = f"train_hvd.py needs Horovod built for this TensorFlow ({tf.__version__}): {error}"
+    raise SystemExit(message) from error
+
+
+def pin_devices() -> None:
+    """Give this rank one GPU of its host, or its part of the cores."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        tf.config.set_visible_devices(gpus[hvd.local_rank() % len(gpus)], "GPU")
+        return
+    cores = len(os.sched_getaffinity(0)) // hvd.local_size()
+    tf.config.threading.set_intra_op_parallelism_threads(max(1, cores))
+
+
+def share() -> images.Images:
+    """Load the part of the train channel that only this rank works on."""
+    # Not local_rank: hosts of the job may be processes of one machine, each with its own channel.
+    ranks_of_host = max(1, hvd.size() // hyperparameters.host_count())
+    trainer = images.Trainer(hvd.rank(), hvd.size(), hvd.rank() % ranks_of_host, ranks_of_host)
+    channel = hyperparameters.TRAIN_CHANNEL
+    whole = images.load(hyperparameters.channel(channel))
+    return trainer.share(whole, sharded=hyperparameters.is_sharded(channel))
+
+
+class Training:
+    """The network, its optimizer and checkpoints, and the step of this rank."""
+
+    def __init__(self, learning_rate: float) -> None:
+        self.network = model.build()
+        # 3: as many batches as ranks go into one step, so the steps may be that much longer.
+        self.optimizer = tf.keras.optimizers.Adam(learning_rate * hvd.size())
+        self.optimizer.build(self.network.trainable_variables)
+        self.epoch = tf.Variable(0, dtype=tf.int64)
+        # 4: the tape averages the gradients of all ranks.
+        self.step = tf.function(model.step_function(self.network, self.optimizer, tape=hvd.DistributedGradientTape))
+        state = tf.train.Checkpoint(network=self.network, optimizer=self.optimizer, epoch=self.epoch)
+        folder = str(hyperparameters.checkpoint_folder())
+        self.checkpoints = tf.train.CheckpointManager(state, folder, max_to_keep=2)
+
+    def agree(self) -> None:
+        """Start every rank from what rank 0 has: fresh weights, or its last checkpoint."""
+        if hvd.rank() == 0:
+            self.checkpoints.restore_or_initialize()
+        # 5: one broadcast of everything that the steps change.
+        hvd.broadcast_variables(self.network.variables, root_rank=0)
+        hvd.broadcast_variables(list(self.optimizer.variables), root_rank=0)
+        hvd.broadcast_variables([self.epoch], root_rank=0)
+
+    def warm_up(self, batch: Any) -> None:
+        """Compile the step, on a batch that would have come anyway."""
+        self.step(batch)
+
+    def checkpoint(self) -> None:
+        """Write the state at the end of an epoch."""
+        self.epoch.assign_add(1)
+        # 6: one rank writes; all have the same state.
+        if hvd.rank() == 0:
+            self.checkpoints.save()
+
+
+def train(training: Training, arguments: hyperparameters.Namespace) -> Progress:
+    """Train for the given epochs; only rank 0 writes the lines of progress."""
+    mine = share()
+    # Ranks step together: shares of different size must not give different numbers of steps.
+    size = int(hvd.allreduce(tf.constant(float(len(mine)))))
+    steps = arguments.steps_per_epoch or size // arguments.batch_size
+    iterator = iter(model.batches(mine, arguments.batch_size, arguments.seed + hvd.rank()))
+    silence = {} if hvd.rank() == 0 else {"write": lambda _: None}
+    progress = Progress("horovod", hvd.size(), arguments.batch_size, arguments.batch_size * hvd.size(), **silence)
+    training.agree()
+    training.warm_up(next(iterator))
+    progress.epochs = int(training.epoch)
+    for _ in range(progress.epochs, arguments.epochs):
+        progress.begin_epoch()
+        figures = model.mean([training.step(next(iterator)) for _ in range(steps)])
+        loss, accuracy = hvd.allreduce(tf.constant(figures)).numpy()
+        progress.end_epoch(steps, loss=loss, accuracy=accuracy)
+        training.checkpoint()
+    return progress
+
+
+def main() -> None:
+    """Train with all ranks; rank 0 saves the model and scores what it saved."""
+    arguments = hyperparameters.parser(__doc__).parse_args()
+    hvd.init()  # 1: ranks find each other.
+    pin_devices()  # 2: no two ranks of a host on one GPU.
+    tf.keras.utils.set_random_seed(arguments.seed + hvd.rank())
+    training = Training(arguments.learning_rate)
+    progress = train(training, arguments)
+    if hvd.rank() == 0:
+        folder = hyperparameters.model_folder()
+        model.save(training.network, folder)
+        held_out = images.load(hyperparameters.channel(hyperparameters.EVAL_CHANNEL))
+        progress.summarize(model.score(folder, held_out))
+
+
+if __name__ == "__main__":
+    main()
