@@ -1,0 +1,106 @@
+"""``train``: read, prepare, plan, run, report, exit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import contract, environment, report, user_code
+from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
+from scriptmode_runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from scriptmode_runtime.plan import ProcessSpec
+
+_USAGE = "usage: train [--plan]\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run this host's part of the training job; give the exit code. ``--plan`` prints the part instead."""
+    words = sys.argv[1:] if argv is None else argv
+    if words == ["--plan"]:
+        return _print_plan()
+    # SageMaker starts an image as `<image> train`.
+    if words not in ([], ["train"]):
+        sys.stderr.write(_USAGE)
+        return 0 if words in (["-h"], ["--help"]) else 2
+    return _train()
+
+
+def _print_plan() -> int:
+    import json
+
+    try:
+        here = environment.read(_base_dir(), os.environ)
+        plan = plan_for(here, user_code.command(here))
+    except RuntimeFailure as error:
+        sys.stderr.write(f"scriptmode: {error}\n")
+        return LAUNCHER_FAILED
+    sys.stdout.write(json.dumps(as_document(plan), indent=2, sort_keys=True) + "\n")
+    return 0
+
+
+def _train() -> int:
+    base_dir = _base_dir()
+    output = os.path.join(base_dir, contract.OUTPUT_DIR)
+    _forget_failure(base_dir)
+    try:
+        here = environment.read(base_dir, os.environ)
+        cause = _supervise(here)
+    except RuntimeFailure as error:
+        cause = Cause("", "launcher", LAUNCHER_FAILED, str(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the platform is to be told
+        import traceback
+
+        cause = Cause("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()[-800:]}")
+    if cause is None:
+        return 0
+    report.write(output, cause.message)
+    sys.stderr.write(f"scriptmode: {cause.message.splitlines()[0]}\n")
+    return cause.exit_code
+
+
+def _supervise(here: environment.TrainingEnvironment) -> Cause | None:
+    """Run all this host has to run, other hosts told of everything that goes wrong."""
+
+    def describe(spec: ProcessSpec, status: int, text: str) -> Cause:
+        return report.describe(here, spec, status, text)
+
+    with Supervisor(here.host, describe, stop_grace=here.stop_grace) as supervisor:
+        if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
+            supervisor.join(here.cluster, (here.cluster.secret or here.job_name).encode())
+        try:
+            _run(here, supervisor)
+        except RuntimeFailure as error:
+            message = f"{here.host}: {error}"
+            supervisor.abort(Cause(here.host, "launcher", LAUNCHER_FAILED, message))
+        return supervisor.finish()
+
+
+def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
+    for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):
+        os.makedirs(here.path(name), exist_ok=True)
+    for prepare in (user_code.fetch, user_code.install):
+        spec = prepare(here)
+        if spec and supervisor.run(LaunchPlan(main=spec)):
+            return
+    supervisor.run(plan_for(here, user_code.command(here)))
+
+
+def _forget_failure(base_dir: str) -> None:
+    """Remove an earlier run's failure file: what is there at the end is this run's."""
+    try:
+        os.unlink(os.path.join(base_dir, contract.FAILURE_FILE))
+    except OSError:
+        return
+
+
+def _base_dir() -> str:
+    return os.path.abspath(os.environ.get(contract.BASE_DIR_VARIABLE) or contract.DEFAULT_BASE_DIR)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

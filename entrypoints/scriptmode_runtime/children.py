@@ -1,0 +1,155 @@
+"""Child processes: started in sessions of their own, signalled by group, reaped. The only place that forks."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import system
+from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime.plan import STOP_CHILDREN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.streams import Source
+
+#: Signals Python ignores for itself and a program expects at their default.
+_RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+class Child:
+    """One process that was started: its plan, its output, and how it ended (None as long as it runs)."""
+
+    def __init__(self, spec: ProcessSpec, pid: int) -> None:
+        self.spec = spec
+        self.pid = pid
+        self.source: Source | None = None
+        self.status: int | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not been reaped yet."""
+        return self.status is None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to where the plan says; what is gone already is no error."""
+        if self.spec.stop == STOP_CHILDREN and number != signal.SIGKILL:
+            ranks = system.children(self.pid)
+            if ranks:
+                for rank in ranks:
+                    _signal_group(rank, number, own_group=self.pid)
+                return
+        _signal_group(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill the process and all below it."""
+        below = system.descendants(self.pid)
+        _signal_group(self.pid, signal.SIGKILL)
+        kill_all(below)
+
+
+def start(spec: ProcessSpec) -> tuple[Child, int]:
+    """Start a process in a session of its own; give it and the reading end of its output.
+
+    Its stdout and stderr are one pipe, so their order is kept. Raises `UserCodeError` when it cannot be started.
+    """
+    reading, writing = os.pipe()
+    report, reporting = os.pipe()
+    parent = os.getpid()
+    sys.stdout.flush()
+    # No signal between fork and exec: this process's handlers would run in the child.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    pid = os.fork()
+    if pid == 0:
+        _become(spec, writing, reporting, parent)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    os.close(writing)
+    os.close(reporting)
+    with os.fdopen(report, "rb") as file:
+        problem = file.read().decode("utf-8", "replace")
+    if problem:
+        os.close(reading)
+        os.waitpid(pid, 0)
+        raise UserCodeError(f"{spec.name} cannot be started: {problem}")
+    return Child(spec, pid), reading
+
+
+def reap() -> dict[int, int]:
+    """Give the exit statuses of all children that ended, orphans that were left to this process included."""
+    ended = {}
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                break
+            ended[pid] = os.waitstatus_to_exitcode(status)
+    return ended
+
+
+def any_left() -> bool:
+    """Tell whether this process has children, orphans included; leaves those that ended to `reap`."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    """Kill processes; those that are gone are no error."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _signal_group(pid: int, number: int, own_group: int = 0) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        group = os.getpgid(pid) if own_group else pid
+        if group == own_group:
+            os.kill(pid, number)
+        else:
+            os.killpg(group, number)
+
+
+def _become(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> None:
+    """In the child: become the process; tell through ``reporting`` if that fails. Never returns."""
+    place = spec.cwd
+    try:
+        os.setsid()
+        system.die_with_parent()
+        if os.getppid() != parent:
+            os._exit(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+        os.chdir(spec.cwd)
+        signal.set_wakeup_fd(-1)
+        for number in _RESTORED:
+            signal.signal(number, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            if callable(signal.getsignal(number)):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        place = spec.argv[0]
+        os.execvpe(spec.argv[0], spec.argv, {**os.environ, **spec.env})  # noqa: S606 - never a shell
+    except OSError as error:
+        os.write(reporting, _reason(error, place).encode("utf-8", "replace"))
+    except ValueError as error:
+        os.write(reporting, str(error).encode("utf-8", "replace"))
+    finally:
+        os._exit(1)
+
+
+def _reason(error: OSError, place: str) -> str:
+    next_step = {
+        errno.ENOEXEC: "; its first line names its interpreter, such as #!/bin/sh",
+        errno.E2BIG: "; the hyperparameters are too large for a process's arguments and variables",
+    }
+    return f"{place}: {error.strerror}{next_step.get(error.errno or 0, '')}"

@@ -1,0 +1,90 @@
+"""The hosts that train together: who they are, where they are reached, which one this is. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scriptmode_runtime import contract
+from scriptmode_runtime.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class Host(NamedTuple):
+    """One host: its name in the job, where it is reached, its root folder and its port for each role."""
+
+    name: str
+    address: str
+    base_dir: str
+    ports: Mapping[str, int]
+
+    def endpoint(self, role: str) -> str:
+        """Give ``address:port`` of this host's task in ``role``, as a cluster specification writes it."""
+        address = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{address}:{self.ports[role]}"
+
+
+class Cluster(NamedTuple):
+    """The hosts that train together, in the platform's order; the first one leads."""
+
+    hosts: tuple[Host, ...]
+    this: Host
+    single_machine: bool = False
+    isolate_requirements: bool = False
+    secret: str = ""
+
+    @property
+    def position(self) -> int:
+        """Position of this host among the hosts."""
+        return self.hosts.index(self.this)
+
+    @property
+    def lead(self) -> Host:
+        """The host that runs the master, the chief or ``mpirun``, and that the others report to."""
+        return self.hosts[0]
+
+    @property
+    def leads(self) -> bool:
+        """Whether this host is the first."""
+        return self.this.name == self.lead.name
+
+
+def endpoints(hosts: Iterable[Host], role: str) -> list[str]:
+    """Give the endpoint of each host in ``role``."""
+    return [host.endpoint(role) for host in hosts]
+
+
+def parse(document: Mapping[str, Any] | None, names: Sequence[str], current: str, base_dir: str) -> Cluster:
+    """Make the cluster of ``names`` out of `contract.CLUSTER_FILE`; None is SageMaker, where host names resolve.
+
+    Raises `ConfigurationError` for a host without a place, or a document of another shape.
+    """
+    document = document or {}
+    places = document.get("hosts", {})
+    try:
+        hosts = tuple(_host(name, places.get(name, {}), base_dir) for name in names)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"{contract.CLUSTER_FILE} is malformed: {error}") from error
+    this = [host for host in hosts if host.name == current]
+    if not this:
+        raise ConfigurationError(
+            f"{contract.RESOURCE_CONFIG_FILE}: current_host {current!r} is not one of hosts {list(names)}"
+        )
+    return Cluster(
+        hosts=hosts,
+        this=this[0],
+        single_machine=bool(document.get("single_machine")),
+        isolate_requirements=bool(document.get("isolate_requirements")),
+        secret=str(document.get("secret", "")),
+    )
+
+
+def _host(name: str, place: Mapping[str, Any], base_dir: str) -> Host:
+    ports = {role: int(port) for role, port in place.get("ports", {}).items()}
+    return Host(
+        name=name,
+        address=str(place.get("address", name)),
+        base_dir=str(place.get("base_dir", base_dir)),
+        ports={**contract.DEFAULT_PORTS, **ports},
+    )

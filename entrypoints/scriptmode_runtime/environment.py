@@ -1,0 +1,216 @@
+"""What the platform tells this host: files under ``/opt/ml/input/config``, a few variables. Reads, never writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scriptmode_runtime import cluster as clusters
+from scriptmode_runtime import contract, installed_mpi, machine
+from scriptmode_runtime.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.installed_mpi import Mpirun
+    from scriptmode_runtime.machine import Machine
+
+SINGLE = "single"
+PARAMETER_SERVER = "parameter_server"
+MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
+MPI = "mpi"
+
+_STRATEGY_SWITCHES = {
+    contract.PARAMETER_SERVER_ENABLED: PARAMETER_SERVER,
+    contract.MULTI_WORKER_MIRRORED_ENABLED: MULTI_WORKER_MIRRORED,
+    contract.MPI_ENABLED: MPI,
+}
+#: Switches of the toolkit that choose no strategy.
+_OTHER_SWITCHES = frozenset({"sagemaker_enable_cloudwatch_metrics"})
+_LOG_LEVEL_INFO = 20
+#: The toolkit's name for the one group of a job without instance groups.
+_ONLY_GROUP = "homogeneousCluster"
+#: Variables of an image that stand in for hyperparameters which the request leaves out.
+_IMAGE_VARIABLES = {contract.PROGRAM: "SAGEMAKER_PROGRAM", contract.SUBMIT_DIRECTORY: "SAGEMAKER_SUBMIT_DIRECTORY"}
+
+
+class Inherited(NamedTuple):
+    """Variables of the host process that the runtime extends or passes on."""
+
+    path: str = ""
+    library_path: str = ""
+    python_path: str = ""
+    framework_module: str = ""
+
+
+class TrainingEnvironment(NamedTuple):
+    """One host's part of a training job, as the platform tells it."""
+
+    base_dir: str
+    cluster: Cluster
+    strategy: str
+    resource_config: dict[str, Any]
+    input_data_config: dict[str, Any]
+    hyperparameters: dict[str, Any]
+    #: Those with the reserved prefix, decoded like the user's.
+    framework_parameters: dict[str, Any]
+    machine: Machine
+    inherited: Inherited
+    python: str
+    job_name: str = ""
+    region: str = ""
+    stop_grace: float = contract.DEFAULT_STOP_GRACE
+    #: Looked for only where the strategy is MPI.
+    mpirun: Mpirun | None = None
+
+    @property
+    def host(self) -> str:
+        """The name of this host."""
+        return self.cluster.this.name
+
+    @property
+    def program(self) -> str:
+        """The entry point, relative to the code folder; "" where none was named."""
+        return str(self.framework_parameters.get(contract.PROGRAM) or "")
+
+    @property
+    def group(self) -> str:
+        """The instance group of this host."""
+        return str(self.resource_config.get("current_group_name", _ONLY_GROUP))
+
+    @property
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """The job's instance groups by name."""
+        return {group["instance_group_name"]: group for group in self.resource_config.get("instance_groups", [])}
+
+    @property
+    def distribution_groups(self) -> list[str]:
+        """The instance groups that train together; none without a distribution."""
+        return _distribution_groups(self.framework_parameters, self.group)
+
+    def path(self, name: str) -> str:
+        """Give the absolute path of one of `contract`'s names under the root folder."""
+        return os.path.join(self.base_dir, *name.split("/"))
+
+
+def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
+    """Read this host's files below ``base_dir``; raises `ConfigurationError` naming the file and what is wrong."""
+    resource_config = _read_object(base_dir, contract.RESOURCE_CONFIG_FILE)
+    parameters = _read_hyperparameters(base_dir)
+    framework = {key: value for key, value in parameters.items() if key.startswith(contract.RESERVED_PREFIX)}
+    for key, variable in _IMAGE_VARIABLES.items():
+        if environ.get(variable):
+            framework.setdefault(key, environ[variable])
+    cluster, strategy = _part(base_dir, resource_config, framework)
+    inherited = Inherited(
+        path=environ.get("PATH", os.defpath),
+        library_path=environ.get("LD_LIBRARY_PATH", ""),
+        python_path=environ.get("PYTHONPATH", ""),
+        framework_module=environ.get("SAGEMAKER_TRAINING_MODULE", ""),
+    )
+    return TrainingEnvironment(
+        base_dir=base_dir,
+        cluster=cluster,
+        strategy=strategy,
+        resource_config=resource_config,
+        input_data_config=_read_object(base_dir, contract.INPUT_DATA_CONFIG_FILE, default={}),
+        hyperparameters={k: v for k, v in parameters.items() if k not in framework and k != contract.TUNING_METRIC},
+        framework_parameters=framework,
+        machine=machine.inspect(),
+        inherited=inherited,
+        python=sys.executable,
+        job_name=str(framework.get(contract.JOB_NAME) or environ.get(contract.JOB_NAME_VARIABLE, "")),
+        region=str(framework.get(contract.REGION) or environ.get(contract.REGION_VARIABLE, "")),
+        stop_grace=_stop_grace(environ),
+        mpirun=installed_mpi.find(sys.executable, inherited.path) if strategy == MPI else None,
+    )
+
+
+def enabled(value: object) -> bool:
+    """Tell whether a switch is on, spelled as JSON or as Python does."""
+    return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)
+
+
+def log_level(framework_parameters: Mapping[str, Any]) -> object:
+    """Give the log level that the request names, as the script sees it."""
+    return framework_parameters.get(contract.LOG_LEVEL, _LOG_LEVEL_INFO)
+
+
+def _part(base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any]) -> tuple[Cluster, str]:
+    """Work out with which hosts this one trains, and how."""
+    try:
+        names = list(map(str, resource_config["hosts"]))
+        current = str(resource_config["current_host"])
+    except (KeyError, TypeError) as error:
+        raise ConfigurationError(f"{contract.RESOURCE_CONFIG_FILE} has no proper {error}") from error
+    strategy = _strategy(framework)
+    group = str(resource_config.get("current_group_name", _ONLY_GROUP))
+    together = _distribution_groups(framework, group)
+    if strategy == SINGLE or group not in together:
+        strategy, names = SINGLE, [current] if current in names else names
+    elif resource_config.get("instance_groups"):
+        names = [
+            str(name)
+            for member in resource_config["instance_groups"]
+            if member["instance_group_name"] in together
+            for name in member["hosts"]
+        ]
+    document = _read_object(base_dir, contract.CLUSTER_FILE, default={})
+    return clusters.parse(document, names, current, base_dir), strategy
+
+
+def _strategy(framework: Mapping[str, Any]) -> str:
+    switches = [
+        key
+        for key, value in framework.items()
+        if key.startswith(contract.RESERVED_PREFIX) and key.endswith("_enabled") and enabled(value)
+    ]
+    unknown = [key for key in switches if key not in _STRATEGY_SWITCHES and key not in _OTHER_SWITCHES]
+    if unknown:
+        known = ", ".join(_STRATEGY_SWITCHES)
+        raise ConfigurationError(f"hyperparameter {unknown[0]} asks for a distribution this runtime has not ({known})")
+    chosen = sorted(key for key in switches if key in _STRATEGY_SWITCHES)
+    if len(chosen) > 1:
+        raise ConfigurationError(f"two distributions at once: {' and '.join(chosen)}; enable one of them")
+    return _STRATEGY_SWITCHES[chosen[0]] if chosen else SINGLE
+
+
+def _distribution_groups(framework: Mapping[str, Any], group: str) -> list[str]:
+    named = framework.get(contract.DISTRIBUTION_INSTANCE_GROUPS)
+    if isinstance(named, list):
+        return [str(name) for name in named]
+    return [group] if any(enabled(framework.get(switch)) for switch in _STRATEGY_SWITCHES) else []
+
+
+def _stop_grace(environ: Mapping[str, str]) -> float:
+    text = environ.get(contract.STOP_GRACE_VARIABLE, "")
+    try:
+        return float(text) if text else contract.DEFAULT_STOP_GRACE
+    except ValueError as error:
+        raise ConfigurationError(f"{contract.STOP_GRACE_VARIABLE}={text!r} is not a number of seconds") from error
+
+
+def _read_hyperparameters(base_dir: str) -> dict[str, Any]:
+    texts = _read_object(base_dir, contract.HYPERPARAMETERS_FILE, default={})
+    return {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
+
+
+def _read_object(base_dir: str, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
+    path = os.path.join(base_dir, *name.split("/"))
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except FileNotFoundError as error:
+        if default is not None:
+            return default
+        raise ConfigurationError(
+            f"{path} does not exist: this is not a training host; {contract.BASE_DIR_VARIABLE} moves the root folder"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ConfigurationError(f"{path} holds a {type(document).__name__}; a JSON object is expected")
+    return document

@@ -1,0 +1,36 @@
+"""Which ``mpirun`` this host has. Looks at files only; starts nothing."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+#: Open MPI 4 starts other machines with ``orted``, Open MPI 5 with ``prted`` (their manuals).
+_DAEMONS = {"prted": 5, "orted": 4}
+
+
+class Mpirun(NamedTuple):
+    """An ``mpirun`` and the major version of the Open MPI it belongs to."""
+
+    path: str
+    major: int
+
+
+def find(python: str, search_path: str) -> Mpirun | None:
+    """Find ``mpirun`` beside the interpreter, else on ``search_path`` (as ``PATH`` is written)."""
+    for folder in (os.path.dirname(python), *search_path.split(os.pathsep)):
+        path = os.path.join(folder, "mpirun")
+        if folder and os.path.isfile(path) and os.access(path, os.X_OK):
+            return Mpirun(path, _major(path))
+    return None
+
+
+def _major(path: str) -> int:
+    real = os.path.realpath(path)
+    if os.path.basename(real) == "orterun":
+        return 4
+    for folder in (os.path.dirname(path), os.path.dirname(real)):
+        for daemon, major in _DAEMONS.items():
+            if os.path.exists(os.path.join(folder, daemon)):
+                return major
+    return max(_DAEMONS.values())

@@ -1,0 +1,22 @@
+"""How a job ended before its time, as a value. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: Exit code where no program of the user's failed: something before it, a lost host, a service that ended early.
+LAUNCHER_FAILED = 1
+#: A process ended by signal n counts as ended with this much more (POSIX shells).
+SIGNALLED = 128
+
+
+class Cause(NamedTuple):
+    """Why a job ended before its time; the same on every host."""
+
+    host: str
+    process: str
+    exit_code: int
+    #: As the failure file shows it.
+    message: str
+    #: A stop from outside: processes get the platform's grace to end by themselves.
+    graceful: bool = False

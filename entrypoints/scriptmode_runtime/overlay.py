@@ -1,0 +1,48 @@
+"""Install packages beside an interpreter's own without changing them: ``overlay.py <folder> <pip's words>``.
+
+The overlay is a virtual environment that also sees everything its interpreter sees.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import subprocess
+import sys
+import sysconfig
+import venv
+
+
+def make(folder: str, *, with_pip: bool) -> str:
+    """Make the overlay of this interpreter in ``folder``; give the overlay's interpreter."""
+    venv.EnvBuilder(with_pip=with_pip, symlinks=True).create(folder)
+    packages = sysconfig.get_path("purelib", "posix_prefix", {"base": folder, "platbase": folder})
+    # addsitedir reads the .pth files there too: packages installed in place stay visible.
+    lines = [f"import site; site.addsitedir({path!r})" for path in _site_folders()]
+    with open(os.path.join(packages, "_scriptmode_overlay.pth"), "w", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+    return os.path.join(folder, "bin", "python")
+
+
+def _site_folders() -> list[str]:
+    folders = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *site.getsitepackages()]
+    if site.ENABLE_USER_SITE:
+        folders.append(site.getusersitepackages())
+    return [path for path in dict.fromkeys(folders) if os.path.isdir(path)]
+
+
+def main(folder: str, *words: str) -> int:
+    """Make the overlay and install into it; give pip's exit code."""
+    options = ("--disable-pip-version-check", "--no-input")
+    ours = subprocess.run(
+        [sys.executable, "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
+    )
+    # pip can serve another interpreter from 22.3 on.
+    with_pip = ours.returncode != 0
+    python = make(folder, with_pip=with_pip)
+    pip = [python, "-m", "pip"] if with_pip else [sys.executable, "-m", "pip", "--python", python]
+    return subprocess.run([*pip, "install", *options, *words], check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

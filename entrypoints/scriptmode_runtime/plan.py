@@ -1,0 +1,85 @@
+"""What one host would run, as data. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode_runtime.environment import TrainingEnvironment
+
+#: Every host of the cluster has its source, requirements and folders.
+HOSTS_READY = "hosts_ready"
+#: The trainers of every host ended well.
+TRAINERS_ENDED = "trainers_ended"
+
+#: How a process is stopped: its own process group, or those of its direct children (mpirun's ranks), because
+#: ``mpirun`` itself answers SIGTERM by killing them.
+STOP_GROUP = "group"
+STOP_CHILDREN = "children"
+
+
+class ProcessSpec(NamedTuple):
+    """One process: what is run, with which variables beside the inherited ones, and where."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    stop: str = STOP_GROUP
+
+
+class Wait(NamedTuple):
+    """Something other hosts must reach first; ``timeout`` in seconds, None as long as every host is alive."""
+
+    event: str
+    timeout: float | None = None
+
+
+class LaunchPlan(NamedTuple):
+    """All that one host runs."""
+
+    #: Its exit code is this host's result. None: this host trains nothing itself.
+    main: ProcessSpec | None
+    #: They outlive main; an early end is a failure; stopped at the end.
+    services: tuple[ProcessSpec, ...] = ()
+    before: tuple[Wait, ...] = ()
+    after: tuple[Wait, ...] = ()
+
+
+class Command(NamedTuple):
+    """How the user's program is started on this host."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    #: The interpreter that has the user's requirements.
+    python: str
+
+
+def plan_for(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
+    """Give this host's plan."""
+    from scriptmode_runtime.strategies import mpi, multi_worker_mirrored, parameter_server, single
+
+    strategies = {
+        "single": single.plan,
+        "parameter_server": parameter_server.plan,
+        "multi_worker_mirrored": multi_worker_mirrored.plan,
+        "mpi": mpi.plan,
+    }
+    return strategies[environment.strategy](environment, command)
+
+
+def as_document(plan: LaunchPlan) -> dict[str, Any]:
+    """Give the plan as ``train --plan`` prints it."""
+    return {
+        "main": _process(plan.main) if plan.main else None,
+        "services": [_process(service) for service in plan.services],
+        "before": [wait._asdict() for wait in plan.before],
+        "after": [wait._asdict() for wait in plan.after],
+    }
+
+
+def _process(spec: ProcessSpec) -> dict[str, Any]:
+    return {"name": spec.name, "argv": list(spec.argv), "env": dict(spec.env), "cwd": spec.cwd, "stop": spec.stop}

@@ -1,0 +1,37 @@
+"""One MPI rank: becomes the user's program, with the variables and the folder of the host it belongs to."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from scriptmode_runtime import contract, environment, system, user_code
+from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.strategies.mpi import processes_per_host
+
+#: Set by Open MPI 4 and 5 for each rank.
+_RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
+#: What a shell answers for a program that cannot be started.
+_CANNOT_START = 127
+
+
+def main(argv: list[str]) -> int:
+    """Become ``argv``; return only where that cannot be."""
+    try:
+        system.die_with_parent()
+        base_dir = os.environ.get(contract.BASE_DIR_VARIABLE, contract.DEFAULT_BASE_DIR)
+        here = environment.read(base_dir, os.environ)
+        if here.cluster.single_machine:
+            host = here.cluster.hosts[int(os.environ.get(_RANK_VARIABLE, "0")) // processes_per_host(here)]
+            here = environment.read(host.base_dir, {**os.environ, contract.BASE_DIR_VARIABLE: host.base_dir})
+        command = user_code.command(here)
+        os.chdir(command.cwd)
+        env = {**os.environ, **command.env, contract.BASE_DIR_VARIABLE: here.base_dir}
+        os.execvpe(argv[0], argv, env)  # noqa: S606 - never a shell
+    except (RuntimeFailure, OSError, ValueError, IndexError) as error:
+        sys.stderr.write(f"scriptmode: {error}\n")
+    return _CANNOT_START
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

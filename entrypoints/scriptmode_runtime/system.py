@@ -1,0 +1,58 @@
+"""Calls of Linux that Python does not wrap, and what ``/proc`` tells of processes. Elsewhere they do nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_SIGKILL = 9
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that started it ends; holds over exec."""
+    _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose own parent ended, as process 1 is: they are reaped, not lost."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children(parent: int) -> list[int]:
+    """Give the direct children of a process; none where ``/proc`` does not tell."""
+    return [child for child, its_parent in _parents().items() if its_parent == parent]
+
+
+def descendants(ancestor: int) -> list[int]:
+    """Give all processes below a process, nearest first."""
+    parents = _parents()
+    found = [ancestor]
+    for process in found:  # grows while it is walked
+        found += [child for child, parent in parents.items() if parent == process]
+    return found[1:]
+
+
+def _parents() -> dict[int, int]:
+    parents = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # "pid (name) state parent ...": the name may hold blanks and brackets.
+                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+    return parents
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform != "linux":
+        return
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):  # a Python without ctypes, a C library without prctl
+        return

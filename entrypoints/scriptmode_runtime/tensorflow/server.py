@@ -1,0 +1,49 @@
+"""Serve the TensorFlow task that ``TF_CONFIG`` names, until the launcher ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+_FAILED = 1
+
+
+def taken(port: int) -> bool:
+    """Tell whether another program listens on a port of any interface; TensorFlow binds them all."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As gRPC does it: connections of an earlier run that still close are no hindrance.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+            probe.listen(1)
+        except OSError:
+            return True
+    return False
+
+
+def main() -> int:
+    """Serve; return only where that cannot be."""
+    config = json.loads(os.environ["TF_CONFIG"])
+    role, index = config["task"]["type"], config["task"]["index"]
+    endpoint = config["cluster"][role][index]
+    port = int(endpoint.rpartition(":")[2])
+    if taken(port):
+        host = os.environ.get("CURRENT_HOST", "this host")
+        sys.stderr.write(
+            f"scriptmode: {host}: port {port} of {role} {index} ({endpoint}) is taken by another program; "
+            "end it, or start the job again\n"
+        )
+        return _FAILED
+    # A server tells each connection; its warnings are enough beside the script's own output.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    import tensorflow as tf
+
+    server = tf.distribute.Server(config["cluster"], job_name=role, task_index=index, protocol="grpc")
+    server.join()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""What the script sees: its ``SM_*`` variables and its arguments. Pure.
+
+Names and encodings are those of the SageMaker Training Toolkit's ENVIRONMENT_VARIABLES.md.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from scriptmode_runtime import contract
+from scriptmode_runtime.environment import log_level
+from scriptmode_runtime.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode_runtime.environment import TrainingEnvironment
+
+_PREFIX = "SM_"
+#: Linux takes no longer string into a new process (MAX_ARG_STRLEN in linux/binfmts.h).
+_LONGEST = 128 * 1024 - 1
+#: Hyperparameters of the toolkit itself; what is left of the reserved ones are framework parameters.
+_TOOLKIT_PARAMETERS = frozenset(
+    {
+        contract.PROGRAM,
+        contract.SUBMIT_DIRECTORY,
+        contract.LOG_LEVEL,
+        contract.JOB_NAME,
+        contract.REGION,
+        "sagemaker_enable_cloudwatch_metrics",
+        "sagemaker_s3_output",
+    }
+)
+
+
+def arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
+    """Spell hyperparameters as the script's arguments: sorted, values as ``str()`` gives them."""
+    words: list[str] = []
+    for key in sorted(hyperparameters):
+        words += [f"--{key}" if len(key) > 1 else f"-{key}", _argument(hyperparameters[key])]
+        _check_carried(key, "".join(words[-2:]))
+    return tuple(words)
+
+
+def variables(environment: TrainingEnvironment) -> dict[str, str]:
+    """Give the variables the script sees on this host, without those no process can be given (over 128 KiB)."""
+    values: dict[str, object] = {**_cluster_values(environment), **_program_values(environment)}
+    values.update(_folder_values(environment))
+    values["training_env"] = _training_env(environment, values)
+    for key, value in environment.hyperparameters.items():
+        values[f"hp_{key}"] = value
+    spelled = {_PREFIX + key.upper(): _value(value) for key, value in values.items()}
+    spelled["SAGEMAKER_JOB_NAME"] = environment.job_name
+    spelled["SAGEMAKER_REGION"] = environment.region
+    spelled["CURRENT_HOST"] = environment.host
+    for name, text in spelled.items():
+        _check_carried(name, text)
+    return {
+        name: text
+        for name, text in spelled.items()
+        if "=" not in name and len(name) + 1 + len(text.encode("utf-8", "surrogateescape")) < _LONGEST
+    }
+
+
+def _cluster_values(environment: TrainingEnvironment) -> dict[str, object]:
+    resources = environment.resource_config
+    groups = environment.groups
+    values: dict[str, object] = {
+        "hosts": resources["hosts"],
+        "current_host": environment.host,
+        "network_interface_name": resources.get("network_interface_name", "eth0"),
+        "current_instance_type": resources.get("current_instance_type", "local"),
+        "current_instance_group": environment.group,
+        "current_instance_group_hosts": groups.get(environment.group, {}).get("hosts", []),
+        "instance_groups": list(groups),
+        "instance_groups_dict": groups,
+        "distribution_instance_groups": environment.distribution_groups,
+        "is_hetero": len(groups) > 1,
+        "resource_config": resources,
+        "num_cpus": environment.machine.cpus,
+        "num_gpus": environment.machine.gpus,
+        "num_neurons": environment.machine.neurons,
+    }
+    if resources.get("topology"):
+        values["topology"] = resources["topology"]
+    return values
+
+
+def _program_values(environment: TrainingEnvironment) -> dict[str, object]:
+    framework = environment.framework_parameters
+    return {
+        "hps": environment.hyperparameters,
+        "user_args": list(arguments(environment.hyperparameters)),
+        "user_entry_point": environment.program,
+        "module_name": environment.program.removesuffix(".py"),
+        "module_dir": str(framework.get(contract.SUBMIT_DIRECTORY) or environment.path(contract.CODE_DIR)),
+        "log_level": log_level(framework),
+        "framework_params": {k: v for k, v in framework.items() if k not in _TOOLKIT_PARAMETERS},
+        "framework_module": environment.inherited.framework_module,
+    }
+
+
+def _folder_values(environment: TrainingEnvironment) -> dict[str, object]:
+    channels = sorted(environment.input_data_config)
+    values: dict[str, object] = {
+        "input_data_config": environment.input_data_config,
+        "channels": channels,
+        "input_dir": environment.path(contract.INPUT_DIR),
+        "input_config_dir": environment.path(contract.CONFIG_DIR),
+        "output_dir": environment.path(contract.OUTPUT_DIR),
+        "output_data_dir": environment.path(contract.OUTPUT_DATA_DIR),
+        "output_intermediate_dir": environment.path(contract.OUTPUT_INTERMEDIATE_DIR),
+        "model_dir": environment.path(contract.MODEL_DIR),
+    }
+    for channel in channels:
+        values[f"channel_{channel}"] = environment.path(f"{contract.DATA_DIR}/{channel}")
+    return values
+
+
+def _training_env(environment: TrainingEnvironment, values: Mapping[str, object]) -> dict[str, object]:
+    """Give the one object that holds the others, with the toolkit's names for its members."""
+    renamed = {"hps": "hyperparameters", "framework_params": "additional_framework_parameters"}
+    left_out = {"user_args", "channels"}
+    folders = {channel: values[f"channel_{channel}"] for channel in environment.input_data_config}
+    training_env = {
+        renamed.get(key, key): value
+        for key, value in values.items()
+        if key not in left_out and not key.startswith("channel_")
+    }
+    training_env["framework_module"] = values["framework_module"] or None
+    training_env["channel_input_dirs"] = folders
+    training_env["job_name"] = environment.job_name
+    training_env["master_hostname"] = environment.cluster.lead.name
+    training_env["is_master"] = environment.cluster.leads
+    training_env["distribution_hosts"] = [host.name for host in environment.cluster.hosts]
+    return training_env
+
+
+def _argument(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        return ",".join(f"{key}={member}" for key, member in sorted(value.items()))
+    return str(value)
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _check_carried(name: str, text: str) -> None:
+    """Refuse what an argument or a variable of a process cannot hold."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(f"hyperparameter {name!r} holds half a character ({error.reason})") from error
+    if "\0" in text or "\0" in name:
+        raise ConfigurationError(f"hyperparameter {name!r} holds a zero byte, which no process can be given")
