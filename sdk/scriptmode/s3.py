@@ -54,7 +54,7 @@ def parse(uri: str) -> S3Location:
 
 
 def require_credentials(uri: str) -> None:
-    """Raise `CredentialsError` when boto3's standard settings give no credentials to use ``uri`` with; asks no bucket."""
+    """Raise `CredentialsError` when boto3's standard settings give no credentials for ``uri``; asks no bucket."""
     import botocore.session
 
     with _translated(uri):

@@ -73,6 +73,11 @@ class JobState:
         """Whether nothing about the job will change any more."""
         return self.status in ENDED
 
+    @property
+    def stoppable(self) -> bool:
+        """Whether a request to stop changes how the job ends."""
+        return self.secondary in STOPPABLE
+
     def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
         """Enter ``secondary``; the same one again changes nothing."""
         if secondary == self.secondary:

@@ -106,7 +106,7 @@ def die_with_parent() -> None:
 def _load_prctl() -> Callable[..., int] | None:
     # Looked up once, at import: between fork and exec nothing should allocate or lock more than it must.
     try:
-        return ctypes.CDLL(None).prctl  # type: ignore[no-any-return]
+        return ctypes.CDLL(None).prctl
     except (OSError, AttributeError):
         return None
 
@@ -121,7 +121,7 @@ def _prctl(option: int, value: int) -> None:
 
 def _pids() -> Iterator[int]:
     with suppress(FileNotFoundError):
-        for name in os.listdir("/proc"):
+        for name in os.listdir("/proc"):  # noqa: PTH208 - names are all that is wanted
             if name.isdigit():
                 yield int(name)
 

@@ -1,0 +1,231 @@
+"""The detached process that owns one running job, from Starting to Completed, Failed or Stopped.
+
+``python -m scriptmode.platforms.local.agent <job folder> <lock>``: the descriptor ``lock`` is the job's lock, held.
+The first process ends with 0 when the agent is up; the agent itself goes on in the background.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local import channels, cluster, outputs, training
+from scriptmode.platforms.local.description import max_runtime, shortened
+from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
+from scriptmode.platforms.local.hosts.processes import LOOPBACK, ProcessHost
+from scriptmode.platforms.local.ports import Ports
+from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.store import JobFolder, JobStore, last_lines
+from scriptmode.platforms.local.training import Outcome, Surroundings
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: Where the failure file is missing, this much of the host's log stands in for it.
+LOG_TAIL_LINES = 12
+LOG_TAIL_CHARACTERS = 700
+
+
+class Agent:
+    """One running job."""
+
+    def __init__(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._inherited = inherited
+        self._job = folder.read_job()
+        self._request = self._job.request
+        self._state = folder.read_state()
+        self._children = Children()
+        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
+        self._sandboxes = {name: Sandbox(name, folder.host(name)) for name in cluster.hosts(self._request)}
+        self._hosts: list[ProcessHost] = []
+
+    def run(self) -> None:
+        """Take the job to its end."""
+        self._record_processes()
+        outcome = self._download()
+        if outcome is None:
+            outcome = self._train()
+        if not self._children.kill_all():
+            self._say("some processes of the job could not be killed")
+        if self._hosts:
+            outcome = self._upload(outcome)
+        self._end(outcome)
+
+    def fail(self, reason: str) -> None:
+        """End the job, whatever is going on, for a reason of the agent's own."""
+        self._children.kill_all()
+        self._end(Outcome("Failed", f"InternalServerError: {reason}"))
+
+    def _download(self) -> Outcome | None:
+        """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
+        try:
+            self._prepare()
+        except (DataError, OSError) as error:
+            return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
+        self._move("Downloading")
+        sandboxes = list(self._sandboxes.values())
+
+        def stage() -> None:
+            channels.stage(self._request, sandboxes, self._folder.channels)
+            channels.restore_checkpoints(self._request, sandboxes)
+
+        chore = Chore(stage)
+        while not chore.poll():
+            if self._stop_asked():
+                chore.kill()
+                self._move("Stopping")
+            self._children.wait(training.POLL_SECONDS)
+        if self._stop_asked():
+            return Outcome("Stopped")
+        return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
+
+    def _prepare(self) -> None:
+        ports = self._ports.reserve(list(self._sandboxes))
+        content = {
+            "hosts": {
+                name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": ports[name]}
+                for name, sandbox in self._sandboxes.items()
+            },
+            "single_machine": True,
+            "isolate_requirements": True,
+            "secret": secrets.token_hex(32),
+        }
+        for sandbox in self._sandboxes.values():
+            sandbox.prepare(self._request, content)
+
+    def _train(self) -> Outcome:
+        self._move("Training")
+        self._hosts = [
+            ProcessHost(
+                name=name,
+                argv=(self._job.python, "-m", "scriptmode_runtime"),
+                env=self._environment(sandbox),
+                cwd=Path("/"),
+                log=self._folder.log(name),
+            )
+            for name, sandbox in self._sandboxes.items()
+        ]
+        try:
+            for host in self._hosts:
+                host.start()
+        except OSError as error:
+            return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
+        self._record_processes()
+        around = Surroundings(self._wait, self._stop_asked, lambda said: self._move("Stopping", said), self._explain)
+        return training.run(self._hosts, max_runtime(self._request), self._job.stop_grace, around)
+
+    def _environment(self, sandbox: Sandbox) -> dict[str, str]:
+        variables = sandbox.environment(self._request, self._inherited)
+        if contract.REGION_VARIABLE not in self._request.get("Environment", {}):
+            variables[contract.REGION_VARIABLE] = self._job.region
+        variables[contract.JOB_NAME_VARIABLE] = self._folder.name
+        variables[contract.JOB_ARN_VARIABLE] = self._job.arn
+        variables[contract.STOP_GRACE_VARIABLE] = f"{self._job.stop_grace:g}"
+        return variables
+
+    def _explain(self, name: str, code: int) -> str:
+        sandbox = self._sandboxes[name]
+        exit_code = code if code >= 0 else 128 - code
+        try:
+            said = sandbox.failure.read_text("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
+        except OSError:
+            said = ""
+        if not said:
+            ended = f"ended with {exit_words(code)}" if code >= 0 else f"was killed by {exit_words(code)}"
+            tail = last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
+            said = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
+        # The service's own form; the exit code must survive the limit of FailureReason.
+        ending = f", exit code: {exit_code}"
+        return shortened(f"AlgorithmError: {said}", contract.FAILURE_LIMIT - len(ending)) + ending
+
+    def _upload(self, outcome: Outcome) -> Outcome:
+        """Deliver the artifacts; a delivery that fails fails a job that had not failed yet."""
+        if outcome.secondary == "Completed":
+            self._move("Uploading")
+        with_model = outcome.secondary != "Failed"
+        sandboxes = list(self._sandboxes.values())
+
+        def publish() -> str:
+            outputs.save_checkpoints(self._request, sandboxes, self._say_to_user)
+            return outputs.publish(
+                self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
+            )
+
+        chore = Chore(publish)
+        while not chore.poll():
+            self._children.wait(training.POLL_SECONDS)
+        if chore.error:
+            self._say(f"artifacts were not delivered: {chore.error}")
+            if with_model:
+                kept = f"what the hosts left is kept in {self._folder.output} and {self._folder.hosts}"
+                return Outcome("Failed", f"ClientError: Artifact upload failed: {chore.error}; {kept}")
+        self._state = replace(self._state, artifacts=str(chore.value or ""))
+        return outcome
+
+    def _end(self, outcome: Outcome) -> None:
+        """Say how the job ended, then give back what it does not need any more."""
+        self._ports.release()
+        self._move(outcome.secondary, reason=outcome.reason)
+        shutil.rmtree(self._folder.channels, ignore_errors=True)
+        if outcome.secondary == "Failed":
+            for sandbox in self._sandboxes.values():
+                shutil.rmtree(sandbox.base / contract.DATA_DIR, ignore_errors=True)
+        else:
+            shutil.rmtree(self._folder.hosts, ignore_errors=True)
+
+    def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
+        self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
+        self._folder.write_state(self._state)
+
+    def _stop_asked(self) -> bool:
+        return self._children.terminated or self._folder.stop_asked() is not None
+
+    def _wait(self, seconds: float) -> None:
+        self._children.wait(seconds)
+        self._children.reap_strays([host.pid for host in self._hosts])
+
+    def _record_processes(self) -> None:
+        pids = {"agent": os.getpid(), **{host.name: host.pid for host in self._hosts}}
+        identities = {name: tree.identify(pid) for name, pid in pids.items()}
+        self._folder.write_processes({name: identity for name, identity in identities.items() if identity})
+
+    def _say(self, text: str) -> None:
+        """Write to the agent's log."""
+        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+        sys.stderr.flush()
+
+    def _say_to_user(self, text: str) -> None:
+        """Write to the first host's log, after everything the host itself said."""
+        self._say(text)
+        with self._folder.log(next(iter(self._sandboxes))).open("a", encoding="utf-8") as log:
+            log.write(f"scriptmode: {text}\n")
+
+
+def main(arguments: list[str]) -> None:
+    """Go into the background and run the job of the given folder."""
+    path, lock = Path(arguments[0]), int(arguments[1])
+    # The lock must go with this process, not with whatever it starts.
+    os.set_inheritable(lock, False)  # noqa: FBT003
+    if os.fork():
+        os._exit(0)
+    agent = Agent(JobFolder(path), os.environ)
+    try:
+        agent.run()
+    except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens
+        traceback.print_exc()
+        agent.fail(f"{type(error).__name__}: {error}; see {path / 'agent.log'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,46 @@
+"""Which hosts a request asks for, in which groups. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: What the service calls the one group of a cluster without groups.
+HOMOGENEOUS = "homogeneousCluster"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Hosts of one instance type."""
+
+    name: str
+    instance_type: str
+    hosts: tuple[str, ...]
+
+
+def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
+    """Give the request's groups; hosts are numbered through them in order."""
+    resources = request["ResourceConfig"]
+    parts = resources.get("InstanceGroups") or [{**resources, "InstanceGroupName": HOMOGENEOUS}]
+    found: list[Group] = []
+    first = 1
+    for part in parts:
+        numbers = range(first, first + int(part["InstanceCount"]))
+        hosts = tuple(f"algo-{number}" for number in numbers)
+        found.append(Group(part["InstanceGroupName"], part["InstanceType"], hosts))
+        first = numbers.stop
+    return tuple(found)
+
+
+def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give every host's name, in order."""
+    return tuple(host for group in groups(request) for host in group.hosts)
+
+
+def channel_hosts(request: Mapping[str, Any], channel: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the hosts that a channel is for."""
+    wanted = channel["DataSource"]["S3DataSource"].get("InstanceGroupNames")
+    return tuple(host for group in groups(request) if not wanted or group.name in wanted for host in group.hosts)

@@ -1,0 +1,140 @@
+"""Amazon SageMaker's own description of a CreateTrainingJob request, read from botocore's data.
+
+botocore's code is not imported: it takes five times as long as reading the file. Its validator checks neither
+enumerations nor patterns nor upper limits; `problems` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import importlib.util
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import PlatformError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+REQUEST_SHAPE = "CreateTrainingJobRequest"
+#: Java's character classes in the terms of Python's. ``\p{L}`` and ``\p{N}`` stand side by side with ``_`` wherever
+#: the model has them, and the three together are exactly ``\w``.
+_JAVA_CLASSES = {
+    r"\p{L}": r"\w",
+    r"\p{N}": r"\w",
+    r"\p{Z}": " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000",
+    r"\p{Alnum}": "a-zA-Z0-9",
+}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "structure": (dict,),
+    "map": (dict,),
+    "list": (list, tuple),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "long": (int,),
+    "float": (int, float),
+    "double": (int, float),
+}
+#: Values of these maps may be secrets: a report says how long they are, not what they are.
+_UNSHOWN = ("HyperParameters.", "Environment.")
+_SHOWN = 80
+
+
+@functools.lru_cache(maxsize=1)
+def shapes() -> dict[str, Any]:
+    """Give the service model's shapes by name."""
+    spec = importlib.util.find_spec("botocore")
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        for version in sorted(Path(root, "data", "sagemaker").glob("*"), reverse=True):
+            for name, opened in (("service-2.json.gz", gzip.open), ("service-2.json", open)):
+                if (version / name).is_file():
+                    with opened(version / name, "rb") as file:
+                        return dict(json.load(file)["shapes"])
+    raise PlatformError(
+        "botocore's model of Amazon SageMaker is not there; reinstall it: pip install --force-reinstall botocore"
+    )
+
+
+def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[str]:
+    """Say everything in which a request is not what the service accepts, each with its field, value and limit.
+
+    ``extension`` says of a field (its path without indices) and its value that they are fine although the service
+    would not take them.
+    """
+    return list(_check("", REQUEST_SHAPE, request, extension))
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile one of the model's patterns, which are written for Java and match whole values."""
+    for java, python in _JAVA_CLASSES.items():
+        pattern = pattern.replace(java, python)
+    return re.compile(pattern)
+
+
+def _check(path: str, name: str, value: object, extension: Callable[[str, object], bool]) -> Iterator[str]:
+    shape = shapes()[name]
+    kind = shape["type"]
+    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
+        yield f"{path or 'the request'} is a {type(value).__name__}; it must be a {kind}"
+        return
+    if extension(re.sub(r"\[\d+\]", "", path), value):
+        return
+    yield from _limits(path, shape, value)
+    for field, member, content in _members(path, shape, value):
+        yield from _check(field, member, content, extension)
+    if kind == "structure":
+        yield from _keys(path, shape, value)
+
+
+def _members(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str, str, object]]:
+    """Give the path, the shape's name and the value of everything inside ``value`` that the shape knows."""
+    kind = shape["type"]
+    if kind == "structure":
+        for key, content in value.items():
+            if key in shape["members"]:
+                yield f"{path}.{key}".lstrip("."), shape["members"][key]["shape"], content
+    elif kind == "list":
+        for index, content in enumerate(value):
+            yield f"{path}[{index}]", shape["member"]["shape"], content
+    elif kind == "map":
+        for key, content in value.items():
+            yield f"{path} (its key {key!r})", shape["key"]["shape"], key
+            yield f"{path}.{key}", shape["value"]["shape"], content
+
+
+def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
+    where = path or "the request"
+    for key in value:
+        if key not in shape["members"]:
+            yield f"{where} has no field {key!r}{suggestion(str(key), shape['members'])}"
+    for key in shape.get("required", ()):
+        if key not in value:
+            yield f"{where} lacks {key!r}"
+
+
+def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
+    shown = _show(path, value)
+    if "enum" in shape and value not in shape["enum"]:
+        yield f"{path} is {shown}{suggestion(value, shape['enum'])}"
+        return
+    numeric = shape["type"] in ("integer", "long", "float", "double")
+    unit = {"string": " characters", "list": " entries", "map": " entries"}.get(shape["type"], "")
+    size = value if numeric else len(value) if unit else 0
+    subject = f"{path} is {shown}" if numeric else f"{path} has {size:,}{unit}"
+    if size < shape.get("min", size):
+        yield f"{subject}; the least is {shape['min']:,}{unit}"
+    elif size > shape.get("max", size):
+        yield f"{subject}; the most is {shape['max']:,}{unit}"
+    elif "pattern" in shape and not compiled(shape["pattern"]).fullmatch(value):
+        yield f"{path} is {shown}; it must match {shape['pattern']}"
+
+
+def _show(path: str, value: object) -> str:
+    if path.startswith(_UNSHOWN):
+        return f"a value of {len(str(value)):,} characters"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,167 @@
+"""What a job leaves behind: model.tar.gz, output.tar.gz and checkpoints, at the places the request names."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local import places
+from scriptmode.platforms.local.channels import copy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from scriptmode.platforms.local.sandbox import Sandbox
+
+#: Trained weights hardly compress; the fastest level costs a few percent of size.
+COMPRESSION_LEVEL = 1
+MODEL_ARCHIVE = "model.tar.gz"
+OUTPUT_ARCHIVE = "output.tar.gz"
+
+
+@dataclass
+class Collected:
+    """Files of all hosts as one tree: path below the tree -> file; ``notes`` say what is not in it."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def destination(request: Mapping[str, Any]) -> str:
+    """Give the URI below which a job's artifacts lie."""
+    return f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}/output"
+
+
+def publish(
+    request: Mapping[str, Any],
+    sandboxes: Sequence[Sandbox],
+    folder: Path,
+    *,
+    with_model: bool,
+    say: Callable[[str], None],
+) -> str:
+    """Pack and deliver what the hosts left; return the model's URI, "" without one.
+
+    Archives are packed in ``folder`` and leave it when they are delivered: after a failure they are still there.
+    """
+    compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
+    base = destination(request)
+    folder.mkdir(exist_ok=True)
+    trees = [("output/data", OUTPUT_ARCHIVE, "data", [sandbox.output_data for sandbox in sandboxes])]
+    if with_model:
+        trees.append(("model", MODEL_ARCHIVE, "model", [sandbox.model for sandbox in sandboxes]))
+    for what, archive, plain, roots in trees:
+        tree = collect(what, list(zip([sandbox.host for sandbox in sandboxes], roots)))
+        for note in tree.notes:
+            say(note)
+        if what != "model" and not tree.files:
+            continue
+        if compressed:
+            pack(tree, folder / archive)
+            deliver(folder / archive, f"{base}/{archive}", keep=False)
+        else:
+            for name, file in tree.files.items():
+                if not file.is_dir():
+                    deliver(file, f"{base}/{plain}/{name}", keep=True)
+    if not with_model:
+        return ""
+    return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+
+
+def save_checkpoints(request: Mapping[str, Any], sandboxes: Sequence[Sandbox], say: Callable[[str], None]) -> None:
+    """Put the hosts' checkpoints where the next job finds them."""
+    config = request.get("CheckpointConfig")
+    if config is None:
+        return
+    tree = collect("checkpoints", [(sandbox.host, sandbox.checkpoints(config)) for sandbox in sandboxes])
+    for note in tree.notes:
+        say(note)
+    for name, file in tree.files.items():
+        if not file.is_dir():
+            deliver(file, f"{config['S3Uri'].rstrip('/')}/{name}", keep=True)
+
+
+def collect(what: str, roots: Sequence[tuple[str, Path]]) -> Collected:
+    """Lay the hosts' trees over one another; the first host that has a path wins. Links to files become files."""
+    tree = Collected()
+    owner: dict[str, str] = {}
+    for host, root in roots:
+        for name, path in _entries(root):
+            taken = next((part for part in _paths(name) if part in tree.files and not tree.files[part].is_dir()), name)
+            if trouble := _unfit(path):
+                tree.notes.append(f"{what}: {host}'s {name!r} is left out: {trouble}")
+            elif taken not in tree.files:
+                owner[name] = host
+                tree.files[name] = path
+            elif not (path.is_dir() and tree.files[taken].is_dir()):
+                tree.notes.append(f"{what}: {host}'s {name!r} is left out: {owner[taken]} has {taken!r} too")
+    return tree
+
+
+def pack(tree: Collected, archive: Path) -> None:
+    """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
+    draft = archive.with_name(f".{archive.name}")
+    with tarfile.open(draft, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
+        for name, path in tree.files.items():
+            status = path.stat()
+            member = tarfile.TarInfo(name)
+            member.mtime, member.mode = int(status.st_mtime), stat.S_IMODE(status.st_mode)
+            if stat.S_ISDIR(status.st_mode):
+                member.type = tarfile.DIRTYPE
+                tar.addfile(member)
+                continue
+            member.size = status.st_size
+            with path.open("rb") as file:
+                tar.addfile(member, file)
+    draft.replace(archive)
+
+
+def deliver(file: Path, uri: str, *, keep: bool) -> None:
+    """Put a file at a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming the URI."""
+    if not places.is_file(uri):
+        from scriptmode.s3 import S3
+
+        S3().upload_file(file, uri)
+    else:
+        target = places.file_path(uri)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists() and target.samefile(file):
+                return
+            draft = target.with_name(f".{target.name}.part")
+            copy(file, draft)
+            draft.replace(target)
+        except OSError as error:
+            raise DataError(f"{uri}: {error}") from error
+    if not keep:
+        file.unlink()
+
+
+def _entries(root: Path) -> list[tuple[str, Path]]:
+    """Give every folder and file below ``root``, sorted, folders before what is in them."""
+    found = []
+    for folder, folders, files in os.walk(root):
+        found += [Path(folder, name) for name in (*folders, *files)]
+    return sorted((str(path.relative_to(root)), path) for path in found)
+
+
+def _paths(name: str) -> Iterator[str]:
+    """Give a path below the tree and everything above it."""
+    yield name
+    yield from (str(parent) for parent in Path(name).parents if str(parent) != ".")
+
+
+def _unfit(path: Path) -> str:
+    """Say why something cannot be an artifact; "" when it can."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return f"it is a link to nothing ({error.strerror})" if path.is_symlink() else str(error)
+    if stat.S_ISDIR(mode):
+        return "it is a link to a folder" if path.is_symlink() else ""
+    return "" if stat.S_ISREG(mode) else "it is not a regular file"

@@ -1,0 +1,103 @@
+"""Ports of this machine for one job's hosts, reserved as long as the job lives."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+ROLES = ("worker", "ps", "chief", "mirrored", "peers")
+#: Never offered: below it stand well-known services.
+LOWEST = 10000
+#: Linux's default; where the kernel does not say, or leaves no room below.
+DEFAULT_EPHEMERAL = 32768
+EPHEMERAL_FILE = "/proc/sys/net/ipv4/ip_local_port_range"
+
+
+class Ports:
+    """Blocks of ports, one a host, each held by a locked file that every job of the data directory respects.
+
+    They lie below the kernel's ephemeral range: an outgoing connection never takes one between the reservation and the
+    moment the host binds it. The locks go with the process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._locks: list[int] = []
+
+    def reserve(self, hosts: Sequence[str]) -> dict[str, Mapping[str, int]]:
+        """Give every host a port for each of `ROLES`; raise `DataError` when none are left."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        blocks = _blocks(_ephemeral_start())
+        reserved: dict[str, Mapping[str, int]] = {}
+        for host in hosts:
+            first = next((block for block in blocks if self._take(block)), None)
+            if first is None:
+                raise DataError(f"{host}: no free ports below {_ephemeral_start()}; stop other jobs or programs")
+            reserved[host] = {role: first + offset for offset, role in enumerate(ROLES)}
+        return reserved
+
+    def release(self) -> None:
+        """Give all blocks back."""
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def _take(self, first: int) -> bool:
+        lock = os.open(self._folder / str(first), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        if not all(_free(port) for port in range(first, first + len(ROLES))):
+            os.close(lock)
+            return False
+        self._locks.append(lock)
+        return True
+
+
+def _blocks(end: int) -> Iterator[int]:
+    """Give the first port of every block once, from a random one on: other data directories start elsewhere."""
+    blocks = range(LOWEST, end - len(ROLES) + 1, len(ROLES))
+    start = random.randrange(len(blocks))  # noqa: S311 - no secret
+    yield from blocks[start:]
+    yield from blocks[:start]
+
+
+def _ephemeral_start() -> int:
+    with suppress(OSError, ValueError), open(EPHEMERAL_FILE, encoding="ascii") as file:  # noqa: PTH123
+        start = int(file.read().split()[0])
+        if start >= LOWEST + 1000:
+            return start
+    return DEFAULT_EPHEMERAL
+
+
+def _free(port: int) -> bool:
+    """Say whether nothing on any interface has the port."""
+    # As TensorFlow's servers bind.
+    everywhere = [(socket.AF_INET, "0.0.0.0"), *([(socket.AF_INET6, "::")] if _has_ipv6() else [])]  # noqa: S104
+    return all(_bindable(family, address, port) for family, address in everywhere)
+
+
+def _has_ipv6() -> bool:
+    return _bindable(socket.AF_INET6, "::1", 0)
+
+
+def _bindable(family: socket.AddressFamily, address: str, port: int) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind((address, port))
+    except OSError:
+        return False
+    return True

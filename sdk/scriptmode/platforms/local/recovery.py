@@ -1,0 +1,53 @@
+"""What is done about a job whose agent died without ending it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from scriptmode.platforms.local.hosts import tree
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.state import JobState
+    from scriptmode.platforms.local.store import JobFolder
+
+
+def settled(folder: JobFolder) -> JobState:
+    """Give where a job stands now; one that no agent works on any more is ended first."""
+    state = folder.read_state()
+    if state.ended:
+        return state
+    with folder.owned() as owned:
+        if owned:
+            state = folder.read_state()
+            return state if state.ended else _bury(folder, state)
+    return with_stop(folder, folder.read_state())
+
+
+def with_stop(folder: JobFolder, state: JobState) -> JobState:
+    """Let a job be Stopping from the moment it was asked to stop; the agent says the same a moment later."""
+    asked = folder.stop_asked() if state.stoppable else None
+    return state if asked is None else state.moved("Stopping", asked)
+
+
+def _bury(folder: JobFolder, state: JobState) -> JobState:
+    processes = folder.read_processes()
+
+    def left() -> list[int]:
+        launchers = [identity.pid for identity in processes.values() if tree.running(identity)]
+        below = [pid for launcher in launchers for pid in tree.descendants(launcher)]
+        # A host's processes carry its base directory; those whose parents died are found by that alone.
+        return list({*launchers, *below, *tree.with_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
+
+    gone = tree.kill_until_gone(left)
+    agent = processes.get("agent")
+    reason = (
+        f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
+        f"{state.secondary}; its hosts were ended{'' if gone else ', but some of their processes would not go'}; "
+        f"what they left is in {folder.path}"
+    )
+    log = folder.agent_log_tail()
+    buried = state.moved("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
+    folder.write_state(buried)
+    return buried

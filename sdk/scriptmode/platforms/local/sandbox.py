@@ -1,0 +1,136 @@
+"""One host's ``/opt/ml``: this module alone knows what is where in it and how its files are spelled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms.local import cluster
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NETWORK_INTERFACE = "lo"
+#: Variables of other jobs and other launchers; a host's runtime must not take them for its own.
+FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
+FOREIGN_NAMES = frozenset({"TF_CONFIG"})
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """The tree of one host below ``base``."""
+
+    host: str
+    base: Path
+
+    @property
+    def model(self) -> Path:
+        """What the script leaves to be packed into model.tar.gz."""
+        return self.base / contract.MODEL_DIR
+
+    @property
+    def output_data(self) -> Path:
+        """What the script leaves to be packed into output.tar.gz."""
+        return self.base / contract.OUTPUT_DATA_DIR
+
+    @property
+    def failure(self) -> Path:
+        """What the runtime says of a failure."""
+        return self.base / contract.FAILURE_FILE
+
+    def channel(self, name: str) -> Path:
+        """Give a channel's folder."""
+        return self.base / contract.DATA_DIR / name
+
+    def mapped(self, text: str) -> str:
+        """Give what ``text`` means on this host: ``/opt/ml`` and paths below it are the sandbox's."""
+        root = contract.DEFAULT_BASE_DIR
+        if text == root or text.startswith(root + "/"):
+            return str(self.base) + text[len(root) :]
+        return text
+
+    def checkpoints(self, config: Mapping[str, Any]) -> Path:
+        """Give the folder that a CheckpointConfig names, or the usual one."""
+        default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
+        return Path(self.mapped(config.get("LocalPath", default)))
+
+    def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
+        """Make the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
+        for folder in (
+            contract.CONFIG_DIR,
+            contract.DATA_DIR,
+            contract.CODE_DIR,
+            contract.MODEL_DIR,
+            contract.CHECKPOINTS_DIR,
+            contract.OUTPUT_DATA_DIR,
+            contract.OUTPUT_INTERMEDIATE_DIR,
+        ):
+            (self.base / folder).mkdir(parents=True, exist_ok=True)
+        self.checkpoints(request.get("CheckpointConfig", {})).mkdir(parents=True, exist_ok=True)
+        for file, content in (
+            (contract.HYPERPARAMETERS_FILE, self._hyperparameters(request)),
+            (contract.INPUT_DATA_CONFIG_FILE, self._input_data_config(request)),
+            (contract.RESOURCE_CONFIG_FILE, self._resource_config(request)),
+            (contract.CLUSTER_FILE, scriptmode),
+        ):
+            (self.base / file).write_text(json.dumps(content), encoding="utf-8")
+
+    def environment(self, request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
+        """Give the host's variables: what this machine has, less what belongs to other jobs, and the request's."""
+        own = {
+            name: value
+            for name, value in inherited.items()
+            if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
+        }
+        own.update({name: self.mapped(value) for name, value in request.get("Environment", {}).items()})
+        own[contract.BASE_DIR_VARIABLE] = str(self.base)
+        return own
+
+    def _hyperparameters(self, request: Mapping[str, Any]) -> dict[str, str]:
+        return {name: self._mapped_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
+
+    def _mapped_hyperparameter(self, text: str) -> str:
+        value = contract.decode(text)
+        if not isinstance(value, str) or self.mapped(value) == value:
+            return text
+        # Text that is not JSON stands for itself, and goes on doing so.
+        return self.mapped(value) if value == text else contract.encode(self.mapped(value))
+
+    def _input_data_config(self, request: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+        return {
+            channel["ChannelName"]: _input_data(channel)
+            for channel in request.get("InputDataConfig", ())
+            if self.host in cluster.channel_hosts(request, channel)
+        }
+
+    def _resource_config(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        groups = cluster.groups(request)
+        own = next(group for group in groups if self.host in group.hosts)
+        return {
+            "current_host": self.host,
+            "current_instance_type": own.instance_type,
+            "current_group_name": own.name,
+            "hosts": list(cluster.hosts(request)),
+            "instance_groups": [
+                {
+                    "instance_group_name": group.name,
+                    "instance_type": group.instance_type,
+                    "hosts": list(group.hosts),
+                }
+                for group in groups
+            ],
+            "network_interface_name": NETWORK_INTERFACE,
+        }
+
+
+def _input_data(channel: Mapping[str, Any]) -> dict[str, str]:
+    source = channel["DataSource"]["S3DataSource"]
+    spelled = {
+        "TrainingInputMode": "File",
+        "S3DistributionType": source.get("S3DataDistributionType", "FullyReplicated"),
+        "RecordWrapperType": channel.get("RecordWrapperType", "None"),
+    }
+    return {**({"ContentType": channel["ContentType"]} if "ContentType" in channel else {}), **spelled}

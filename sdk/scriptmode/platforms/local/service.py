@@ -1,0 +1,175 @@
+"""The local training service: create, describe, list, stop and log_events over the job store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
+from scriptmode.platforms import LogEvent, PlatformDefaults
+from scriptmode.platforms.local import places, recovery
+from scriptmode.platforms.local.description import describe, summarise
+from scriptmode.platforms.local.state import starting
+from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, replace_file
+from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.platforms.local.store import JobFolder
+    from scriptmode.spec import TrainingJobSpec
+
+ACCOUNT = "000000000000"
+DEFAULT_REGION = "us-east-1"
+DEFAULT_ROLE = "scriptmode-local"
+
+
+class LocalPlatform:
+    """Trains on this machine, each host a process. Implements `scriptmode.platforms.Platform`.
+
+    Jobs live in ``data_dir`` (default: SCRIPTMODE_DATA_DIR, else the user's data directory), belong to a detached
+    process each, and are there for every other process that uses the same directory. ``python`` is the hosts'
+    interpreter (default: the running one); ``stop_grace`` the seconds from SIGTERM to SIGKILL when a job is stopped.
+
+    On a host ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of Environment, that name
+    ``/opt/ml`` or a path below it are changed to name that folder.
+    """
+
+    poll_seconds = 0.05
+
+    def __init__(
+        self,
+        *,
+        data_dir: str | os.PathLike[str] | None = None,
+        python: str | os.PathLike[str] | None = None,
+        stop_grace: float = DEFAULT_STOP_GRACE,
+    ) -> None:
+        self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
+        self._python = None if python is None else os.fspath(python)
+        self._stop_grace = stop_grace
+        self._region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
+
+    def defaults(self, role: str | None) -> PlatformDefaults:
+        """Give the places below the data directory, and a role of the local account where none or a name is given."""
+        if role is None or not role.startswith("arn:"):
+            role = f"arn:aws:iam::{ACCOUNT}:role/{role or DEFAULT_ROLE}"
+        return PlatformDefaults(
+            role=role,
+            region=self._region,
+            output_path=f"{places.SCHEME}{self._store.jobs}",
+            code_location=f"{places.SCHEME}{self._store.sources}",
+        )
+
+    def check(self, spec: TrainingJobSpec) -> None:
+        """Raise `SpecError` for a job without a script: process hosts start no image."""
+        if spec.script is None:
+            raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
+
+    def put_source(self, archive: bytes, uri: str) -> None:
+        """Store a source archive; one that is there already is left as it is."""
+        if not places.is_file(uri):
+            from scriptmode.s3 import S3
+
+            bucket = S3()
+            if not bucket.exists(uri):
+                bucket.upload_bytes(archive, uri)
+            return
+        try:
+            path = places.file_path(uri)
+            if not path.exists():
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                replace_file(path, archive)
+        except (OSError, ValueError) as error:
+            raise DataError(f"the source archive cannot be stored at {uri}: {error}") from error
+
+    def create(self, request: Mapping[str, Any]) -> str:
+        """Check a request, start its job, and return the job's ARN without waiting for anything."""
+        from scriptmode.platforms.local import validation
+
+        validation.check(request)
+        name = str(request["TrainingJobName"])
+        if self._store.exists(name):
+            raise JobExistsError(f"there is a training job named {name!r} already; use another name")
+        validation.check_places(request)
+        arn = f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{name}"
+        job = Job(request, arn, self._region, self._interpreter(), self._stop_grace)
+        with self._store.create(job, starting(name, arn, time.time())) as (folder, lock):
+            _start_agent(folder, lock)
+        return arn
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return DescribeTrainingJob's response."""
+        folder = self._store.find(name)
+        return describe(folder.read_job().request, recovery.settled(folder))
+
+    def stop(self, name: str) -> None:
+        """Ask a job to stop; one that ended is left as it is."""
+        folder = self._store.find(name)
+        if recovery.settled(folder).stoppable:
+            folder.ask_to_stop()
+
+    def log_events(self, name: str, *, follow: bool) -> Iterator[LogEvent]:
+        """Yield the lines of every host's log; with ``follow`` until the job ended."""
+        return _log_events(self._store.find(name), follow=follow)
+
+    def list(self) -> list[dict[str, Any]]:
+        """Return TrainingJobSummary objects, newest first."""
+        states = [recovery.settled(folder) for folder in self._store.folders()]
+        return [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
+
+    def _interpreter(self) -> str:
+        """Give the hosts' interpreter; raise `PlatformError` when it cannot run them."""
+        if self._python is None:
+            return sys.executable
+        found = shutil.which(Path(self._python).expanduser())
+        if found is None:
+            raise PlatformError(f"there is no program {self._python!r} to run the hosts with; correct 'python'")
+        # Not resolved: a virtual environment's interpreter is a link to the one it was made from.
+        python = str(Path(found).absolute())
+        if python == sys.executable:
+            return python
+        from scriptmode.platforms.local.hosts.processes import import_failure
+
+        if failure := import_failure(python, "scriptmode_runtime"):
+            raise PlatformError(
+                f"{python} cannot run training hosts: {failure}; "
+                f"install scriptmode for it: {python} -m pip install scriptmode"
+            )
+        return python
+
+
+def _start_agent(folder: JobFolder, lock: int) -> None:
+    from scriptmode.platforms.local.hosts.processes import start_detached
+
+    argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
+    if trouble := start_detached(argv, log=folder.agent_log, keep=lock):
+        said = folder.agent_log_tail()
+        shutil.rmtree(folder.path, ignore_errors=True)
+        raise PlatformError(f"the job's agent did not come up: {trouble}" + (f"; it said\n{said}" if said else ""))
+
+
+def _log_events(folder: JobFolder, *, follow: bool) -> Iterator[LogEvent]:
+    from scriptmode.platforms.local import cluster
+    from scriptmode.platforms.local.logs import LogReader
+
+    readers = [(host, LogReader(folder.log(host))) for host in cluster.hosts(folder.read_job().request)]
+    try:
+        while True:
+            # Asked before the logs are read: what was written before the end is then read after it.
+            ended = recovery.settled(folder).ended
+            quiet = True
+            for host, reader in readers:
+                for line in reader.lines(final=ended):
+                    quiet = False
+                    yield LogEvent(host, line)
+            if ended or not follow:
+                return
+            if quiet:
+                time.sleep(LocalPlatform.poll_seconds)
+    finally:
+        for _, reader in readers:
+            reader.close()

@@ -1,0 +1,266 @@
+"""The durable job store: one folder a job, and this module alone knows what is where in it.
+
+``<data dir>/jobs/<job>/``
+  ``job.json``        the request and how it is run; written once
+  ``state.json``      where it stands; small, replaced as a whole
+  ``agent.lock``      held (flock) by the job's agent as long as that lives
+  ``processes.json``  the agent and the hosts' launchers
+  ``stop``            there once somebody asked the job to stop
+  ``agent.log``       the agent's own trouble
+  ``logs/``           one file a host
+  ``channels/``       staged inputs, shared by the hosts; gone when the job ended
+  ``hosts/<host>/``   the host's /opt/ml; kept after a failure
+  ``output/``         model.tar.gz and output.tar.gz, unless the job's output path is elsewhere
+
+Files are replaced by rename after fsync, so a reader sees the old or the new one and a power cut loses neither.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, suggestion
+from scriptmode.platforms.local import state as states
+from scriptmode.platforms.local.hosts.tree import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.platforms.local.state import JobState
+
+DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is settled about a job when it is created."""
+
+    request: Mapping[str, Any]
+    arn: str
+    region: str
+    python: str
+    stop_grace: float
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """One job's folder."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.path.name
+
+    @property
+    def agent_log(self) -> Path:
+        """The agent's own trouble."""
+        return self.path / "agent.log"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the job's agent as long as it lives."""
+        return self.path / "agent.lock"
+
+    @property
+    def channels(self) -> Path:
+        """Where inputs are staged once for all hosts."""
+        return self.path / "channels"
+
+    @property
+    def hosts(self) -> Path:
+        """The folder of the hosts' sandboxes."""
+        return self.path / "hosts"
+
+    @property
+    def output(self) -> Path:
+        """Where artifacts are packed, and stay when they cannot be delivered."""
+        return self.path / "output"
+
+    def host(self, name: str) -> Path:
+        """Give one host's sandbox."""
+        return self.hosts / name
+
+    def log(self, host: str) -> Path:
+        """Give one host's log."""
+        return self.path / "logs" / f"{host}.log"
+
+    def read_job(self) -> Job:
+        """Read what was settled at creation."""
+        return Job(**json.loads((self.path / "job.json").read_bytes()))
+
+    def read_state(self) -> JobState:
+        """Read where the job stands."""
+        return states.from_json(json.loads((self.path / "state.json").read_bytes()))
+
+    def write_state(self, state: JobState) -> None:
+        """Record where the job stands."""
+        replace_file(self.path / "state.json", _json(state.to_json()))
+
+    def state_version(self) -> tuple[int, int]:
+        """Give a value that changes whenever the state is written."""
+        status = (self.path / "state.json").stat()
+        return status.st_ino, status.st_mtime_ns
+
+    def ask_to_stop(self) -> None:
+        """Leave the request to stop where the agent looks."""
+        (self.path / "stop").touch()
+
+    def stop_asked(self) -> float | None:
+        """Give when the stop was asked, in seconds since the epoch; None when it was not."""
+        try:
+            return (self.path / "stop").stat().st_mtime
+        except FileNotFoundError:
+            return None
+
+    def write_processes(self, processes: Mapping[str, Identity]) -> None:
+        """Record the agent and the launchers for whoever finds the agent dead."""
+        content = {name: asdict(identity) for name, identity in processes.items()}
+        replace_file(self.path / "processes.json", _json(content), durable=False)
+
+    def read_processes(self) -> dict[str, Identity]:
+        """Read what `write_processes` recorded."""
+        try:
+            content = json.loads((self.path / "processes.json").read_bytes())
+        except FileNotFoundError:
+            return {}
+        return {name: Identity(**identity) for name, identity in content.items()}
+
+    @contextmanager
+    def owned(self) -> Iterator[bool]:
+        """Try to take the dead agent's place; False while an agent (or another in its place) lives."""
+        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+        finally:
+            os.close(descriptor)
+
+    def agent_log_tail(self, lines: int = 5) -> str:
+        """Give the last lines of the agent's log."""
+        return last_lines(self.agent_log, lines, 1000)
+
+
+class JobStore:
+    """All jobs of one data directory, and the places they share."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.jobs = data_dir / "jobs"
+        self.sources = data_dir / "sources"
+        self.ports = data_dir / "ports"
+
+    @contextmanager
+    def create(self, job: Job, state: JobState) -> Iterator[tuple[JobFolder, int]]:
+        """Write a new job's folder, complete or not at all; yield it and the agent's lock, held.
+
+        The lock is handed on to the agent by inheritance, so no one ever finds it free while the job is coming up.
+        """
+        draft, lock = self._draft(job, state)
+        try:
+            folder = JobFolder(self.jobs / state.name)
+            try:
+                draft.path.rename(folder.path)
+            except OSError as error:
+                raise JobExistsError(f"there is a training job named {state.name!r}; use another name") from error
+            yield folder, lock
+        finally:
+            os.close(lock)
+            shutil.rmtree(draft.path, ignore_errors=True)
+
+    def _draft(self, job: Job, state: JobState) -> tuple[JobFolder, int]:
+        draft = lock = None
+        try:
+            self.jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
+            lock = os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            draft.log("host").parent.mkdir()
+            replace_file(draft.path / "job.json", _json(asdict(job)))
+            draft.write_state(state)
+        except OSError as error:
+            if lock is not None:
+                os.close(lock)
+            if draft is not None:
+                shutil.rmtree(draft.path, ignore_errors=True)
+            raise DataError(
+                f"the data directory {self.data_dir} cannot be written: {error}; "
+                f"free it or name another one in the environment variable {DATA_DIR_VARIABLE}"
+            ) from error
+        return draft, lock
+
+    def find(self, name: str) -> JobFolder:
+        """Give a job's folder; raise `JobNotFoundError`."""
+        if not self.exists(name):
+            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_near(name, self.names())}")
+        return JobFolder(self.jobs / name)
+
+    def exists(self, name: str) -> bool:
+        """Say whether a job of that name is there."""
+        return bool(name) and name[0] != "." and "/" not in name and (self.jobs / name / "state.json").exists()
+
+    def names(self) -> set[str]:
+        """Give every job's name."""
+        with suppress(FileNotFoundError):
+            return {entry for entry in os.listdir(self.jobs) if entry[0] != "."}  # noqa: PTH208 - thousands
+        return set()
+
+    def folders(self) -> Iterator[JobFolder]:
+        """Give every job's folder, in no order."""
+        for name in self.names():
+            yield JobFolder(self.jobs / name)
+
+
+def default_data_dir() -> Path:
+    """Give the data directory: the environment variable's, else the platform's convention."""
+    if named := os.environ.get(DATA_DIR_VARIABLE):
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
+
+
+def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Write a file so that every reader sees the old or the new content, whole."""
+    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(descriptor)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def last_lines(path: Path, lines: int, limit: int) -> str:
+    """Give the end of a text file: at most ``lines`` lines and ``limit`` characters; "" when there is no file."""
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 4 * limit))
+        text = file.read().decode("utf-8", "replace")
+        return "\n".join(text.strip().splitlines()[-lines:])[-limit:]
+    return ""
+
+
+def _near(name: str, known: set[str]) -> str:
+    return suggestion(name, known) if len(known) <= 1000 else ""  # noqa: PLR2004 - difflib's time is what limits it
+
+
+def _json(content: object) -> bytes:
+    return json.dumps(content, indent=1).encode()

@@ -1,0 +1,77 @@
+"""All or nothing: the hosts of a job run together and end together. Effects are handed in."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from scriptmode.platforms.local.hosts import Host
+
+#: How often a request to stop is looked for; the end of a host is noticed at once.
+POLL_SECONDS = 0.05
+#: What the other hosts are given after one failed; they learn of it from their runtime, too.
+FAILURE_GRACE_SECONDS = 1.5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ends: its final secondary status, and why when that is ``Failed``."""
+
+    secondary: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What training needs of the world outside the hosts."""
+
+    #: Returns when a host may have ended, after the given seconds at the latest.
+    wait: Callable[[float], None]
+    stop_asked: Callable[[], bool]
+    #: Told once when the hosts are about to be stopped, with the message for whoever watches the job.
+    stopping: Callable[[str], None]
+    #: Says why a host failed, from its name and exit code (``-n`` for signal n).
+    explain: Callable[[str, int], str]
+    clock: Callable[[], float] = time.monotonic
+
+
+def run(hosts: Sequence[Host], max_runtime: float, stop_grace: float, around: Surroundings) -> Outcome:
+    """Watch started hosts until all ended; the first failure, a request to stop or the time limit ends them all."""
+    deadline = around.clock() + max_runtime
+    while True:
+        codes = {host.name: host.poll() for host in hosts}
+        failed = next(((name, code) for name, code in codes.items() if code), None)
+        if failed:
+            reason = around.explain(*failed)
+            end(hosts, FAILURE_GRACE_SECONDS, around)
+            return Outcome("Failed", reason)
+        if all(code == 0 for code in codes.values()):
+            return Outcome("Completed")
+        if around.stop_asked():
+            around.stopping("Stopping: a stop was asked for")
+            end(hosts, stop_grace, around)
+            return Outcome("Stopped")
+        left = deadline - around.clock()
+        if left <= 0:
+            around.stopping(f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
+            end(hosts, stop_grace, around)
+            return Outcome("MaxRuntimeExceeded")
+        around.wait(min(POLL_SECONDS, left))
+
+
+def end(hosts: Sequence[Host], grace: float, around: Surroundings) -> None:
+    """Ask every host to end, and make those end that have not after ``grace`` seconds."""
+    for host in hosts:
+        host.terminate()
+    deadline = around.clock() + grace
+    while any(host.poll() is None for host in hosts):
+        left = deadline - around.clock()
+        if left <= 0:
+            break
+        around.wait(left)
+    for host in hosts:
+        host.kill()

@@ -1,0 +1,155 @@
+"""Whether a request is one the service accepts, and one that process hosts of this machine can run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError, RequestError, suggestion
+from scriptmode.platforms import LOCAL_PROCESS
+from scriptmode.platforms.local import model, places
+from scriptmode_runtime.contract import DEFAULT_BASE_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: What the local platform takes beyond the service: fields that may hold a file:// URI ...
+FILE_URI_FIELDS = frozenset(
+    {"InputDataConfig.DataSource.S3DataSource.S3Uri", "OutputDataConfig.S3OutputPath", "CheckpointConfig.S3Uri"}
+)
+#: ... and fields that may hold its own instance type.
+INSTANCE_TYPE_FIELDS = frozenset({"ResourceConfig.InstanceType", "ResourceConfig.InstanceGroups.InstanceType"})
+
+NOT_YET = "is not supported by the local platform yet"
+
+
+def check(request: Mapping[str, Any]) -> None:
+    """Raise `RequestError` with everything that is wrong with a request."""
+    found = model.problems(request, _extension)
+    if not found:
+        # Only a well-formed request can be asked what it means.
+        found = [problem for rule in _RULES for problem in rule(request)]
+    if len(found) == 1:
+        raise RequestError(f"not a training job: {found[0]}")
+    if found:
+        raise RequestError("not a training job:\n" + "\n".join(f"- {problem}" for problem in found))
+
+
+def check_places(request: Mapping[str, Any]) -> None:
+    """Raise `DataError` for a local input that is not there, `CredentialsError` for S3 places without credentials."""
+    uris = [channel["DataSource"]["S3DataSource"]["S3Uri"] for channel in request.get("InputDataConfig", ())]
+    for channel, uri in zip(request.get("InputDataConfig", ()), uris):
+        if places.is_file(uri) and not places.file_path(uri).exists():
+            raise DataError(
+                f"channel {channel['ChannelName']!r}: there is no file or folder {str(places.file_path(uri))!r}; "
+                "correct the path or create it"
+            )
+    remote = [uri for uri in (*uris, request["OutputDataConfig"]["S3OutputPath"]) if not places.is_file(uri)]
+    if remote:
+        from scriptmode.s3 import require_credentials
+
+        require_credentials(remote[0])
+
+
+def _extension(field: str, value: object) -> bool:
+    if field in FILE_URI_FIELDS:
+        return isinstance(value, str) and places.is_file(value)
+    return field in INSTANCE_TYPE_FIELDS and value == LOCAL_PROCESS
+
+
+def _algorithm(request: Mapping[str, Any]) -> Iterator[str]:
+    if "AlgorithmSpecification" not in request:
+        yield "the request lacks 'AlgorithmSpecification'"
+    algorithm = request.get("AlgorithmSpecification", {})
+    for field in ("AlgorithmName", "ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig"):
+        if field in algorithm:
+            yield f"AlgorithmSpecification.{field}: process hosts run a script, not a container; leave it out"
+    if "ServerlessJobConfig" in request:
+        yield f"ServerlessJobConfig {NOT_YET}; leave it out"
+    if request.get("EnableNetworkIsolation"):
+        yield "EnableNetworkIsolation: a process host cannot be cut off from the network; leave it out to run here"
+
+
+def _instances(request: Mapping[str, Any]) -> Iterator[str]:
+    resources = request.get("ResourceConfig", {})
+    groups = resources.get("InstanceGroups", [])
+    single = "InstanceType" in resources or "InstanceCount" in resources
+    if single == bool(groups):
+        yield "ResourceConfig must have either InstanceType and InstanceCount, or InstanceGroups"
+        return
+    for path, part in (
+        [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
+        if groups
+        else [("ResourceConfig", resources)]
+    ):
+        if part.get("InstanceCount", 0) < 1:
+            yield f"{path}.InstanceCount is {part.get('InstanceCount')!r}; a job needs at least 1 instance"
+        if part.get("InstanceType") != LOCAL_PROCESS:
+            yield f"{path}.InstanceType is {part.get('InstanceType')!r}; the local platform runs {LOCAL_PROCESS!r}"
+    yield from _repeated("instance group", [group["InstanceGroupName"] for group in groups])
+
+
+def _channels(request: Mapping[str, Any]) -> Iterator[str]:
+    channels = request.get("InputDataConfig", [])
+    yield from _repeated("channel", [channel["ChannelName"] for channel in channels])
+    default_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
+    groups = {group["InstanceGroupName"] for group in request.get("ResourceConfig", {}).get("InstanceGroups", ())}
+    for channel in channels:
+        name = f"channel {channel['ChannelName']!r}"
+        if channel["ChannelName"] in (".", ".."):
+            yield f"{name}: a channel is a folder's name; choose another one"
+        mode = channel.get("InputMode", default_mode)
+        if mode != "File":
+            yield f"{name}: input mode {mode!r} {NOT_YET}; use 'File'"
+        for field in ("CompressionType", "RecordWrapperType"):
+            if channel.get(field, "None") != "None":
+                yield f"{name}: {field} {channel[field]!r} belongs to Pipe mode; leave it out in File mode"
+        source = channel["DataSource"].get("S3DataSource")
+        if source is None or len(channel["DataSource"]) != 1:
+            yield f"{name}: a data source other than S3DataSource {NOT_YET}; use an s3:// or file:// URI"
+            continue
+        yield from _s3_data_source(name, source, groups)
+
+
+def _s3_data_source(name: str, source: Mapping[str, Any], groups: set[str]) -> Iterator[str]:
+    if source["S3DataType"] != "S3Prefix":
+        yield f"{name}: S3DataType {source['S3DataType']!r} {NOT_YET}; use 'S3Prefix'"
+    if "HubAccessConfig" in source:
+        yield f"{name}: HubAccessConfig {NOT_YET}; leave it out"
+    for group in source.get("InstanceGroupNames", ()):
+        if group not in groups:
+            yield f"{name}: there is no instance group {group!r}{suggestion(group, groups)}"
+    yield from _uri(f"{name}: S3Uri", source["S3Uri"])
+
+
+def _places(request: Mapping[str, Any]) -> Iterator[str]:
+    yield from _uri("OutputDataConfig.S3OutputPath", request["OutputDataConfig"]["S3OutputPath"])
+    checkpoints = request.get("CheckpointConfig")
+    if checkpoints is None:
+        return
+    if not places.is_file(checkpoints["S3Uri"]):
+        yield f"CheckpointConfig.S3Uri is {checkpoints['S3Uri']!r}: checkpoints in S3 {NOT_YET}; use a file:// URI"
+    else:
+        yield from _uri("CheckpointConfig.S3Uri", checkpoints["S3Uri"])
+    local = checkpoints.get("LocalPath", DEFAULT_BASE_DIR + "/checkpoints")
+    if ".." in local.split("/") or not local.startswith(DEFAULT_BASE_DIR + "/"):
+        yield f"CheckpointConfig.LocalPath is {local!r}; process hosts have only paths below {DEFAULT_BASE_DIR}/"
+
+
+def _uri(field: str, uri: str) -> Iterator[str]:
+    if places.is_file(uri):
+        try:
+            places.file_path(uri)
+        except ValueError as error:
+            yield f"{field}: {error}"
+    elif not uri.startswith("s3://"):
+        yield f"{field} is {uri!r}; the local platform reads s3:// and file:// URIs"
+
+
+def _repeated(what: str, names: list[str]) -> Iterator[str]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield f"{count} times a {what} named {name!r}; names must differ"
+
+
+_RULES = (_algorithm, _instances, _channels, _places)
