@@ -1,5 +1,6 @@
 """The SageMaker platform over HTTP, against moto's server."""
 
+import time
 import warnings
 
 import pytest
@@ -19,6 +20,15 @@ from scriptmode.platforms.sagemaker import SageMakerPlatform, _translated
 ROLE = "arn:aws:iam::123456789012:role/training"
 
 
+def create_bucket(endpoint, name):
+    import boto3
+
+    session = boto3.Session("test", "test", region_name="eu-west-1")
+    session.client("s3", endpoint_url=endpoint).create_bucket(
+        Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
+    )
+
+
 @pytest.fixture(scope="module")
 def endpoint():
     with warnings.catch_warnings():
@@ -28,6 +38,7 @@ def endpoint():
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()
         host, port = server.get_host_and_port()
+        create_bucket(f"http://{host}:{port}", "sagemaker-eu-west-1-123456789012")
         yield f"http://{host}:{port}"
         server.stop()
 
@@ -58,9 +69,6 @@ def test_the_default_bucket_is_the_one_of_the_roles_account_and_needs_no_call(es
 def test_a_job_is_created_described_listed_and_attached(estimator, account):
     import boto3
 
-    boto3.client("s3").create_bucket(
-        Bucket="sagemaker-eu-west-1-123456789012", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
-    )
     job = estimator.fit("s3://b/train", wait=False, job_name="job-1")
     stored = boto3.client("s3").list_objects_v2(Bucket="sagemaker-eu-west-1-123456789012")["Contents"]
     assert [entry["Key"].rpartition("/")[2] for entry in stored] == ["sourcedir.tar.gz"]
@@ -87,7 +95,7 @@ def test_log_streams_are_read_page_by_page_and_named_by_host(estimator, account)
     logs = boto3.client("logs")
     logs.create_log_group(logGroupName="/aws/sagemaker/TrainingJobs")
     job = estimator.fit("s3://b/train", wait=False, job_name="job-3")
-    now = 1_800_000_000_000
+    now = int(time.time() * 1000)
     for host in ("algo-1", "algo-2"):
         stream = f"job-3/{host}-{now}"
         logs.create_log_stream(logGroupName="/aws/sagemaker/TrainingJobs", logStreamName=stream)

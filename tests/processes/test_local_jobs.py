@@ -1,0 +1,436 @@
+"""A job's life on this machine, with real agents and real hosts."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from fakes.local_jobs import LocalJobs, channel, unpacked, until
+
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError
+from scriptmode.platforms.local import LocalPlatform
+
+TELL = """
+    import json, os, sys
+    with open(os.path.join(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"] + ".json"), "w") as file:
+        json.dump({"environ": dict(os.environ), "argv": sys.argv[1:]}, file)
+"""
+LIST_CHANNELS = """
+    import json, os
+    found = {}
+    for name in json.loads(os.environ["SM_CHANNELS"]):
+        root = os.environ["SM_CHANNEL_" + name.upper()]
+        for folder, _, files in os.walk(root):
+            for file in files:
+                path = os.path.join(folder, file)
+                with open(path) as opened:
+                    found[name + "/" + os.path.relpath(path, root)] = opened.read()
+    with open(os.path.join(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"] + ".json"), "w") as file:
+        json.dump(found, file)
+"""
+
+
+def told(jobs, description):
+    return {name[: -len(".json")]: json.loads(content) for name, content in jobs.model(description).items()}
+
+
+def files_of(folder, **content):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in content.items():
+        (folder / name).write_text(text)
+    return f"file://{folder}"
+
+
+def test_a_job_trains_and_leaves_its_model_below_the_output_path(jobs):
+    description = jobs.run("""
+        import os
+        print("training")
+        with open(os.path.join(os.environ["SM_MODEL_DIR"], "weights"), "w") as file:
+            file.write("1 2 3")
+    """)
+    assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Completed"
+    artifacts = description["ModelArtifacts"]["S3ModelArtifacts"]
+    assert artifacts == f"file://{jobs.data_dir}/jobs/job-1/output/model.tar.gz"
+    assert jobs.model(description) == {"weights": b"1 2 3"}
+    assert "algo-1: training" in jobs.lines("job-1")
+    passed = [transition["Status"] for transition in description["SecondaryStatusTransitions"]]
+    assert passed == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+
+
+def test_create_returns_before_the_hosts_run(jobs):
+    request = jobs.request("pass")
+    begun = time.monotonic()
+    arn = jobs.platform.create(request)
+    assert time.monotonic() - begun < 2.0
+    assert arn == "arn:aws:sagemaker:us-east-1:000000000000:training-job/job-1"
+    assert jobs.platform.describe("job-1")["TrainingJobArn"] == arn
+    jobs.wait("job-1")
+
+
+def test_every_host_has_the_platforms_files_and_variables(jobs):
+    description = jobs.run(TELL, hosts=2, hyperparameters={"dir": "/opt/ml/checkpoints", "lr": 0.1})
+    hosts = told(jobs, description)
+    assert sorted(hosts) == ["algo-1", "algo-2"]
+    for name, content in hosts.items():
+        environ = content["environ"]
+        base = f"{jobs.data_dir}/jobs/job-1/hosts/{name}"
+        assert environ["SM_CURRENT_HOST"] == name
+        assert json.loads(environ["SM_HOSTS"]) == ["algo-1", "algo-2"]
+        assert environ["SM_MODEL_DIR"] == f"{base}/model"
+        assert environ["SM_NETWORK_INTERFACE_NAME"] == "lo"
+        assert environ["TRAINING_JOB_NAME"] == "job-1"
+        assert environ["TRAINING_JOB_ARN"].endswith(":training-job/job-1")
+        assert environ["AWS_REGION"] == "us-east-1"
+        assert content["argv"] == ["--dir", f"{base}/checkpoints", "--lr", "0.1"]
+
+
+def test_two_jobs_run_side_by_side(jobs):
+    meet = """
+        import os, sys, time
+        places = sys.argv[1:]
+        mine, other = places[3], places[1]
+        open(mine, "w").close()
+        deadline = time.monotonic() + 20
+        while not os.path.exists(other):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    """
+    one, two = str(jobs.folder / "one"), str(jobs.folder / "two")
+    first = jobs.start(meet, hyperparameters={"mine": one, "a": two}, hosts=2)
+    second = jobs.start(meet, hyperparameters={"mine": two, "a": one}, hosts=2)
+    assert jobs.wait(first)["TrainingJobStatus"] == "Completed"
+    assert jobs.wait(second)["TrainingJobStatus"] == "Completed"
+
+
+def test_many_channels_with_one_content_are_the_same_everywhere(jobs):
+    data = files_of(jobs.folder / "in", **{"a.txt": "A", "b.txt": "B"})
+    (jobs.folder / "in" / "deep").mkdir()
+    (jobs.folder / "in" / "deep" / "c.txt").write_text("C")
+    single = f"file://{jobs.folder}/in/a.txt"
+    channels = [channel("train", data), channel("eval", data), channel("one", single)]
+    hosts = told(jobs, jobs.run(LIST_CHANNELS, hosts=2, channels=channels))
+    whole = {"a.txt": "A", "b.txt": "B", "deep/c.txt": "C"}
+    expected = {f"{name}/{path}": text for name in ("train", "eval") for path, text in whole.items()}
+    assert hosts == dict.fromkeys(("algo-1", "algo-2"), {**expected, "one/a.txt": "A"})
+
+
+def test_a_sharded_channel_is_dealt_out_to_three_hosts(jobs):
+    data = files_of(jobs.folder / "in", **{f"part-{number}": str(number) for number in range(7)})
+    hosts = told(jobs, jobs.run(LIST_CHANNELS, hosts=3, channels=[channel("train", data, "ShardedByS3Key")]))
+    shares = [sorted(content.values()) for _, content in sorted(hosts.items())]
+    assert shares == [["0", "3", "6"], ["1", "4"], ["2", "5"]]
+
+
+def test_a_script_cannot_damage_the_files_it_trains_on(jobs):
+    data = files_of(jobs.folder / "in", precious="original")
+    description = jobs.run(
+        """
+        import os
+        path = os.path.join(os.environ["SM_CHANNEL_TRAIN"], "precious")
+        try:
+            with open(path, "w") as file:
+                file.write("broken")
+        except PermissionError:
+            pass
+        os.unlink(path)
+        """,
+        channels=[channel("train", data)],
+    )
+    assert description["TrainingJobStatus"] == "Completed"
+    assert (jobs.folder / "in" / "precious").read_text() == "original"
+
+
+def test_the_models_of_all_hosts_become_one_and_a_clash_is_told(jobs):
+    description = jobs.run(
+        """
+        import os
+        host = os.environ["SM_CURRENT_HOST"]
+        for name in ("same", host):
+            with open(os.path.join(os.environ["SM_MODEL_DIR"], name), "w") as file:
+                file.write(host)
+        with open(os.path.join(os.environ["SM_OUTPUT_DATA_DIR"], host), "w") as file:
+            file.write("out")
+        """,
+        hosts=2,
+    )
+    assert jobs.model(description) == {"same": b"algo-1", "algo-1": b"algo-1", "algo-2": b"algo-2"}
+    told_so = "algo-1: scriptmode: model: algo-2's 'same' is left out: algo-1 has 'same' too"
+    assert told_so in jobs.lines("job-1")
+    assert unpacked(jobs.data_dir / "jobs/job-1/output/output.tar.gz") == {"algo-1": b"out", "algo-2": b"out"}
+
+
+def test_artifacts_go_to_a_hostile_output_path(jobs, hostile_name):
+    output = f"file://{jobs.folder}/{hostile_name}"
+    description = jobs.run("print('ok')", output=output)
+    assert description["TrainingJobStatus"] == "Completed"
+    assert (jobs.folder / hostile_name / "job-1" / "output" / "model.tar.gz").exists()
+
+
+def test_a_hostile_input_path_reaches_the_script(jobs, hostile_name):
+    data = files_of(jobs.folder / hostile_name, **{hostile_name: "content"})
+    description = jobs.run(LIST_CHANNELS, channels=[channel("train", data)])
+    assert told(jobs, description)["algo-1"] == {f"train/{hostile_name}": "content"}
+
+
+def test_an_uncompressed_model_is_a_folder(jobs):
+    request = jobs.request("""
+        import os
+        with open(os.path.join(os.environ["SM_MODEL_DIR"], "weights"), "w") as file:
+            file.write("w")
+    """)
+    request["OutputDataConfig"] |= {"CompressionType": "NONE", "S3OutputPath": f"file://{jobs.folder}/out"}
+    jobs.platform.create(request)
+    description = jobs.wait("job-1")
+    assert description["ModelArtifacts"]["S3ModelArtifacts"] == f"file://{jobs.folder}/out/job-1/output/model/"
+    assert (jobs.folder / "out/job-1/output/model/weights").read_text() == "w"
+
+
+def test_checkpoints_of_one_job_are_there_for_the_next(jobs):
+    count = """
+        import os
+        path = "CHECKPOINTS/count".replace("CHECKPOINTS", os.environ["CHECKPOINTS"])
+        count = int(open(path).read()) if os.path.exists(path) else 0
+        print("count", count)
+        with open(path, "w") as file:
+            file.write(str(count + 1))
+    """
+    for _ in range(2):
+        request = jobs.request(count)
+        request["Environment"] = {"CHECKPOINTS": "/opt/ml/checkpoints"}
+        request["CheckpointConfig"] = {"S3Uri": f"file://{jobs.folder}/kept"}
+        jobs.platform.create(request)
+        jobs.wait(request["TrainingJobName"])
+    assert "algo-1: count 0" in jobs.lines("job-1")
+    assert "algo-1: count 1" in jobs.lines("job-2")
+    assert (jobs.folder / "kept" / "count").read_text() == "2"
+
+
+def test_the_same_name_again_is_refused_and_changes_nothing(jobs):
+    request = jobs.request("pass")
+    jobs.platform.create(request)
+    with pytest.raises(JobExistsError, match="job-1"):
+        jobs.platform.create(request)
+    assert jobs.wait("job-1")["TrainingJobStatus"] == "Completed"
+
+
+def test_of_many_clients_with_one_name_exactly_one_gets_the_job(jobs):
+    request = jobs.request("pass")
+
+    def create(_):
+        try:
+            return jobs.platform.create(request)
+        except JobExistsError:
+            return None
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len([arn for arn in pool.map(create, range(8)) if arn]) == 1
+    assert jobs.wait("job-1")["TrainingJobStatus"] == "Completed"
+
+
+def test_a_missing_channel_path_is_told_before_anything_is_written(jobs):
+    request = jobs.request("pass", channels=[channel("train", "file:///no/such/place")])
+    with pytest.raises(DataError, match=r"'train'.*/no/such/place"):
+        jobs.platform.create(request)
+    assert not (jobs.data_dir / "jobs").exists()
+
+
+def test_an_input_folder_without_files_fails_the_job_with_its_channel(jobs):
+    (jobs.folder / "empty").mkdir()
+    description = jobs.run("pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"].startswith("ClientError: Data download failed: channel 'train', file://")
+    assert "ModelArtifacts" in description
+    assert "S3ModelArtifacts" not in description["ModelArtifacts"]
+
+
+def test_a_failure_names_host_process_and_exit_code_and_ends_every_host(jobs):
+    description = jobs.run(
+        """
+        import os, sys, time
+        if os.environ["SM_CURRENT_HOST"] == "algo-2":
+            raise RuntimeError("the reason is here")
+        time.sleep(60)
+        """,
+        hosts=3,
+    )
+    assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
+    reason = description["FailureReason"]
+    assert reason.startswith("AlgorithmError: algo-2")
+    assert "RuntimeError: the reason is here" in reason
+    assert reason.endswith(", exit code: 1")
+    assert not jobs.processes()
+
+
+def test_the_exit_code_is_the_scripts(jobs):
+    assert jobs.run("raise SystemExit(3)")["FailureReason"].endswith(", exit code: 3")
+
+
+def test_a_failed_job_delivers_its_output_and_keeps_its_sandbox(jobs):
+    jobs.run("""
+        import os
+        with open(os.path.join(os.environ["SM_OUTPUT_DATA_DIR"], "trace"), "w") as file:
+            file.write("t")
+        raise SystemExit(1)
+    """)
+    assert (jobs.data_dir / "jobs/job-1/output/output.tar.gz").exists()
+    assert not (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
+    assert (jobs.data_dir / "jobs/job-1/hosts/algo-1/output/failure").exists()
+
+
+def test_an_output_place_that_cannot_be_written_fails_the_job_and_keeps_the_artifacts(jobs):
+    (jobs.folder / "file").write_text("")
+    description = jobs.run("pass", output=f"file://{jobs.folder}/file")
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"].startswith("ClientError: Artifact upload failed: file://")
+    kept = jobs.data_dir / "jobs/job-1/output"
+    assert str(kept) in description["FailureReason"]
+    assert (kept / "model.tar.gz").exists()
+
+
+def test_a_launcher_that_is_killed_is_a_failure_named_so(jobs):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(60)", hosts=2)
+    jobs.until_line(name, "algo-2: up")
+    launcher = jobs.job_folder(name).read_processes()["algo-2"].pid
+    os.kill(launcher, signal.SIGKILL)
+    description = jobs.wait(name, 10)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert "algo-2" in description["FailureReason"]
+    assert "SIGKILL" in description["FailureReason"]
+    assert description["FailureReason"].endswith("exit code: 137")
+    assert not jobs.processes()
+
+
+def test_a_failed_rank_ends_the_job_within_three_seconds(jobs):
+    script = """
+        import os, signal, time
+        print("pid", os.getpid(), flush=True)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(60)
+    """
+    name = jobs.start(script, hosts=3)
+    for host in ("algo-1", "algo-2", "algo-3"):
+        jobs.until_line(name, f"{host}: pid")
+    rank = int(jobs.until_line(name, "algo-2: pid")[0].split()[-1])
+    begun = time.monotonic()
+    os.kill(rank, signal.SIGKILL)
+    description = jobs.wait(name)
+    assert time.monotonic() - begun < 3.0
+    assert not jobs.processes()
+    assert "SIGKILL" in description["FailureReason"]
+
+
+def test_secrets_are_readable_by_their_owner_alone(jobs):
+    jobs.run("pass")
+    for folder in (jobs.data_dir / "jobs", jobs.data_dir / "jobs" / "job-1"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_variables_of_other_jobs_do_not_reach_the_hosts(jobs, monkeypatch):
+    for name in ("SM_HP_OLD", "SAGEMAKER_OLD", "TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PRTE_X"):
+        monkeypatch.setenv(name, "{}")
+    monkeypatch.setenv("KEPT_FROM_THE_CLIENT", "yes")
+    request = jobs.request(TELL)
+    request["Environment"] = {"ASKED": "/opt/ml/model", "PLAIN": "/opt/mlops"}
+    jobs.platform.create(request)
+    environ = told(jobs, jobs.wait("job-1"))["algo-1"]["environ"]
+    assert not {"SM_HP_OLD", "SAGEMAKER_OLD", "TF_CONFIG", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PRTE_X"} & set(environ)
+    assert environ["KEPT_FROM_THE_CLIENT"] == "yes"
+    assert environ["ASKED"] == environ["SM_MODEL_DIR"]
+    assert environ["PLAIN"] == "/opt/mlops"
+
+
+def test_another_process_sees_lists_and_follows_the_job(jobs):
+    name = jobs.start("""
+        import time
+        for number in range(20):
+            print("line", number, flush=True)
+            time.sleep(0.05)
+    """)
+    code = f"""
+from scriptmode.platforms.local import LocalPlatform
+platform = LocalPlatform(data_dir={str(jobs.data_dir)!r})
+print([job["TrainingJobName"] for job in platform.list()])
+for event in platform.log_events({name!r}, follow=True):
+    print(event.host, event.message)
+print(platform.describe({name!r})["TrainingJobStatus"])
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "['job-1']"
+    assert [line for line in lines if " line " in line] == [f"algo-1 line {number}" for number in range(20)]
+    assert lines[-1] == "Completed"
+    assert done.stderr == ""
+
+
+def test_following_ends_when_the_job_does(jobs):
+    name = jobs.start("print('last', end='')")
+    lines = [event.message for event in jobs.platform.log_events(name, follow=True)]
+    ended = time.time()
+    description = jobs.platform.describe(name)
+    assert description["TrainingJobStatus"] == "Completed"
+    assert any("last" in line for line in lines)
+    assert ended - description["TrainingEndTime"].timestamp() < 0.5
+
+
+def test_an_unknown_job_is_told_with_the_one_that_was_meant(jobs):
+    jobs.run("pass")
+    for call in (
+        lambda: jobs.platform.describe("job1"),
+        lambda: jobs.platform.stop("job1"),
+        lambda: jobs.platform.log_events("job1", follow=False),
+    ):
+        with pytest.raises(JobNotFoundError, match="did you mean 'job-1'"):
+            call()
+    for hostile in ("", "..", "../jobs/job-1", ".new"):
+        with pytest.raises(JobNotFoundError):
+            jobs.platform.describe(hostile)
+
+
+def test_the_hosts_interpreter_is_the_one_given(tmp_path):
+    subprocess.run(["uv", "venv", "-q", "-p", sys.executable, str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    platform = LocalJobs(tmp_path, python=python)
+    with pytest.raises(PlatformError, match=r"scriptmode_runtime.*pip install scriptmode"):
+        platform.start("pass")
+    site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+    (site / "runtime.pth").write_text(str(Path(__file__).parents[2] / "entrypoints"))
+    name = platform.start("import sys; print('python', sys.executable)")
+    assert platform.wait(name)["TrainingJobStatus"] == "Completed"
+    assert f"algo-1: python {python}" in platform.lines(name)
+    platform.close()
+
+
+def test_an_interpreter_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(PlatformError, match="no/such/python"):
+        LocalJobs(tmp_path, python="/no/such/python").start("pass")
+
+
+def test_the_data_directory_is_the_environments(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "named"))
+    assert LocalPlatform().defaults(None).output_path == f"file://{tmp_path}/named/jobs"
+
+
+def test_the_client_keeps_no_child_and_no_warning(jobs):
+    code = f"""
+import gc, os, sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from fakes.local_jobs import LocalJobs
+jobs = LocalJobs({str(jobs.folder)!r})
+jobs.start("pass")
+gc.collect()
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("no child")
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("no child\n", "")
+    until(lambda: jobs.ended("job-1"))

@@ -1,0 +1,109 @@
+"""Jobs of the local platform whose inputs and outputs are in S3, against a real S3 server."""
+
+import io
+import json
+import socket
+import tarfile
+
+import pytest
+from fakes.local_jobs import channel, until
+
+from scriptmode.errors import CredentialsError
+
+READ = """
+    import json, os
+    root = os.environ["SM_CHANNEL_TRAIN"]
+    found = {}
+    for folder, _, files in os.walk(root):
+        for file in files:
+            with open(os.path.join(folder, file), "rb") as opened:
+                found[os.path.relpath(os.path.join(folder, file), root)] = len(opened.read())
+    with open(os.path.join(os.environ["SM_MODEL_DIR"], os.environ["SM_CURRENT_HOST"]), "w") as file:
+        json.dump(found, file)
+"""
+
+
+@pytest.fixture(scope="module")
+def bucket(s3_server):
+    return s3_server.bucket(
+        "training",
+        {
+            "train/a": b"1",
+            "train/it's \"b\"/ü": b"22",
+            "train/big": b"x" * (9 * 1024 * 1024),
+            "train/empty": b"",
+            "train-other/c": b"333",
+            "folder/": b"",
+        },
+    )
+
+
+def stored(s3, bucket, key):
+    body = s3.client.get_object(Bucket=bucket, Key=key)["Body"].read()
+    with tarfile.open(fileobj=io.BytesIO(body)) as tar:
+        return {name: tar.extractfile(name).read() for name in tar.getnames()}
+
+
+def test_a_job_reads_from_s3_and_writes_to_s3(jobs, s3, bucket):
+    description = jobs.run(
+        READ, hosts=2, channels=[channel("train", f"s3://{bucket}/train/")], output=f"s3://{bucket}/out"
+    )
+    assert description["TrainingJobStatus"] == "Completed", description
+    assert description["ModelArtifacts"]["S3ModelArtifacts"] == f"s3://{bucket}/out/job-1/output/model.tar.gz"
+    model = stored(s3, bucket, "out/job-1/output/model.tar.gz")
+    expected = {"a": 1, "it's \"b\"/ü": 2, "big": 9 * 1024 * 1024, "empty": 0}
+    assert {host: json.loads(content) for host, content in model.items()} == {"algo-1": expected, "algo-2": expected}
+    assert not (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
+
+
+def test_objects_in_s3_are_dealt_out_by_key(jobs, s3, bucket):
+    description = jobs.run(READ, hosts=3, channels=[channel("train", f"s3://{bucket}/train/", "ShardedByS3Key")])
+    shares = [list(json.loads(content)) for _, content in sorted(jobs.model(description).items())]
+    assert sorted(map(len, shares)) == [1, 1, 2]
+    assert sorted(sum(shares, [])) == ["a", "big", "empty", "it's \"b\"/ü"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "cause"),
+    [
+        ("s3://no-such-bucket/train", "there is no bucket 'no-such-bucket'"),
+        ("s3://training/nothing-here", "no object's key begins with it"),
+        ("s3://training/folder/", "no object's key begins with it"),
+    ],
+    ids=["no bucket", "no object", "only a folder's mark"],
+)
+def test_an_input_that_cannot_be_read_fails_the_job_with_channel_uri_and_cause(jobs, s3, bucket, uri, cause):
+    description = jobs.run(READ, channels=[channel("train", uri)])
+    assert description["TrainingJobStatus"] == "Failed"
+    assert f"ClientError: Data download failed: channel 'train', {uri}: {cause}" in description["FailureReason"]
+
+
+def test_no_credentials_are_told_before_anything_is_written(jobs, no_credentials):
+    with pytest.raises(CredentialsError, match=r"s3://training/train: .*aws configure"):
+        jobs.start(READ, channels=[channel("train", "s3://training/train")])
+    with pytest.raises(CredentialsError, match="s3://training/out"):
+        jobs.start(READ, output="s3://training/out")
+    assert not (jobs.data_dir / "jobs").exists()
+
+
+def test_an_output_that_may_not_be_written_fails_the_job_and_keeps_the_artifacts(jobs, s3, bucket, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
+    description = jobs.run("pass", output=f"s3://{bucket}/out")
+    assert description["TrainingJobStatus"] == "Failed"
+    assert "Artifact upload failed: s3://training/out/job-1/output/model.tar.gz: access denied" in (
+        description["FailureReason"]
+    )
+    assert (jobs.data_dir / "jobs/job-1/output/model.tar.gz").exists()
+
+
+def test_a_job_stops_while_its_endpoint_does_not_answer(jobs, no_credentials, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
+        name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
+        until(lambda: jobs.platform.describe(name)["SecondaryStatus"] == "Downloading")
+        silent.accept()[0].close()
+        jobs.platform.stop(name)
+        assert jobs.wait(name, 5)["TrainingJobStatus"] == "Stopped"

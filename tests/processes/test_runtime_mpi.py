@@ -1,0 +1,78 @@
+"""Real ``mpirun`` with real ranks of two hosts on one machine."""
+
+import signal
+import time
+
+import pytest
+from fakes.host_folders import write_job
+from processes.launchers import child, holding
+
+pytestmark = pytest.mark.mpi
+MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+
+
+def start(tmp_path, launch, script, count=2, **hyperparameters):
+    job = write_job(tmp_path / "job", count, {"train.py": script}, **MPI, **hyperparameters)
+    return [launch(base, SCRIPTMODE_STOP_GRACE_SECONDS="10") for base in job.values()]
+
+
+def test_each_rank_has_the_variables_and_the_folder_of_its_own_host(tmp_path, launch):
+    launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how="well")
+    assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
+    for rank in range(4):
+        host = f"algo-{rank // 2 + 1}"
+        folder = tmp_path / "job" / host / "code"
+        assert f"rank {rank} of {host} in {folder}" in launchers[0].output
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "line", "shown"),
+    [
+        ("raise", 1, "algo-2, rank 3: exit code 1", "ValueError: rank three\n has had enough"),
+        ("exit", 3, "algo-2, rank 3: exit code 3", "rank 3 of algo-2"),
+        ("kill", 137, "algo-2, rank 3: killed by SIGKILL", "rank 3 of algo-2"),
+    ],
+)
+def test_the_rank_that_failed_is_named_on_every_host_within_3_seconds(tmp_path, launch, how, code, line, shown):
+    launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how=how)
+    launchers[0].says("rank 3 of")
+    began = time.monotonic()
+    assert [launcher.wait() for launcher in launchers] == [code, code]
+    assert time.monotonic() - began < 3
+    for launcher in launchers:
+        assert launcher.failure.splitlines()[0] == line
+        assert shown in launcher.failure
+    assert not holding(str(tmp_path))
+
+
+def test_a_stop_leaves_every_rank_the_time_to_save(tmp_path, launch):
+    script = child("saves_on_sigterm.py").replace('"checkpoint"', '"checkpoint" + os.environ["OMPI_COMM_WORLD_RANK"]')
+    launchers = start(tmp_path, launch, script)
+    launchers[0].says("[1,3]<stdout>: training")
+    for launcher in launchers:
+        launcher.send(signal.SIGTERM)
+    assert [launcher.wait() for launcher in launchers] == [143, 143]
+    saved = sorted(path.name for launcher in launchers for path in (launcher.base / "model").iterdir())
+    assert saved == ["checkpoint0", "checkpoint1", "checkpoint2", "checkpoint3"]
+
+
+def test_ranks_die_with_a_launcher_that_is_killed(tmp_path, launch):
+    launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how="sleep")
+    launchers[0].says("rank 3 of")
+    launchers[0].process.kill()
+    assert launchers[1].wait() == 1
+    from processes.launchers import until
+
+    until(lambda: not holding(str(tmp_path)))
+
+
+def test_mpi_on_one_host_needs_no_other(tmp_path, launch):
+    (launcher,) = start(tmp_path, launch, child("fails_on_one_rank.py"), count=1, how="well")
+    assert launcher.wait() == 0, launcher.output
+    assert "rank 1 of algo-1" in launcher.output
+
+
+def test_missing_horovod_is_said_in_one_line(tmp_path, launch):
+    (launcher,) = start(tmp_path, launch, "import horovod_that_is_absent", count=1)
+    assert launcher.wait() == 1
+    assert "horovod_that_is_absent is not installed" in launcher.failure or "Horovod is not installed" in launcher.failure

@@ -1,0 +1,130 @@
+"""The launcher's output is the children's, byte for byte."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.host_folders import write_host
+from processes.launchers import ENTRYPOINTS, child
+
+DRIVER = """
+import json, sys
+from scriptmode_runtime.outcome import Cause
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
+from scriptmode_runtime.supervisor import Supervisor
+
+def describe(spec, status, output):
+    return Cause("algo-1", spec.name, 1, f"{spec.name} {status}")
+
+def spec(name, *argv):
+    return ProcessSpec(name, (sys.executable, *argv), {}, "/")
+
+with Supervisor("algo-1", describe, stop_grace=2.0) as supervisor:
+    main, *services = json.loads(sys.argv[1])
+    plan = LaunchPlan(spec("main", *main), tuple(spec(f"service{n}", *argv) for n, argv in enumerate(services)))
+    cause = supervisor.run(plan)
+print(cause.message if cause else "well")
+"""
+
+
+def drive(*processes, **kwargs):
+    import json
+
+    env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-c", DRIVER, json.dumps(processes)]
+    return subprocess.run(command, env=env, capture_output=True, timeout=60, check=False, **kwargs)
+
+
+def train(base):
+    env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
+    return subprocess.Popen([sys.executable, "-m", "scriptmode_runtime"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_a_million_lines_arrive_byte_for_byte_in_flat_memory(tmp_path):
+    (tmp_path / "talk.py").write_text(child("talks_a_lot.py"))
+    wanted = subprocess.run([sys.executable, tmp_path / "talk.py", "1000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
+    base = write_host(tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=1000)
+    got, peak = bytearray(), 0
+    with train(base) as process:
+        while chunk := process.stdout.read1(1 << 16):
+            got += chunk
+            peak = max(peak, memory_of(process.pid))
+    assert process.returncode == 0
+    assert got == wanted.stdout
+    assert 0 < peak < 20 * 1024
+
+
+def memory_of(pid):
+    """Peak kilobytes of a process; 0 when it has gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+
+
+def test_a_partial_line_comes_through_at_once(tmp_path):
+    script = "import sys, time; sys.stdout.write('50% done'); sys.stdout.flush(); time.sleep(60)"
+    process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
+    try:
+        assert process.stdout.read1(100) == b"50% done"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_lines_of_several_processes_are_never_mixed(tmp_path, others):
+    program = tmp_path / "prints.py"
+    program.write_text(child("prints_in_pieces.py"))
+    waits = tmp_path / "prints_and_stays.py"
+    waits.write_text(child("prints_in_pieces.py") + "\nimport time\nopen(sys.argv[2], 'w').close()\ntime.sleep(60)\n")
+    done = [tmp_path / f"done{number}" for number in range(others)]
+    main = tmp_path / "main.py"
+    main.write_text(child("prints_in_pieces.py") + f"\nimport time\nwhile not all(map(os.path.exists, {list(map(str, done))})): time.sleep(0.01)\n")
+    ran = drive([str(main), "main"], *([str(waits), f"s{number}", str(path)] for number, path in enumerate(done)))
+    *lines, end = ran.stdout.decode().splitlines()
+    assert end == "well", ran
+    names = ["main", *(f"s{number}" for number in range(others))]
+    assert sorted(lines) == sorted(f"{name} begins {n} and {name} ends" for name in names for n in range(2000))
+
+
+def test_a_line_without_end_does_not_hold_up_the_others_for_long(tmp_path):
+    service = ["-c", "import time; print('no end', end='', flush=True); time.sleep(60)"]
+    main = ["-c", "import time; time.sleep(0.3); print('through', flush=True)"]
+    ran = drive(main, service)
+    assert b"through" in ran.stdout
+    assert ran.stdout.endswith(b"well\n")
+
+
+def test_a_service_that_ends_early_is_a_failure_and_ends_the_script():
+    ran = drive(["-c", "import time; time.sleep(60)"], ["-c", "pass"])
+    assert ran.stdout.endswith(b"service0 0\n")
+
+
+def test_a_service_is_stopped_after_the_script_and_its_end_is_none_of_the_scripts():
+    ran = drive(["-c", "print('trained')"], ["-c", "import time; time.sleep(60)"])
+    assert ran.stdout == b"trained\nwell\n"
+    assert b"service0 ended by SIGTERM" in ran.stderr
+
+
+def test_output_nobody_reads_any_more_does_not_hurt(tmp_path):
+    base = write_host(tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=100)
+    process = train(base)
+    process.stdout.read1(100)
+    process.stdout.close()
+    process.stderr.close()
+    assert process.wait(20) == 0
+
+
+def test_a_slow_reader_loses_nothing(tmp_path):
+    import time
+
+    base = write_host(tmp_path / "algo-1", code={"train.py": "print('x' * 300_000)"}, sagemaker_program="train.py")
+    process = train(base)
+    time.sleep(1.5)
+    output, _ = process.communicate(timeout=20)
+    assert output == b"x" * 300_000 + b"\n"
+    assert process.returncode == 0

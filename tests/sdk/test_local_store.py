@@ -1,0 +1,154 @@
+"""The job store: whole or not at all, and fast."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.state import starting
+from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, last_lines, replace_file
+
+JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return JobStore(tmp_path / "data")
+
+
+def made(store, name="job", created=0.0):
+    with store.create(JOB, starting(name, f"arn/{name}", created)) as (folder, _):
+        return folder
+
+
+def test_a_job_is_read_back_as_it_was_written(store):
+    folder = made(store)
+    assert folder.read_job() == JOB
+    assert folder.read_state() == starting("job", "arn/job", 0.0)
+    assert store.find("job").path == folder.path
+
+
+def test_a_second_job_of_one_name_leaves_nothing_behind(store):
+    made(store)
+    with pytest.raises(JobExistsError, match="'job'"):
+        made(store)
+    assert os.listdir(store.jobs) == ["job"]
+
+
+def test_a_job_has_an_owner_from_its_first_moment(store):
+    with store.create(JOB, starting("job", "arn", 0.0)) as (folder, _):
+        with folder.owned() as owned:
+            assert not owned
+    with folder.owned() as owned:
+        assert owned
+
+
+def test_a_reader_never_sees_half_a_state(store):
+    folder = made(store)
+    long = starting("job", "x" * 100_000, 0.0)
+    done = threading.Event()
+
+    def write():
+        while not done.is_set():
+            folder.write_state(long)
+            folder.write_state(starting("job", "arn", 0.0))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        lengths = {len(folder.read_state().arn) for _ in range(500)}
+    finally:
+        done.set()
+        writer.join()
+    assert lengths <= {100_000, 3, 7}
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path):
+    file = tmp_path / "file"
+    replace_file(file, b"old")
+    with pytest.raises(TypeError):
+        replace_file(file, "no bytes")
+    assert file.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
+    made(store, "job-0", 0.0)
+    state = store.find("job-0").read_state()
+    for number in range(1, 2000):
+        folder = store.jobs / f"job-{number}"
+        folder.mkdir()
+        content = starting(f"job-{number}", "arn", float(number)).moved("Failed", 1.0)
+        folder.joinpath("state.json").write_text(__import__("json").dumps(content.to_json()))
+    store.find("job-0").write_state(state.moved("Failed", 1.0))
+    begun = time.monotonic()
+    summaries = LocalPlatform(data_dir=store.data_dir).list()
+    assert time.monotonic() - begun < 1.0
+    assert [summary["TrainingJobName"] for summary in summaries] == [f"job-{number}" for number in range(1999, -1, -1)]
+
+
+def test_an_empty_store_is_an_empty_list(store):
+    assert LocalPlatform(data_dir=store.data_dir).list() == []
+    with pytest.raises(JobNotFoundError):
+        store.find("job")
+    assert not store.data_dir.exists()
+
+
+def test_a_data_directory_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="SCRIPTMODE_DATA_DIR"):
+        made(JobStore(tmp_path / "file"))
+
+
+def test_the_data_directory_follows_the_platforms_convention(monkeypatch, tmp_path):
+    monkeypatch.delenv("SCRIPTMODE_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_data_dir() == tmp_path / "scriptmode"
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", "~/elsewhere")
+    assert default_data_dir() == Path.home() / "elsewhere"
+
+
+def test_the_end_of_a_log_is_read_without_the_rest(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"x\n" * 1_000_000 + b"one\n\xfftwo\n")
+    assert last_lines(log, 2, 100) == "one\n\ufffdtwo"
+    assert last_lines(log, 2, 5) == "\ufffdtwo"[-5:] or last_lines(log, 2, 5).endswith("two")
+    assert last_lines(tmp_path / "missing", 2, 5) == ""
+
+
+def test_a_source_is_stored_once(tmp_path):
+    platform = LocalPlatform(data_dir=tmp_path / "data dir")
+    uri = platform.defaults(None).code_location + "/abc/sourcedir.tar.gz"
+    platform.put_source(b"archive", uri)
+    path = tmp_path / "data dir/sources/abc/sourcedir.tar.gz"
+    before = path.stat().st_mtime_ns
+    platform.put_source(b"archive", uri)
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (b"archive", before)
+
+
+@pytest.mark.parametrize(
+    ("role", "arn"),
+    [
+        (None, "arn:aws:iam::000000000000:role/scriptmode-local"),
+        ("trainer", "arn:aws:iam::000000000000:role/trainer"),
+        ("arn:aws:iam::123456789012:role/own", "arn:aws:iam::123456789012:role/own"),
+    ],
+)
+def test_a_role_is_always_an_arn(tmp_path, role, arn):
+    assert LocalPlatform(data_dir=tmp_path).defaults(role).role == arn
+
+
+def test_importing_the_platform_imports_no_client_of_aws():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, scriptmode.platforms.local, scriptmode.platforms.local.agent, scriptmode.platforms.local.validation;"
+        "print([name for name in ('boto3', 'botocore', 's3transfer', 'urllib3', 'tensorflow') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

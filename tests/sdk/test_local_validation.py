@@ -1,0 +1,193 @@
+"""The local platform takes what the service takes, and says everything that is wrong otherwise."""
+
+import botocore.loaders
+import botocore.model
+import botocore.validate
+import pytest
+from fakes.local_jobs import channel, request_for
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.errors import CredentialsError, DataError, RequestError
+from scriptmode.platforms.local import model, validation
+
+
+def problem(request):
+    with pytest.raises(RequestError) as caught:
+        validation.check(request)
+    return str(caught.value)
+
+
+def changed(path, value, **fields):
+    """A good request with one place changed; ``None`` takes it out."""
+    request = request_for("job", channels=[channel("train", "file:///data")], **fields)
+    *parents, last = path.split(".")
+    place = request
+    for part in parents:
+        place = place[int(part)] if part.isdigit() else place.setdefault(part, {})
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return request
+
+
+SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ("RoleArn", None, "the request lacks 'RoleArn'"),
+        ("RoleArn", "me", "RoleArn has 2 characters; the least is 20 characters"),
+        ("RoleArn", "arn:aws:iam::1:role/someone-else", "RoleArn is 'arn:aws:iam::1:role/someone-else'; it must match"),
+        ("TrainingJobName", "a_b", "TrainingJobName is 'a_b'; it must match"),
+        ("TrainingJobName", "a" * 64, "TrainingJobName has 64 characters; the most is 63 characters"),
+        ("TrainingJobNames", "a", "the request has no field 'TrainingJobNames'; did you mean 'TrainingJobName'?"),
+        ("HyperParameters.lr", 0.1, "HyperParameters.lr is a float; it must be a string"),
+        ("HyperParameters.long", "x" * 2501, "HyperParameters.long has 2,501 characters; the most is 2,500"),
+        ("HyperParameters", {str(n): "1" for n in range(101)}, "HyperParameters has 101 entries; the most is 100"),
+        ("Environment.A-B", "x", "Environment (its key 'A-B') is 'A-B'; it must match"),
+        ("ResourceConfig.InstanceCount", "2", "ResourceConfig.InstanceCount is a str; it must be a integer"),
+        ("ResourceConfig.InstanceCount", True, "ResourceConfig.InstanceCount is a bool; it must be a integer"),
+        ("ResourceConfig.InstanceCount", -1, "ResourceConfig.InstanceCount is -1; the least is 0"),
+        ("ResourceConfig.InstanceCount", 0, "InstanceCount is 0; a job needs at least 1 instance"),
+        ("ResourceConfig.InstanceType", "ml.p3.2xlarg", "did you mean 'ml.p3.2xlarge'?"),
+        ("ResourceConfig.InstanceType", "ml.p3.2xlarge", "the local platform runs 'local_process'"),
+        ("ResourceConfig.InstanceType", None, "the local platform runs 'local_process'"),
+        ("ResourceConfig", {}, "either InstanceType and InstanceCount, or InstanceGroups"),
+        ("ResourceConfig.KeepAlivePeriodInSeconds", 21601, "KeepAlivePeriodInSeconds is 21601; the most is 21,600"),
+        ("StoppingCondition.MaxRuntimeInSeconds", 0, "MaxRuntimeInSeconds is 0; the least is 1"),
+        ("AlgorithmSpecification", None, "the request lacks 'AlgorithmSpecification'"),
+        ("AlgorithmSpecification.TrainingInputMode", "Fil", "is 'Fil'; did you mean 'File'?"),
+        ("AlgorithmSpecification.TrainingInputMode", "Pipe", "input mode 'Pipe' is not supported by the local"),
+        ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName: process hosts run a script"),
+        ("AlgorithmSpecification.ContainerEntrypoint", ["x"], "ContainerEntrypoint: process hosts run a script"),
+        ("InputDataConfig.0.InputMode", "FastFile", "'train': input mode 'FastFile' is not supported by the local"),
+        ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel is a folder's name"),
+        ("InputDataConfig.0.ChannelName", "a b", "InputDataConfig[0].ChannelName is 'a b'; it must match"),
+        ("InputDataConfig.0.CompressionType", "Gzip", "'train': CompressionType 'Gzip' belongs to Pipe mode"),
+        ("InputDataConfig.0.RecordWrapperType", "RecordIO", "'train': RecordWrapperType 'RecordIO' belongs to Pipe"),
+        ("InputDataConfig.0.DataSource", {}, "'train': a data source other than S3DataSource is not supported"),
+        (f"{SOURCE}.S3DataType", "ManifestFile", "'train': S3DataType 'ManifestFile' is not supported by the local"),
+        (f"{SOURCE}.S3Uri", "gs://b/x", "S3Uri is 'gs://b/x'; it must match"),
+        (f"{SOURCE}.S3Uri", "https://b/x", "'train': S3Uri is 'https://b/x'; the local platform reads s3:// and file"),
+        (f"{SOURCE}.S3Uri", "file://data", "'file://data' holds no absolute path; write file:///"),
+        (f"{SOURCE}.S3DataDistributionType", "Sharded", "did you mean 'ShardedByS3Key'?"),
+        (f"{SOURCE}.InstanceGroupNames", ["gpus"], "'train': there is no instance group 'gpus'"),
+        ("OutputDataConfig.S3OutputPath", "/out", "OutputDataConfig.S3OutputPath is '/out'; it must match"),
+        ("OutputDataConfig.KmsKeyId", "file:///x y", "OutputDataConfig.KmsKeyId is 'file:///x y'; it must match"),
+        ("CheckpointConfig", {"S3Uri": "s3://b/x"}, "checkpoints in S3 is not supported by the local platform yet"),
+        ("CheckpointConfig", {"S3Uri": "file:///x", "LocalPath": "/home"}, "'/home'; process hosts have only paths"),
+        ("EnableNetworkIsolation", True, "EnableNetworkIsolation: a process host cannot be cut off"),
+        ("Tags", [{"Key": "a!", "Value": ""}], "Tags[0].Key is 'a!'; it must match"),
+    ],
+)
+def test_what_is_wrong_is_told_with_field_value_and_limit(path, value, told):
+    assert told in problem(changed(path, value))
+
+
+def test_everything_that_is_wrong_is_told_at_once():
+    request = changed("RoleArn", "me")
+    request["Unknown"] = 1
+    request["ResourceConfig"]["InstanceCount"] = "1"
+    text = problem(request)
+    assert all(word in text for word in ("RoleArn", "'Unknown'", "InstanceCount"))
+    assert text.count("\n- ") == 3
+
+
+def test_values_that_may_be_secret_are_not_told():
+    assert "hunter2" not in problem(changed("HyperParameters.password", "hunter2" * 500))
+    assert "hunter2" not in problem(changed("Environment.PASSWORD", "hunter2" * 500))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("Tags", [{"Key": "Größe 図_.:/=+-@", "Value": "１ Ⅷ\u00a0"}]),
+        ("VpcConfig", {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}),
+        ("Environment.ANY", "every\nthing \u2028"),
+        ("CheckpointConfig", {"S3Uri": "file:///kept", "LocalPath": "/opt/ml/checkpoints/deep"}),
+        ("AlgorithmSpecification.TrainingImage", "000000000000.dkr.ecr.us-east-1.amazonaws.com/image:tag"),
+        ("AlgorithmSpecification.MetricDefinitions", [{"Name": "loss", "Regex": "loss=(.*)"}]),
+        ("EnableManagedSpotTraining", True),
+        ("InputDataConfig.0.ShuffleConfig", {"Seed": 7}),
+        (f"{SOURCE}.S3Uri", "s3://bucket/prefix"),
+        (f"{SOURCE}.S3Uri", "file:///with space/ü/\n/100%"),
+    ],
+)
+def test_what_the_service_takes_is_taken(path, value):
+    validation.check(changed(path, value))
+
+
+def test_instance_groups_are_taken_with_the_channels_that_name_them():
+    request = changed(f"{SOURCE}.InstanceGroupNames", ["gpus"])
+    groups = [
+        {"InstanceGroupName": name, "InstanceType": "local_process", "InstanceCount": 2} for name in ("gpus", "cpus")
+    ]
+    request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
+    validation.check(request)
+    groups[1]["InstanceGroupName"] = "gpus"
+    assert "2 times a instance group named 'gpus'" in problem(request).replace("an instance", "a instance")
+
+
+def test_channels_of_one_name_are_refused():
+    twice = [channel("train", "file:///a"), channel("train", "file:///b")]
+    assert "channel named 'train'" in problem(request_for("job", channels=twice))
+
+
+def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_credentials):
+    with pytest.raises(DataError, match="channel 'train': there is no file or folder '/data"):
+        validation.check_places(changed(f"{SOURCE}.S3Uri", "file:///data/missing"))
+    with pytest.raises(CredentialsError, match="s3://bucket/x"):
+        validation.check_places(changed(f"{SOURCE}.S3Uri", "s3://bucket/x"))
+    validation.check_places(changed(f"{SOURCE}.S3Uri", f"file://{tmp_path}"))
+
+
+def test_every_pattern_of_the_model_can_be_checked_here():
+    patterns = {shape["pattern"] for shape in model.shapes().values() if "pattern" in shape}
+    assert len(patterns) > 100
+    for pattern in patterns:
+        assert "\\p" not in model.compiled(pattern).pattern
+        # The translation of the two is exact only together, and with the underscore.
+        assert ("\\p{L}" in pattern) == ("\\p{N}" in pattern)
+        assert "\\p{L}" not in pattern or "_" in pattern
+
+
+REFERENCE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
+CREATE = REFERENCE.operation_model("CreateTrainingJob").input_shape
+WORDS = st.sampled_from(["", "a", "File", "x" * 70, "s3://bucket/key", "TrainingJobName"])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 100) | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(WORDS, inner, max_size=2),
+    max_leaves=4,
+)
+PLACES = [
+    ("RoleArn",),
+    ("TrainingJobName",),
+    ("HyperParameters",),
+    ("AlgorithmSpecification",),
+    ("AlgorithmSpecification", "TrainingInputMode"),
+    ("ResourceConfig", "InstanceCount"),
+    ("InputDataConfig",),
+    ("InputDataConfig", 0),
+    ("InputDataConfig", 0, "DataSource", "S3DataSource", "S3Uri"),
+    ("InputDataConfig", 0, "ShuffleConfig"),
+    ("StoppingCondition", "MaxRuntimeInSeconds"),
+    ("Tags",),
+    ("EnableNetworkIsolation",),
+    ("Unknown",),
+]
+
+
+@given(st.sampled_from(PLACES), ANYTHING)
+def test_whatever_botocore_refuses_is_refused(place, value):
+    request = request_for("job", channels=[channel("train", "s3://bucket/key")], output="s3://bucket/out")
+    request["InputDataConfig"][0]["ShuffleConfig"] = {"Seed": 1}
+    inner = request
+    for part in place[:-1]:
+        inner = inner[part]
+    inner[place[-1]] = value
+    refused = botocore.validate.ParamValidator().validate(request, CREATE).has_errors()
+    ours = model.problems(request, lambda field, _: field.endswith("InstanceType"))
+    assert ours or not refused
