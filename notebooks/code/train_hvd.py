@@ -28,7 +28,8 @@ def pin_devices() -> None:
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank() % len(gpus)], "GPU")
         return
-    cores = len(os.sched_getaffinity(0)) // hvd.local_size()
+    # mpirun may have bound this rank to its cores already.
+    cores = min(len(os.sched_getaffinity(0)), (os.cpu_count() or 1) // hvd.local_size())
     tf.config.threading.set_intra_op_parallelism_threads(max(1, cores))
 
 

@@ -9,6 +9,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable
@@ -73,30 +74,32 @@ def bare_mpirun(folder: Path) -> float:
 
 def by_hand(folder: Path) -> float:
     """Start two workers, two ps and the chief as anyone would without a launcher."""
+    environment = variables(folder)
     cluster = {"chief": addresses(1), "worker": addresses(2), "ps": addresses(2)}
     with ExitStack() as stack:
         for kind in ("worker", "ps"):
             for index in range(2):
-                server = start(folder, cluster, kind, index)
+                server = start(environment, cluster, kind, index)
                 stack.callback(server.wait)
                 stack.callback(server.send_signal, signal.SIGTERM)
-        chief = start(folder, cluster, "chief", 0)
+        chief = start(environment, cluster, "chief", 0)
         output = chief.communicate()[0]
         if chief.returncode != 0:
             raise subprocess.CalledProcessError(chief.returncode, "chief", output)
     return steps_per_second(output)
 
 
-def start(folder: Path, cluster: dict[str, list[str]], kind: str, index: int) -> subprocess.Popen[str]:
+def start(environment: dict[str, str], cluster: dict[str, list[str]], kind: str, index: int) -> subprocess.Popen[str]:
     config = {"cluster": cluster, "task": {"type": kind, "index": index}}
-    environment = {**variables(folder), "TF_CONFIG": json.dumps(config), "GRPC_FAIL_FAST": "use_caller"}
+    environment = {**environment, "TF_CONFIG": json.dumps(config), "GRPC_FAIL_FAST": "use_caller"}
     return subprocess.Popen([sys.executable, "train_ps.py", "--epochs", str(EPOCHS)], cwd=CODE, env=environment,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
 
 
 def variables(folder: Path) -> dict[str, str]:
-    model = folder / "model"
-    model.mkdir(exist_ok=True)
+    # A fresh base: the programs resume from the checkpoints that lie beside the model.
+    model = Path(tempfile.mkdtemp(dir=folder)) / "model"
+    model.mkdir()
     channels = {"SM_CHANNEL_TRAIN": str(DATA / "train"), "SM_CHANNEL_EVAL": str(DATA / "eval")}
     return {**os.environ, **channels, "SM_MODEL_DIR": str(model)}
 
