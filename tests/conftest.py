@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ WEAK_KEY, WEAK_SECRET = "weak", "weak-secret"
 
 HOSTILE_NAMES = {
     "spaces": " two  spaces ",
-    "quotes": "it's \"quoted\" `here` $HOME",
+    "quotes": 'it\'s "quoted" `here` $HOME',
     "unicode": "données-图-😀",
     "newline": "first\nsecond",
     "dashes": "--help",
@@ -91,7 +92,7 @@ def s3_server(tmp_path_factory):
         # Asked to end it takes half a minute.
         process.kill()
         process.wait()
-        for socket_file in Path("/tmp").glob("seaweedfs-*-grpc-*.sock"):
+        for socket_file in Path("/tmp").glob("seaweedfs-*.sock"):
             if any(str(port) in socket_file.name for port in ports):
                 socket_file.unlink()
 
@@ -102,6 +103,16 @@ def s3(s3_server, monkeypatch, no_credentials):
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server
+
+
+@pytest.fixture
+def silent_s3(monkeypatch, no_credentials):
+    """An S3 endpoint that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+        yield silent
 
 
 def _weed(folder, ports):
@@ -159,17 +170,18 @@ def _connect(endpoint, process, log):
         region_name="us-east-1",
         config=Config(retries={"max_attempts": 1}, connect_timeout=1),
     )
-    deadline = time.monotonic() + 60
-    while True:
-        try:
+
+    def ready():
+        with suppress(BotoCoreError, ClientError):
             client.create_bucket(Bucket="ready")
-            client.put_object(Bucket="ready", Key="ready", Body=b"ready")
-        except (BotoCoreError, ClientError) as error:
-            assert process.poll() is None, log.read_text()[-2000:]
-            assert time.monotonic() < deadline, error
-            time.sleep(0.1)
-        else:
-            return client
+            return client.put_object(Bucket="ready", Key="ready", Body=b"ready")
+
+    deadline = time.monotonic() + 60
+    while not ready():
+        assert process.poll() is None, log.read_text()[-2000:]
+        assert time.monotonic() < deadline, "the S3 server does not come up"
+        time.sleep(0.1)
+    return client
 
 
 def _free_ports(count):

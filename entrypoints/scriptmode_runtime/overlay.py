@@ -35,12 +35,12 @@ def main(folder: str, *words: str) -> int:
     """Make the overlay and install into it; give pip's exit code."""
     options = ("--disable-pip-version-check", "--no-input")
     ours = subprocess.run(
-        [sys.executable, "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
+        [sys.executable, "-I", "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
     )
     # pip can serve another interpreter from 22.3 on.
     with_pip = ours.returncode != 0
     python = make(folder, with_pip=with_pip)
-    pip = [python, "-m", "pip"] if with_pip else [sys.executable, "-m", "pip", "--python", python]
+    pip = [python, "-I", "-m", "pip"] if with_pip else [sys.executable, "-I", "-m", "pip", "--python", python]
     return subprocess.run([*pip, "install", *options, *words], check=False).returncode
 
 

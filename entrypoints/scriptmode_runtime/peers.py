@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.cluster import Cluster
 
-_FIRST_RETRY, _LAST_RETRY = 0.05, 1.0
+_FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
 _BACKLOG = 128
 
 
@@ -246,6 +246,7 @@ class Member(Peers):
         self._connection: Connection | None = None
         self._unsent: list[dict[str, object]] = []
         self._retry = _FIRST_RETRY
+        self._greeted = False
         self._try_at = self._clock()
 
     @property
@@ -337,6 +338,7 @@ class Member(Peers):
         if message is None:
             self._miss(connection)
         elif message["type"] == "hello":
+            self._greeted = True
             proof = self._proof("member", name, str(message.get("nonce")))
             connection.send(type="join", host=name, nonce=connection.nonce, proof=proof)
         elif not connection.host:
@@ -350,11 +352,13 @@ class Member(Peers):
             self.cause = self.cause or _cause(message)
 
     def _miss(self, connection: Connection) -> None:
-        if not connection.host:  # not the first host, or one that was just about to end
+        if not self._greeted:  # another program, or one that had not come up yet
             self._connection = None
             self._again()
         elif not self.reached(TRAINERS_ENDED) and self.cause is None:
             how = "its launcher was lost: killed, or its machine went away"
+            if not connection.host:
+                how += ", or it knows another secret than this host"
             self.cause = _lost(self._cluster.lead.name, how)
 
     def _say(self, **message: object) -> None:

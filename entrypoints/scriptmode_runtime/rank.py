@@ -27,6 +27,10 @@ def main(argv: list[str]) -> int:
         command = user_code.command(here)
         os.chdir(command.cwd)
         env = {**os.environ, **command.env, contract.BASE_DIR_VARIABLE: here.base_dir}
+        if os.isatty(1):
+            # Open MPI gives its ranks a terminal, where Python writes whole lines. Unbuffered it writes
+            # word by word, and Open MPI 4 puts its tag before each of them.
+            env.pop("PYTHONUNBUFFERED", None)
         os.execvpe(argv[0], argv, env)  # noqa: S606 - never a shell
     except (RuntimeFailure, OSError, ValueError, IndexError) as error:
         sys.stderr.write(f"scriptmode: {error}\n")

@@ -29,8 +29,8 @@ def describe(environment: TrainingEnvironment, spec: ProcessSpec, status: int, o
     hint = _hint(output, status, spec)
     own = _users_own(environment)
     head = f"{where}\n{hint}\n" if hint else f"{where}\n"
-    tail = own or excerpt(output, contract.FAILURE_LIMIT - len(head))
-    return Cause(host, process, _exit_code(status), (head + tail).strip()[: contract.FAILURE_LIMIT])
+    tail = excerpt(own or output, contract.FAILURE_LIMIT - len(head))
+    return Cause(host, process, _exit_code(status), (head + tail).strip())
 
 
 def excerpt(output: str, room: int) -> str:
@@ -41,8 +41,9 @@ def excerpt(output: str, room: int) -> str:
     message = _last_error(text)
     mark = f"{_ELIDED}\n"
     if len(message) + len(mark) > room:
-        start = message[:_MESSAGE_START]
-        return f"{start} {_ELIDED} {message[len(start) + len(_ELIDED) + 2 - room :]}" if room > len(start) else start
+        start = message[: min(_MESSAGE_START, room // 3)]
+        rest = room - len(start) - len(_ELIDED) - 2
+        return f"{start} {_ELIDED} {message[-rest:]}" if rest > 0 else message[:room]
     end = text[len(mark) - room :]
     # Whole lines, unless that would cut the error itself.
     _, newline, whole = end.partition("\n")

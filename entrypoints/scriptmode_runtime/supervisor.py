@@ -54,7 +54,7 @@ class Supervisor:
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._sink = Sink(output)
-        self._log = None if os.path.sameopenfile(output, log) else Sink(log)
+        self._log = None if _same(output, log) else Sink(log)
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
         self._main: Child | None = None
@@ -271,6 +271,13 @@ class Supervisor:
     def _children(self) -> list[Child]:
         started = [*([self._main] if self._main else []), *self._services]
         return [child for child in started if child.running]
+
+
+def _same(output: int, log: int) -> bool:
+    try:
+        return os.path.sameopenfile(output, log)
+    except OSError:  # one of them was closed by whoever started this process
+        return False
 
 
 def _kill_orphans() -> bool:

@@ -54,10 +54,11 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
         return None
     if environment.cluster.isolate_requirements:
         overlay = environment.path(OVERLAY_DIR)
-        argv = (environment.python, "-m", "scriptmode_runtime.overlay", overlay, *wanted)
+        argv = (environment.python, "-I", "-m", "scriptmode_runtime.overlay", overlay, *wanted)
     else:
-        argv = (environment.python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *wanted)
-    return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, environment.path(contract.OUTPUT_DIR))
+        argv = (environment.python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *wanted)
+    # Relative paths in requirements.txt are the code folder's; isolated (-I), no module in it stands in for pip's.
+    return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, code)
 
 
 def command(environment: TrainingEnvironment) -> Command:

@@ -166,7 +166,7 @@ def _translation(uri: str, error: Exception) -> PlatformError:
         ),
     ):
         return CredentialsError(f"{uri}: {error}; {HOW_TO_GIVE_CREDENTIALS}")
-    if isinstance(error, exceptions.HTTPClientError):
+    if isinstance(error, (exceptions.ConnectionError, exceptions.HTTPClientError)):
         return DataError(
             f"{uri}: the S3 endpoint cannot be reached: {error}; "
             "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROLES = ("worker", "ps", "chief", "mirrored", "peers")
 #: What a shell, a URL or a line-based format would trip over.
-HOSTILE_NAMES = ["with space", "quote's \"double\"", "line\nbreak", "ünïcodé-漢字", "$HOME;echo", "-dash"]
+HOSTILE_NAMES = ["with space", 'quote\'s "double"', "line\nbreak", "ünïcodé-漢字", "$HOME;echo", "-dash"]
 
 
 def write_host(base, name="algo-1", hosts=("algo-1",), code=None, cluster=None, channels=("train",), **hyperparameters):

@@ -112,10 +112,10 @@ class LocalJobs:
             self.platform.stop(summary["TrainingJobName"])
         until(lambda: all(job["TrainingJobStatus"] in ENDED for job in self.platform.list()))
         until(lambda: not self.processes(), 5.0)
+        # A job has ended before its agent has tidied up.
+        until(lambda: not any(tree.running(self.agent(job["TrainingJobName"])) for job in self.platform.list()))
 
 
 def unpacked(path):
     with tarfile.open(path) as tar:
-        return {
-            member.name: tar.extractfile(member).read() if member.isreg() else None for member in tar.getmembers()
-        }
+        return {member.name: tar.extractfile(member).read() if member.isreg() else None for member in tar.getmembers()}

@@ -102,7 +102,7 @@ def test_functions_stay_small(path):
             "from scriptmode import Estimator; Estimator('img', 'arn:aws:iam::123456789012:role/r', 1, 'ml.m5.large',"
             " output_path='s3://b').request('s3://b/x')"
         ),
-        "from scriptmode import Estimator; Estimator(instance_type='local_process').request('file:///x')",
+        "from scriptmode import Estimator; Estimator(entry_point='x.py', instance_type='local_process').request('file:///x')",
     ],
     ids=["import", "a SageMaker request", "a local request"],
 )
@@ -110,7 +110,8 @@ def test_neither_boto3_nor_tensorflow_is_imported_before_it_is_needed(statement,
     heavy = "{'boto3', 'botocore', 'tensorflow', 'numpy', 'click'}"
     code = f"import sys\n{statement}\nassert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     environment = {"PATH": "/usr/bin:/bin", "AWS_REGION": "us-east-1", "SCRIPTMODE_DATA_DIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    (tmp_path / "x.py").touch()
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment, cwd=tmp_path)
 
 
 def test_the_public_names_are_sorted_and_there():

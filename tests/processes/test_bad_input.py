@@ -66,16 +66,22 @@ def nothing_runs(text, seconds=5):
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        pytest.param("raise ValueError('bad learning rate')", ["exit code 1", "ValueError: bad learning rate"], id="raises"),
+        pytest.param(
+            "raise ValueError('bad learning rate')", ["exit code 1", "ValueError: bad learning rate"], id="raises"
+        ),
         pytest.param("import sys; sys.exit(3)", ["exit code 3"], id="exits 3"),
         pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", ["SIGKILL", "137"], id="is killed"),
         pytest.param("import horovod_of_another_name", ["No module named 'horovod_of_another_name'"], id="no module"),
-        pytest.param("print('x' * 5000); raise KeyError('k')", ["KeyError: 'k'", "exit code 1"], id="a long line before"),
+        pytest.param(
+            "print('x' * 5000); raise KeyError('k')", ["KeyError: 'k'", "exit code 1"], id="a long line before"
+        ),
         pytest.param("def broken(:\n    pass", ["SyntaxError"], id="does not compile"),
     ],
 )
 @pytest.mark.parametrize("hosts", [1, 2])
-def test_a_failing_script_is_told_with_host_and_code_and_the_end_of_its_traceback(estimator, program, said, hosts, tmp_path):
+def test_a_failing_script_is_told_with_host_and_code_and_the_end_of_its_traceback(
+    estimator, program, said, hosts, tmp_path
+):
     made = estimator(program, instance_count=hosts)
     with pytest.raises(TrainingJobFailed) as caught:
         made.fit()

@@ -117,7 +117,8 @@ def test_many_channels_with_one_content_are_the_same_everywhere(jobs):
     hosts = told(jobs, jobs.run(LIST_CHANNELS, hosts=2, channels=channels))
     whole = {"a.txt": "A", "b.txt": "B", "deep/c.txt": "C"}
     expected = {f"{name}/{path}": text for name in ("train", "eval") for path, text in whole.items()}
-    assert hosts == dict.fromkeys(("algo-1", "algo-2"), {**expected, "one/a.txt": "A"})
+    expected["one/a.txt"] = "A"
+    assert hosts == {"algo-1": expected, "algo-2": expected}
 
 
 def test_a_sharded_channel_is_dealt_out_to_three_hosts(jobs):
@@ -245,8 +246,7 @@ def test_an_input_folder_without_files_fails_the_job_with_its_channel(jobs):
     description = jobs.run("pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
     assert description["TrainingJobStatus"] == "Failed"
     assert description["FailureReason"].startswith("ClientError: Data download failed: channel 'train', file://")
-    assert "ModelArtifacts" in description
-    assert "S3ModelArtifacts" not in description["ModelArtifacts"]
+    assert description["ModelArtifacts"] == {"S3ModelArtifacts": ""}
 
 
 def test_a_failure_names_host_process_and_exit_code_and_ends_every_host(jobs):
@@ -323,6 +323,26 @@ def test_a_failed_rank_ends_the_job_within_three_seconds(jobs):
     assert time.monotonic() - begun < 3.0
     assert not jobs.processes()
     assert "SIGKILL" in description["FailureReason"]
+
+
+def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
+    script = """
+        import os, signal, time
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("up", json.loads(os.environ["TF_CONFIG"])["task"], flush=True)
+        time.sleep(60)
+    """.replace("import os", "import json, os")
+    cluster = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+    name = jobs.start(script, hosts=3, hyperparameters=cluster)
+    for host in ("algo-1", "algo-2", "algo-3"):
+        jobs.until_line(name, f"{host}: up")
+    launcher = jobs.job_folder(name).read_processes()["algo-3"].pid
+    begun = time.monotonic()
+    os.kill(launcher, signal.SIGKILL)
+    description = jobs.wait(name)
+    assert time.monotonic() - begun < 3.0
+    assert not jobs.processes()
+    assert "algo-3" in description["FailureReason"]
 
 
 def test_secrets_are_readable_by_their_owner_alone(jobs):

@@ -1,14 +1,29 @@
 """Several ``train`` processes of one job: the first failure is everyone's, and nobody reports success before all did well."""
 
+import json
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_job
-from processes.launchers import child, holding
+from processes.launchers import child, holding, until
 
 MIRRORED = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
+
+
+def joined(launchers):
+    """Wait until the first host has heard of every other."""
+    document = json.loads((launchers[0].base / "input/config/scriptmode.json").read_text())
+    port = f":{document['hosts']['algo-1']['ports']['peers']:04X}"
+    connected = "01"
+
+    def connections():
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        return len(launchers) - 1 == sum(row[1].endswith(port) and row[3] == connected for row in rows)
+
+    until(connections)
 
 
 def start(tmp_path, launch, script, count=3, **hyperparameters):
@@ -40,6 +55,7 @@ def test_a_launcher_that_is_killed_ends_the_job_everywhere(tmp_path, launch, los
     launchers = start(tmp_path, launch, child("sleeps.py"))
     for launcher in launchers:
         launcher.says("asleep")
+    joined(launchers)
     began = time.monotonic()
     launchers[lost].process.kill()
     others = [launcher for launcher in launchers if launcher is not launchers[lost]]
@@ -87,8 +103,6 @@ def test_a_host_that_cannot_start_its_program_ends_the_job(tmp_path, launch):
 
 
 def test_a_taken_port_between_hosts_is_named(tmp_path, launch):
-    import json
-
     job = write_job(tmp_path / "job", 2, {"train.py": ""}, **MIRRORED)
     cluster = json.loads((job["algo-1"] / "input/config/scriptmode.json").read_text())
     port = cluster["hosts"]["algo-1"]["ports"]["peers"]
@@ -99,15 +113,27 @@ def test_a_taken_port_between_hosts_is_named(tmp_path, launch):
 
 
 def test_a_stranger_on_the_port_between_hosts_changes_nothing(tmp_path, launch):
-    import json
-
     script = child("fails_on_one_host.py").replace("raise RuntimeError", "sys.exit(0)  #")
     go = tmp_path / "go"
-    launchers = start(tmp_path, launch, script.replace("time.sleep(600)", "sys.exit(0)"), count=2, host="algo-1", how="raise", go=str(go))
+    launchers = start(
+        tmp_path,
+        launch,
+        script.replace("time.sleep(600)", "sys.exit(0)"),
+        count=2,
+        host="algo-1",
+        how="raise",
+        go=str(go),
+    )
+    launchers[0].says("worker started")
     launchers[1].says("worker ended with exit code 0")
     cluster = json.loads((launchers[0].base / "input/config/scriptmode.json").read_text())
     port = cluster["hosts"]["algo-1"]["ports"]["peers"]
-    for words in (b"", b"GET / HTTP/1.1\r\n\r\n", b'{"type": "failed", "host": "algo-2", "exit_code": 9, "message": "lie"}\n', b"x" * 100_000):
+    for words in (
+        b"",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b'{"type": "failed", "host": "algo-2", "exit_code": 9, "message": "lie"}\n',
+        b"x" * 100_000,
+    ):
         with socket.create_connection(("127.0.0.1", port)) as stranger:
             stranger.sendall(words)
     go.touch()

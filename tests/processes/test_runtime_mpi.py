@@ -5,7 +5,7 @@ import time
 
 import pytest
 from fakes.host_folders import write_job
-from processes.launchers import child, holding
+from processes.launchers import child, holding, until
 
 pytestmark = pytest.mark.mpi
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
@@ -48,7 +48,7 @@ def test_the_rank_that_failed_is_named_on_every_host_within_3_seconds(tmp_path, 
 def test_a_stop_leaves_every_rank_the_time_to_save(tmp_path, launch):
     script = child("saves_on_sigterm.py").replace('"checkpoint"', '"checkpoint" + os.environ["OMPI_COMM_WORLD_RANK"]')
     launchers = start(tmp_path, launch, script)
-    launchers[0].says("[1,3]<stdout>: training")
+    until(lambda: launchers[0].output.count("training\n") == 4)
     for launcher in launchers:
         launcher.send(signal.SIGTERM)
     assert [launcher.wait() for launcher in launchers] == [143, 143]
@@ -61,8 +61,6 @@ def test_ranks_die_with_a_launcher_that_is_killed(tmp_path, launch):
     launchers[0].says("rank 3 of")
     launchers[0].process.kill()
     assert launchers[1].wait() == 1
-    from processes.launchers import until
-
     until(lambda: not holding(str(tmp_path)))
 
 
@@ -75,4 +73,6 @@ def test_mpi_on_one_host_needs_no_other(tmp_path, launch):
 def test_missing_horovod_is_said_in_one_line(tmp_path, launch):
     (launcher,) = start(tmp_path, launch, "import horovod_that_is_absent", count=1)
     assert launcher.wait() == 1
-    assert "horovod_that_is_absent is not installed" in launcher.failure or "Horovod is not installed" in launcher.failure
+    assert (
+        "horovod_that_is_absent is not installed" in launcher.failure or "Horovod is not installed" in launcher.failure
+    )

@@ -39,13 +39,19 @@ def drive(*processes, **kwargs):
 
 def train(base):
     env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
-    return subprocess.Popen([sys.executable, "-m", "scriptmode_runtime"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "scriptmode_runtime"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def test_a_million_lines_arrive_byte_for_byte_in_flat_memory(tmp_path):
     (tmp_path / "talk.py").write_text(child("talks_a_lot.py"))
-    wanted = subprocess.run([sys.executable, tmp_path / "talk.py", "1000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True)
-    base = write_host(tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=1000)
+    wanted = subprocess.run(
+        [sys.executable, tmp_path / "talk.py", "1000"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=True
+    )
+    base = write_host(
+        tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=1000
+    )
     got, peak = bytearray(), 0
     with train(base) as process:
         while chunk := process.stdout.read1(1 << 16):
@@ -83,7 +89,10 @@ def test_lines_of_several_processes_are_never_mixed(tmp_path, others):
     waits.write_text(child("prints_in_pieces.py") + "\nimport time\nopen(sys.argv[2], 'w').close()\ntime.sleep(60)\n")
     done = [tmp_path / f"done{number}" for number in range(others)]
     main = tmp_path / "main.py"
-    main.write_text(child("prints_in_pieces.py") + f"\nimport time\nwhile not all(map(os.path.exists, {list(map(str, done))})): time.sleep(0.01)\n")
+    main.write_text(
+        child("prints_in_pieces.py")
+        + f"\nimport time\nwhile not all(map(os.path.exists, {list(map(str, done))})): time.sleep(0.01)\n"
+    )
     ran = drive([str(main), "main"], *([str(waits), f"s{number}", str(path)] for number, path in enumerate(done)))
     *lines, end = ran.stdout.decode().splitlines()
     assert end == "well", ran
@@ -111,7 +120,9 @@ def test_a_service_is_stopped_after_the_script_and_its_end_is_none_of_the_script
 
 
 def test_output_nobody_reads_any_more_does_not_hurt(tmp_path):
-    base = write_host(tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=100)
+    base = write_host(
+        tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=100
+    )
     process = train(base)
     process.stdout.read1(100)
     process.stdout.close()

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from fakes.host_folders import free_ports, write_job
@@ -45,9 +46,7 @@ def test_a_ps_that_is_killed_is_named_on_every_host_within_3_seconds(tmp_path, l
 
 
 def is_task(pid, role, index):
-    variables = dict(
-        line.split("=", 1) for line in open(f"/proc/{pid}/environ").read().split("\0") if line.startswith("TF_CONFIG=")
-    )
+    variables = dict(line.partition("=")[::2] for line in Path(f"/proc/{pid}/environ").read_text().split("\0"))
     config = json.loads(variables.get("TF_CONFIG", '{"task": null}'))
     return config["task"] == {"type": role, "index": index}
 

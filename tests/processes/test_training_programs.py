@@ -65,7 +65,9 @@ def accuracy_read_back(job):
 LAYOUTS = [
     pytest.param("train_ps.py", ParameterServer(coordinator=True), False, "parameter_server", id="coordinator"),
     pytest.param("train_mwms.py", MultiWorkerMirrored(), True, "multi_worker_mirrored", id="mirrored, sharded"),
-    pytest.param("train_hvd.py", MPI(processes_per_host=1), True, "horovod", id="horovod, sharded", marks=pytest.mark.mpi),
+    pytest.param(
+        "train_hvd.py", MPI(processes_per_host=1), True, "horovod", id="horovod, sharded", marks=pytest.mark.mpi
+    ),
 ]
 if WITH_TF_ESTIMATOR:
     LAYOUTS.append(

@@ -1,6 +1,8 @@
 """The job store: whole or not at all, and fast."""
 
-import os
+import json
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -36,13 +38,12 @@ def test_a_second_job_of_one_name_leaves_nothing_behind(store):
     made(store)
     with pytest.raises(JobExistsError, match="'job'"):
         made(store)
-    assert os.listdir(store.jobs) == ["job"]
+    assert [path.name for path in store.jobs.iterdir()] == ["job"]
 
 
 def test_a_job_has_an_owner_from_its_first_moment(store):
-    with store.create(JOB, starting("job", "arn", 0.0)) as (folder, _):
-        with folder.owned() as owned:
-            assert not owned
+    with store.create(JOB, starting("job", "arn", 0.0)) as (folder, _), folder.owned() as owned:
+        assert not owned
     with folder.owned() as owned:
         assert owned
 
@@ -73,7 +74,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     with pytest.raises(TypeError):
         replace_file(file, "no bytes")
     assert file.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
@@ -83,7 +84,7 @@ def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
         folder = store.jobs / f"job-{number}"
         folder.mkdir()
         content = starting(f"job-{number}", "arn", float(number)).moved("Failed", 1.0)
-        folder.joinpath("state.json").write_text(__import__("json").dumps(content.to_json()))
+        folder.joinpath("state.json").write_text(json.dumps(content.to_json()))
     store.find("job-0").write_state(state.moved("Failed", 1.0))
     begun = time.monotonic()
     summaries = LocalPlatform(data_dir=store.data_dir).list()
@@ -116,7 +117,7 @@ def test_the_end_of_a_log_is_read_without_the_rest(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"x\n" * 1_000_000 + b"one\n\xfftwo\n")
     assert last_lines(log, 2, 100) == "one\n\ufffdtwo"
-    assert last_lines(log, 2, 5) == "\ufffdtwo"[-5:] or last_lines(log, 2, 5).endswith("two")
+    assert last_lines(log, 2, 3) == "two"
     assert last_lines(tmp_path / "missing", 2, 5) == ""
 
 
@@ -143,12 +144,17 @@ def test_a_role_is_always_an_arn(tmp_path, role, arn):
 
 
 def test_importing_the_platform_imports_no_client_of_aws():
-    import subprocess
-    import sys
-
     code = (
         "import sys, scriptmode.platforms.local, scriptmode.platforms.local.agent, scriptmode.platforms.local.validation;"
         "print([name for name in ('boto3', 'botocore', 's3transfer', 'urllib3', 'tensorflow') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_folder_that_is_no_job_disturbs_nobody(store):
+    made(store)
+    (store.jobs / "model of another life").mkdir()
+    (store.jobs / "file").write_text("")
+    store.find("job").write_state(store.find("job").read_state().moved("Failed", 1.0))
+    assert [job["TrainingJobName"] for job in LocalPlatform(data_dir=store.data_dir).list()] == ["job"]

@@ -48,8 +48,8 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("HyperParameters.long", "x" * 2501, "HyperParameters.long has 2,501 characters; the most is 2,500"),
         ("HyperParameters", {str(n): "1" for n in range(101)}, "HyperParameters has 101 entries; the most is 100"),
         ("Environment.A-B", "x", "Environment (its key 'A-B') is 'A-B'; it must match"),
-        ("ResourceConfig.InstanceCount", "2", "ResourceConfig.InstanceCount is a str; it must be a integer"),
-        ("ResourceConfig.InstanceCount", True, "ResourceConfig.InstanceCount is a bool; it must be a integer"),
+        ("ResourceConfig.InstanceCount", "2", "ResourceConfig.InstanceCount is a str; it must be an integer"),
+        ("ResourceConfig.InstanceCount", True, "ResourceConfig.InstanceCount is a bool; it must be an integer"),
         ("ResourceConfig.InstanceCount", -1, "ResourceConfig.InstanceCount is -1; the least is 0"),
         ("ResourceConfig.InstanceCount", 0, "InstanceCount is 0; a job needs at least 1 instance"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarg", "did you mean 'ml.p3.2xlarge'?"),
@@ -104,7 +104,7 @@ def test_values_that_may_be_secret_are_not_told():
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("Tags", [{"Key": "Größe 図_.:/=+-@", "Value": "１ Ⅷ\u00a0"}]),
+        ("Tags", [{"Key": "Größe 図_.:/=+-@", "Value": "\uff11 \u2167\u00a0"}]),
         ("VpcConfig", {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}),
         ("Environment.ANY", "every\nthing \u2028"),
         ("CheckpointConfig", {"S3Uri": "file:///kept", "LocalPath": "/opt/ml/checkpoints/deep"}),
@@ -128,12 +128,12 @@ def test_instance_groups_are_taken_with_the_channels_that_name_them():
     request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
     validation.check(request)
     groups[1]["InstanceGroupName"] = "gpus"
-    assert "2 times a instance group named 'gpus'" in problem(request).replace("an instance", "a instance")
+    assert "2 times the instance group name 'gpus'" in problem(request)
 
 
 def test_channels_of_one_name_are_refused():
     twice = [channel("train", "file:///a"), channel("train", "file:///b")]
-    assert "channel named 'train'" in problem(request_for("job", channels=twice))
+    assert "2 times the channel name 'train'" in problem(request_for("job", channels=twice))
 
 
 def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_credentials):
@@ -146,7 +146,7 @@ def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_cre
 
 def test_every_pattern_of_the_model_can_be_checked_here():
     patterns = {shape["pattern"] for shape in model.shapes().values() if "pattern" in shape}
-    assert len(patterns) > 100
+    assert len(patterns) > 20
     for pattern in patterns:
         assert "\\p" not in model.compiled(pattern).pattern
         # The translation of the two is exact only together, and with the underscore.

@@ -138,10 +138,19 @@ def test_the_services_errors_leave_as_ours(code, message, error):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"image_uri": None}, "image_uri is missing"), ({"role": None}, "role is missing"), ({"role": "r"}, "no role ARN")],
+    [
+        ({"image_uri": None}, "image_uri is missing"),
+        ({"role": None}, "role is missing"),
+        ({"role": "r"}, "no role ARN"),
+    ],
 )
 def test_what_the_service_needs_is_asked_for_before_anything_is_done(tmp_path, arguments, message):
     (tmp_path / "train.py").write_text("")
-    given = {"image_uri": "img", "role": ROLE, "instance_type": "ml.m5.large", "entry_point": str(tmp_path / "train.py")}
+    given = {
+        "image_uri": "img",
+        "role": ROLE,
+        "instance_type": "ml.m5.large",
+        "entry_point": str(tmp_path / "train.py"),
+    }
     with pytest.raises(SpecError, match=message):
         Estimator(**{**given, **arguments}).request()

@@ -4,10 +4,11 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 host, how = (sys.argv[sys.argv.index(name) + 1] for name in ("--host", "--how"))
 if os.environ["SM_CURRENT_HOST"] == host:
-    while not os.path.exists(sys.argv[sys.argv.index("--go") + 1]):
+    while not Path(sys.argv[sys.argv.index("--go") + 1]).exists():
         time.sleep(0.01)
     if how == "raise":
         raise RuntimeError("this host gives up")

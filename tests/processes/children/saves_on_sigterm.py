@@ -2,13 +2,13 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 
 def save(*_):
     print("saving", flush=True)
     time.sleep(0.5)
-    with open(os.path.join(os.environ["SM_MODEL_DIR"], "checkpoint"), "w") as file:
-        file.write("whole")
+    Path(os.environ["SM_MODEL_DIR"], "checkpoint").write_text("whole")
     print("saved", flush=True)
     sys.exit(0)
 

@@ -1,6 +1,6 @@
 import os
 import sys
+from pathlib import Path
 
-with open(os.path.join(os.environ["SM_OUTPUT_DIR"], "failure"), "w") as file:
-    file.write("my own words")
+Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text("my own words")
 sys.exit(4)

@@ -39,8 +39,9 @@ LOG_TAIL_CHARACTERS = 700
 class Agent:
     """One running job."""
 
-    def __init__(self, folder: JobFolder, inherited: Mapping[str, str]) -> None:
+    def __init__(self, folder: JobFolder, lock: int, inherited: Mapping[str, str]) -> None:
         self._folder = folder
+        self._lock = lock
         self._inherited = inherited
         self._job = folder.read_job()
         self._request = self._job.request
@@ -80,7 +81,7 @@ class Agent:
             channels.stage(self._request, sandboxes, self._folder.channels)
             channels.restore_checkpoints(self._request, sandboxes)
 
-        chore = Chore(stage)
+        chore = Chore(stage, self._lock)
         while not chore.poll():
             if self._stop_asked():
                 chore.kill()
@@ -162,7 +163,7 @@ class Agent:
                 self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
             )
 
-        chore = Chore(publish)
+        chore = Chore(publish, self._lock)
         while not chore.poll():
             self._children.wait(training.POLL_SECONDS)
         if chore.error:
@@ -219,7 +220,7 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(lock, False)  # noqa: FBT003
     if os.fork():
         os._exit(0)
-    agent = Agent(JobFolder(path), os.environ)
+    agent = Agent(JobFolder(path), lock, os.environ)
     try:
         agent.run()
     except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 READ_ONLY = 0o444
 PARALLEL_DOWNLOADS = 8
+#: The kernel copies this much before it looks whether the process was killed.
+COPY_CHUNK = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def copy(source: Path, target: Path) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
     with source.open("rb") as reader, target.open("wb") as writer:
         try:
-            while os.copy_file_range(reader.fileno(), writer.fileno(), 1 << 30):
+            while os.copy_file_range(reader.fileno(), writer.fileno(), COPY_CHUNK):
                 pass
         except (AttributeError, OSError):
             reader.seek(0)

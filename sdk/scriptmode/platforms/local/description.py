@@ -33,7 +33,8 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
     response.update(
         TrainingJobName=state.name,
         TrainingJobArn=state.arn,
-        ModelArtifacts={"S3ModelArtifacts": state.artifacts} if state.artifacts else {},
+        # The shape demands it before there is one.
+        ModelArtifacts={"S3ModelArtifacts": state.artifacts},
         TrainingJobStatus=state.status,
         SecondaryStatus=state.secondary,
         StoppingCondition={"MaxRuntimeInSeconds": max_runtime(request), **request.get("StoppingCondition", {})},

@@ -46,7 +46,20 @@ _SHOWN = 80
 
 @functools.lru_cache(maxsize=1)
 def shapes() -> dict[str, Any]:
-    """Give the service model's shapes by name."""
+    """Give the shapes that a CreateTrainingJob request is made of, by name."""
+    everything = _service_shapes()
+    found: dict[str, Any] = {}
+    names = [REQUEST_SHAPE]
+    while names:
+        name = names.pop()
+        if name not in found:
+            shape = found[name] = everything[name]
+            parts = [shape[part] for part in ("member", "key", "value") if part in shape]
+            names += [part["shape"] for part in (*parts, *shape.get("members", {}).values())]
+    return found
+
+
+def _service_shapes() -> dict[str, Any]:
     spec = importlib.util.find_spec("botocore")
     for root in (spec.submodule_search_locations or ()) if spec else ():
         for version in sorted(Path(root, "data", "sagemaker").glob("*"), reverse=True):
@@ -79,7 +92,8 @@ def _check(path: str, name: str, value: object, extension: Callable[[str, object
     shape = shapes()[name]
     kind = shape["type"]
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-        yield f"{path or 'the request'} is a {type(value).__name__}; it must be a {kind}"
+        article = "an" if kind == "integer" else "a"
+        yield f"{path or 'the request'} is a {type(value).__name__}; it must be {article} {kind}"
         return
     if extension(re.sub(r"\[\d+\]", "", path), value):
         return

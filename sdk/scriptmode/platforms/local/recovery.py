@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.platforms.local.hosts import tree
@@ -41,6 +43,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         return list({*launchers, *below, *tree.with_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
 
     gone = tree.kill_until_gone(left)
+    shutil.rmtree(folder.channels, ignore_errors=True)
     agent = processes.get("agent")
     reason = (
         f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
@@ -49,5 +52,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     )
     log = folder.agent_log_tail()
     buried = state.moved("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
-    folder.write_state(buried)
+    # A full disk must not hide what happened; whoever asks next tries again.
+    with suppress(OSError):
+        folder.write_state(buried)
     return buried

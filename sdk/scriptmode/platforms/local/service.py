@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,11 @@ class LocalPlatform:
 
     def list(self) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
-        states = [recovery.settled(folder) for folder in self._store.folders()]
+        states = []
+        for folder in self._store.folders():
+            # A folder without a state is no job: a client that is just creating one, or somebody's own.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                states.append(recovery.settled(folder))
         return [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
 
     def _interpreter(self) -> str:

@@ -72,6 +72,6 @@ def end(hosts: Sequence[Host], grace: float, around: Surroundings) -> None:
         left = deadline - around.clock()
         if left <= 0:
             break
-        around.wait(left)
+        around.wait(min(POLL_SECONDS, left))
     for host in hosts:
         host.kill()

@@ -149,7 +149,7 @@ def _uri(field: str, uri: str) -> Iterator[str]:
 def _repeated(what: str, names: list[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield f"{count} times a {what} named {name!r}; names must differ"
+            yield f"{count} times the {what} name {name!r}; names must differ"
 
 
 _RULES = (_algorithm, _instances, _channels, _places)

@@ -62,11 +62,12 @@ class Children:
 class Chore:
     """One piece of slow work in a forked child: it can be killed at any time, and its memory goes with it.
 
-    The process that forks must have no threads. ``work`` returns what JSON can carry; a `ScriptmodeError` or an
-    ``OSError`` becomes ``error``, anything else a traceback in the log and an ``error`` that says so.
+    The process that forks must have no threads, and keeps its descriptor ``lock`` to itself. ``work`` returns what JSON
+    can carry; a `ScriptmodeError` or an ``OSError`` becomes ``error``, anything else a traceback in the log and an
+    ``error`` that says so.
     """
 
-    def __init__(self, work: Callable[[], Any]) -> None:
+    def __init__(self, work: Callable[[], Any], lock: int) -> None:
         self.value: Any = None
         self.error = ""
         self._pipe, theirs = os.pipe()
@@ -74,6 +75,7 @@ class Chore:
         parent = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
+            os.close(lock)
             _work(work, theirs, parent)
         os.close(theirs)
         os.set_blocking(self._pipe, False)

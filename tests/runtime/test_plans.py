@@ -1,0 +1,242 @@
+"""What each host of each layout would run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from fakes.host_folders import write_host
+from processes.launchers import ENTRYPOINTS
+
+from scriptmode_runtime import environment, user_code
+from scriptmode_runtime.errors import ClusterError, ConfigurationError
+from scriptmode_runtime.installed_mpi import Mpirun, find
+from scriptmode_runtime.machine import Machine
+from scriptmode_runtime.plan import plan_for
+
+BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
+COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}
+MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+MPI = {"sagemaker_mpi_enabled": True}
+
+
+def plan(tmp_path, count=1, this=1, major=5, gpus=0, cluster=None, **hyperparameters):
+    hosts = [f"algo-{number + 1}" for number in range(count)]
+    base = write_host(
+        tmp_path / "ml",
+        hosts[this - 1],
+        hosts,
+        {"train.py": ""},
+        cluster,
+        sagemaker_program="train.py",
+        **hyperparameters,
+    )
+    here = environment.read(str(base), {"PATH": "/bin"})
+    here = here._replace(machine=Machine(4, gpus, 0), mpirun=Mpirun("/opt/bin/mpirun", major) if major else None)
+    return plan_for(here, user_code.command(here))
+
+
+def config(spec):
+    return json.loads(spec.env["TF_CONFIG"]) if spec and "TF_CONFIG" in spec.env else None
+
+
+def events(waits):
+    return [wait.event for wait in waits]
+
+
+def test_a_single_host_runs_the_script_in_its_code_folder(tmp_path):
+    one = plan(tmp_path, epochs=3)
+    assert one.main.argv == (sys.executable, "train.py", "--epochs", "3")
+    assert one.main.cwd == str(tmp_path / "ml/code")
+    assert one.main.env["PYTHONPATH"] == str(tmp_path / "ml/code")
+    assert one.main.env["PYTHONUNBUFFERED"] == "1"
+    assert (one.services, one.before, one.after) == ((), (), ())
+
+
+@pytest.mark.parametrize("this", [1, 2, 3])
+def test_without_a_distribution_no_host_knows_of_another(tmp_path, this):
+    one = plan(tmp_path, 3, this)
+    assert one.main.name == "script"
+    assert config(one.main) is None
+    assert one.after == ()
+
+
+@pytest.mark.parametrize(
+    ("count", "this", "role", "index"),
+    [(2, 1, "master", 0), (2, 2, "worker", 0), (3, 1, "master", 0), (3, 2, "worker", 0), (3, 3, "worker", 1)],
+)
+def test_between_graph_every_host_trains_and_serves(tmp_path, count, this, role, index):
+    one = plan(tmp_path, count, this, **BETWEEN_GRAPH)
+    cluster = {
+        "master": ["algo-1:2222"],
+        "worker": [f"algo-{n}:2222" for n in range(2, count + 1)],
+        "ps": [f"algo-{n}:2223" for n in range(1, count + 1)],
+    }
+    assert config(one.main) == {"cluster": cluster, "environment": "cloud", "task": {"type": role, "index": index}}
+    assert one.main.name == role
+    (server,) = one.services
+    assert config(server) == {"cluster": cluster, "environment": "cloud", "task": {"type": "ps", "index": this - 1}}
+    assert server.env["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert events(one.after) == ["trainers_ended"]
+
+
+def test_between_graph_on_one_host_is_the_script_alone(tmp_path):
+    one = plan(tmp_path, **BETWEEN_GRAPH)
+    assert config(one.main) is None
+    assert one.services == ()
+
+
+@pytest.mark.parametrize(("count", "this"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 3)])
+def test_a_coordinator_has_a_worker_and_a_ps_on_every_host(tmp_path, count, this):
+    one = plan(tmp_path, count, this, **COORDINATOR)
+    hosts = range(1, count + 1)
+    cluster = {
+        "chief": ["algo-1:2221"],
+        "worker": [f"algo-{n}:2222" for n in hosts],
+        "ps": [f"algo-{n}:2223" for n in hosts],
+    }
+    tasks = [config(spec)["task"] for spec in one.services]
+    assert tasks == [{"type": "worker", "index": this - 1}, {"type": "ps", "index": this - 1}]
+    assert all(config(spec)["cluster"] == cluster for spec in one.services)
+    assert config(one.main) == (
+        {"cluster": cluster, "environment": "cloud", "task": {"type": "chief", "index": 0}} if this == 1 else None
+    )
+    everyone = [*one.services, *([one.main] if one.main else [])]
+    assert all(spec.env["GRPC_FAIL_FAST"] == "use_caller" for spec in everyone)
+    assert [spec.env.get("CUDA_VISIBLE_DEVICES") for spec in one.services] == [None, "-1"]
+    assert events(one.after) == (["trainers_ended"] if count > 1 else [])
+
+
+@pytest.mark.parametrize(("count", "this"), [(1, 1), (2, 1), (2, 2)])
+def test_mirrored_every_host_is_a_worker(tmp_path, count, this):
+    one = plan(tmp_path, count, this, **MIRRORED)
+    assert config(one.main) == {
+        "cluster": {"worker": [f"algo-{n}:8890" for n in range(1, count + 1)]},
+        "environment": "cloud",
+        "task": {"type": "worker", "index": this - 1},
+    }
+
+
+def test_addresses_and_ports_come_from_the_platform_where_it_names_them(tmp_path):
+    cluster = {
+        "hosts": {
+            "algo-1": {"address": "127.0.0.1", "base_dir": "/a", "ports": {"mirrored": 5001}},
+            "algo-2": {"address": "::1", "base_dir": "/b", "ports": {"mirrored": 5002}},
+        }
+    }
+    one = plan(tmp_path, 2, 2, cluster=cluster, **MIRRORED)
+    assert config(one.main)["cluster"] == {"worker": ["127.0.0.1:5001", "[::1]:5002"]}
+
+
+@pytest.mark.parametrize(
+    ("count", "gpus", "asked", "ranks", "hosts"),
+    [
+        pytest.param(1, 0, None, 1, "localhost:1", id="one host, no GPU"),
+        pytest.param(1, 4, None, 4, "localhost:4", id="one host, its GPUs"),
+        pytest.param(1, 4, 2, 2, "localhost:2", id="one host, as asked"),
+        pytest.param(2, 8, None, 16, "algo-1:8,algo-2:8", id="two hosts, their GPUs"),
+        pytest.param(3, 0, 2, 6, "algo-1:2,algo-2:2,algo-3:2", id="three hosts, as asked"),
+    ],
+)
+def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, ranks, hosts):
+    asked = {} if asked is None else {"sagemaker_mpi_num_of_processes_per_host": asked}
+    one = plan(tmp_path, count, gpus=gpus, epochs=1, **MPI, **asked)
+    argv = one.main.argv
+    assert argv[0] == "/opt/bin/mpirun"
+    assert argv[argv.index("-np") + 1] == str(ranks)
+    assert argv[argv.index("--host") + 1] == hosts
+    assert argv[-7:] == (sys.executable, "-m", "scriptmode_runtime.rank", sys.executable, "train.py", "--epochs", "1")
+    assert one.main.stop == "children"
+    assert (events(one.before), events(one.after)) == ((["hosts_ready"], ["trainers_ended"]) if count > 1 else ([], []))
+
+
+def test_the_other_hosts_of_mpi_wait(tmp_path):
+    one = plan(tmp_path, 2, 2, major=None, **MPI)
+    assert one.main is None
+    assert events(one.before) == ["hosts_ready"]
+    assert events(one.after) == ["trainers_ended"]
+
+
+def pairs(argv, option):
+    return [argv[at + 1] for at, word in enumerate(argv) if word == option]
+
+
+def test_mpirun_has_the_options_users_rely_on(tmp_path):
+    argv = plan(tmp_path, 2, major=4, **MPI).main.argv
+    parameters = {argv[at + 1]: argv[at + 2] for at, word in enumerate(argv) if word == "--mca"}
+    assert parameters == {
+        "btl_tcp_if_include": "eth0",
+        "oob_tcp_if_include": "eth0",
+        "pml": "ob1",
+        "btl": "^openib",
+        "orte_abort_on_non_zero_status": "1",
+        "btl_vader_single_copy_mechanism": "none",
+        "plm_rsh_no_tree_spawn": "1",
+    }
+    assert {"--tag-output", "--allow-run-as-root", "--oversubscribe"} <= set(argv)
+    assert pairs(argv, "--bind-to") == ["none"]
+    assert pairs(argv, "--map-by") == ["slot"]
+    exported = pairs(argv, "-x")
+    assert {"NCCL_SOCKET_IFNAME=eth0", "NCCL_DEBUG=INFO", "PATH", "SM_HOSTS", "SM_HPS"} <= set(exported)
+
+
+@pytest.mark.parametrize(
+    ("options", "there", "gone"),
+    [
+        pytest.param("-x A=b", ["-x", "A=b"], None, id="variable"),
+        pytest.param("-x 'A=b c'", ["-x", "A=b c"], None, id="quoted"),
+        pytest.param("--NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level with ="),
+        pytest.param("--NCCL_DEBUG WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a word"),
+        pytest.param("-x NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a variable"),
+        pytest.param("-bind-to core", ["--bind-to", "core"], "none-of", id="one dash"),
+        pytest.param("-mca btl tcp,self", ["--mca", "btl", "tcp,self"], "^openib", id="parameter of ours"),
+    ],
+)
+def test_custom_options_come_last_and_win(tmp_path, options, there, gone):
+    argv = list(plan(tmp_path, sagemaker_mpi_custom_mpi_options=options, **MPI).main.argv)
+    at = next(at for at in range(len(argv)) if argv[at : at + len(there)] == there)
+    assert at
+    assert gone not in argv
+    assert len(pairs(argv, "--bind-to")) == 1
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "major", "error", "said"),
+    [
+        ({"sagemaker_mpi_num_of_processes_per_host": 0}, 5, ConfigurationError, "is 0; it is a whole number from 1 on"),
+        ({"sagemaker_mpi_num_of_processes_per_host": "two"}, 5, ConfigurationError, "is 'two'"),
+        ({"sagemaker_mpi_custom_mpi_options": "'open"}, 5, ConfigurationError, "cannot be split into words"),
+        ({}, None, ClusterError, "install Open MPI"),
+    ],
+    ids=["no ranks", "not a number", "open quote", "no mpirun"],
+)
+def test_what_mpirun_cannot_do_is_said(tmp_path, hyperparameters, major, error, said):
+    with pytest.raises(error, match=said):
+        plan(tmp_path, major=major, **MPI, **hyperparameters)
+
+
+@pytest.mark.parametrize(("daemon", "major"), [("orted", 4), ("prted", 5)])
+def test_mpirun_beside_the_interpreter_comes_before_the_path(tmp_path, daemon, major):
+    for folder in ("env", "system"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mpirun").touch(mode=0o755)
+    (tmp_path / "env" / daemon).touch()
+    found = find(str(tmp_path / "env/python"), str(tmp_path / "system"))
+    assert found == (str(tmp_path / "env/mpirun"), major)
+    assert find("/nowhere/python", "/nowhere") is None
+
+
+def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):
+    base = write_host(
+        tmp_path / "ml", code={"train.py": "open('ran', 'w')"}, sagemaker_program="train.py", **COORDINATOR
+    )
+    env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
+    command = [sys.executable, "-m", "scriptmode_runtime", "--plan"]
+    printed = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
+    assert set(printed) == {"main", "services", "before", "after"}
+    assert printed["main"]["argv"] == [sys.executable, "train.py"]
+    assert {"name", "argv", "env", "cwd"} <= set(printed["main"])
+    assert [service["name"] for service in printed["services"]] == ["worker", "ps"]
+    assert not (base / "code" / "ran").exists()
+    assert not (base / "output").exists()

@@ -1,0 +1,105 @@
+"""Unpacking the source: whole, and nothing outside its folder."""
+
+import io
+import tarfile
+
+import pytest
+from fakes.host_folders import HOSTILE_NAMES, pack, write_files
+
+from scriptmode_runtime.archive import place
+from scriptmode_runtime.errors import UserCodeError
+
+
+def member(name, kind=tarfile.REGTYPE, link="", content=b"x"):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, 0o4755
+    info.size = len(content) if kind == tarfile.REGTYPE else 0
+    return info, content
+
+
+def archive_of(path, *members):
+    with tarfile.open(path, "w:gz") as archive:
+        for info, content in members:
+            archive.addfile(info, io.BytesIO(content) if info.isreg() else None)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param([member("../evil")], id="parent"),
+        pytest.param([member("a/../../evil")], id="parent in the middle"),
+        pytest.param([member("/tmp/scriptmode-evil")], id="absolute"),
+        pytest.param([member("l", tarfile.SYMTYPE, "/etc")], id="absolute link"),
+        pytest.param([member("l", tarfile.SYMTYPE, "../..")], id="link to above"),
+        pytest.param([member("h", tarfile.LNKTYPE, "../secret")], id="hard link to above"),
+        pytest.param([member("d", tarfile.CHRTYPE)], id="device"),
+        pytest.param([member("f", tarfile.FIFOTYPE)], id="pipe"),
+        pytest.param(
+            [member("x", tarfile.SYMTYPE, "."), member("x/l", tarfile.SYMTYPE, "x/../.."), member("l/evil")],
+            id="out through links",
+        ),
+    ],
+)
+def test_an_archive_that_leads_out_is_refused(tmp_path, members):
+    (tmp_path / "secret").write_text("kept")
+    with pytest.raises(UserCodeError):
+        place(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
+    assert not (tmp_path / "evil").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "code", "secret"]
+
+
+def test_links_inside_the_folder_are_kept(tmp_path):
+    archive = archive_of(
+        tmp_path / "a.tar.gz",
+        member("lib/one.py", content=b"1"),
+        member("two.py", tarfile.SYMTYPE, "lib/one.py"),
+        member("three.py", tarfile.LNKTYPE, "lib/one.py"),
+    )
+    place(archive, str(tmp_path / "code"))
+    assert (tmp_path / "code/two.py").read_text() == (tmp_path / "code/three.py").read_text() == "1"
+    assert (tmp_path / "code/lib/one.py").stat().st_mode & 0o7777 == 0o755
+
+
+def test_a_file_replaces_a_link_and_is_not_written_through_it(tmp_path):
+    (tmp_path / "outside").write_text("kept")
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").symlink_to(tmp_path / "outside")
+    place(archive_of(tmp_path / "a.tar.gz", member("train.py", content=b"new")), str(tmp_path / "code"))
+    assert (tmp_path / "outside").read_text() == "kept"
+    assert (tmp_path / "code/train.py").read_text() == "new"
+
+
+def test_the_source_comes_over_what_is_in_the_folder(tmp_path):
+    code = write_files(tmp_path / "code", {"old.py": "old", "train.py": "old"})
+    place(str(pack(tmp_path / "a.tar.gz", write_files(tmp_path / "s", {"train.py": "new"}))), str(code))
+    assert {path.name: path.read_text() for path in code.iterdir()} == {"old.py": "old", "train.py": "new"}
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+@pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
+def test_any_name_survives(tmp_path, name, packed):
+    source = write_files(tmp_path / name, {f"{name}/{name}.py": name})
+    place(str(pack(tmp_path / "a.tar.gz", source) if packed else source), str(tmp_path / "code"))
+    assert (tmp_path / "code" / name / f"{name}.py").read_text() == name
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"not an archive", "no whole tar archive"), (None, "cannot be unpacked"), (b"", "no whole tar archive")],
+    ids=["other bytes", "absent", "empty"],
+)
+def test_what_is_no_archive_is_named(tmp_path, content, said):
+    path = tmp_path / "a.tar.gz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserCodeError, match=said):
+        place(str(path), str(tmp_path / "code"))
+
+
+def test_half_an_archive_is_named(tmp_path):
+    whole = pack(tmp_path / "whole.tar.gz", write_files(tmp_path / "s", {"a.py": "".join(map(str, range(9999)))}))
+    half = tmp_path / "half.tar.gz"
+    half.write_bytes(whole.read_bytes()[:2000])
+    with pytest.raises(UserCodeError, match="no whole tar archive"):
+        place(str(half), str(tmp_path / "code"))

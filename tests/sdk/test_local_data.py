@@ -1,0 +1,202 @@
+"""Staging of inputs and collecting of outputs, on real files."""
+
+import os
+import stat
+import tarfile
+
+import pytest
+from fakes.local_jobs import channel, request_for
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local import channels, outputs
+from scriptmode.platforms.local.sandbox import Sandbox
+
+
+def sandboxes(folder, count=1):
+    return [Sandbox(f"algo-{number}", folder / f"algo-{number}") for number in range(1, count + 1)]
+
+
+def staged(folder, *wanted, hosts=1):
+    request = request_for("job", hosts=hosts, channels=wanted)
+    channels.stage(request, sandboxes(folder / "hosts", hosts), folder / "channels")
+    return folder / "hosts"
+
+
+def files(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "b").write_text("B")
+    (folder / "deep" / "a").write_text("A")
+    return folder
+
+
+def test_hosts_and_channels_of_one_content_share_one_copy(tmp_path, data):
+    uri = f"file://{data}"
+    hosts = staged(tmp_path, channel("train", uri), channel("eval", uri), hosts=2)
+    copies = {
+        (hosts / host / "input/data" / name / "b").stat().st_ino
+        for host in ("algo-1", "algo-2")
+        for name in ("train", "eval")
+    }
+    assert len(copies) == 1
+    assert copies != {(data / "b").stat().st_ino}
+    assert files(hosts / "algo-2/input/data/train") == {"b": "B", "deep/a": "A"}
+
+
+def test_shared_files_are_read_only_and_folders_are_the_hosts_own(tmp_path, data):
+    hosts = staged(tmp_path, channel("train", f"file://{data}"), hosts=2)
+    mine, others = (hosts / host / "input/data/train" for host in ("algo-1", "algo-2"))
+    assert stat.S_IMODE((mine / "b").stat().st_mode) == 0o444
+    (mine / "b").unlink()
+    (mine / "b").write_text("mine")
+    (mine / "new").write_text("")
+    assert files(others) == files(data) == {"b": "B", "deep/a": "A"}
+
+
+def test_links_in_the_input_are_followed_and_rings_of_them_end(tmp_path, data):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "c").write_text("C")
+    (data / "link").symlink_to(outside)
+    (data / "file").symlink_to(outside / "c")
+    (data / "deep" / "ring").symlink_to(data)
+    hosts = staged(tmp_path, channel("train", f"file://{data}"))
+    assert files(hosts / "algo-1/input/data/train") == {"b": "B", "deep/a": "A", "link/c": "C", "file": "C"}
+
+
+def test_a_dangling_link_is_told(tmp_path, data):
+    (data / "gone").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"channel 'train', file://.*gone"):
+        staged(tmp_path, channel("train", f"file://{data}"))
+
+
+def test_a_pipe_in_the_input_blocks_nobody(tmp_path, data):
+    os.mkfifo(data / "pipe")
+    hosts = staged(tmp_path, channel("train", f"file://{data}"))
+    assert files(hosts / "algo-1/input/data/train") == {"b": "B", "deep/a": "A"}
+
+
+def test_a_shuffled_shard_is_another_deal_of_the_same_files(tmp_path, data):
+    for number in range(20):
+        (data / f"part-{number:02}").write_text("")
+    source = f"file://{data}"
+    plain = staged(tmp_path / "1", channel("train", source, "ShardedByS3Key"), hosts=2)
+    seeded = staged(tmp_path / "2", channel("train", source, "ShardedByS3Key", ShuffleConfig={"Seed": 7}), hosts=2)
+    again = staged(tmp_path / "3", channel("train", source, "ShardedByS3Key", ShuffleConfig={"Seed": 7}), hosts=2)
+    assert files(seeded / "algo-1") == files(again / "algo-1") != files(plain / "algo-1")
+    assert files(seeded / "algo-1").keys() | files(seeded / "algo-2").keys() == (
+        files(plain / "algo-1").keys() | files(plain / "algo-2").keys()
+    )
+
+
+@given(st.lists(st.text(), unique=True, max_size=50), st.none() | st.integers(), st.integers(1, 9))
+def test_every_object_goes_to_exactly_one_host_and_shares_are_even(names, seed, count):
+    shares = channels.shard(names, seed, count)
+    assert sorted(name for share in shares for name in share) == sorted(names)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("prefix", "key", "name"),
+    [
+        ("train", "train/a/b", "a/b"),
+        ("train/", "train/a/b", "a/b"),
+        ("data/part", "data/part-1.csv", "part-1.csv"),
+        ("data/file.csv", "data/file.csv", "file.csv"),
+        ("data/train", "data/train2/a", "train2/a"),
+        ("", "a/b", "a/b"),
+    ],
+)
+def test_an_object_lies_in_its_channel_where_the_prefix_ends(prefix, key, name):
+    assert channels.channel_name(prefix, key) == name
+
+
+@pytest.mark.parametrize("key", ["up/../../a", "a//b", "up/./a", "/a", "..", "nul\0"])
+def test_a_key_that_leads_out_of_the_channel_is_refused(key):
+    with pytest.raises(DataError, match="cannot be a file's path"):
+        channels.channel_name("", key)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 20])
+def test_a_copy_is_the_same_bytes(tmp_path, size):
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(size))
+    channels.copy(source, tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == source.read_bytes()
+
+
+def tree(folder, **content):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in content.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def test_the_first_host_wins_a_clash_and_every_loss_is_told(tmp_path):
+    one = tree(tmp_path / "1", same="1", only1="1", folder__x="1", thing="1")
+    two = tree(tmp_path / "2", same="2", only2="2", folder__x="2", folder__y="2", thing__z="2")
+    collected = outputs.collect("model", [("algo-1", one), ("algo-2", two)])
+    found = {name: path.read_text() for name, path in collected.files.items() if path.is_file()}
+    assert found == {"same": "1", "only1": "1", "only2": "2", "folder/x": "1", "folder/y": "2", "thing": "1"}
+    assert collected.notes == [
+        "model: algo-2's 'folder/x' is left out: algo-1 has 'folder/x' too",
+        "model: algo-2's 'same' is left out: algo-1 has 'same' too",
+        "model: algo-2's 'thing' is left out: algo-1 has 'thing' too",
+        "model: algo-2's 'thing/z' is left out: algo-1 has 'thing' too",
+    ]
+
+
+def test_what_cannot_be_an_artifact_is_left_out_and_told(tmp_path):
+    folder = tree(tmp_path / "model", good="g")
+    (folder / "best").symlink_to(folder / "good")
+    (folder / "gone").symlink_to("nowhere")
+    (folder / "out").symlink_to(tmp_path)
+    os.mkfifo(folder / "pipe")
+    collected = outputs.collect("model", [("algo-1", folder)])
+    assert sorted(collected.files) == ["best", "good"]
+    assert [note.split(":")[1].strip() for note in collected.notes] == [
+        "algo-1's 'gone' is left out",
+        "algo-1's 'out' is left out",
+        "algo-1's 'pipe' is left out",
+    ]
+
+
+def test_an_archive_has_plain_names_modes_and_no_owner(tmp_path, hostile_name):
+    folder = tree(tmp_path / "model", run="#!")
+    (folder / "run").chmod(0o755)
+    (folder / "empty").mkdir()
+    (folder / hostile_name).write_text("content")
+    outputs.pack(outputs.collect("model", [("algo-1", folder)]), tmp_path / "model.tar.gz")
+    with tarfile.open(tmp_path / "model.tar.gz") as tar:
+        members = {member.name: member for member in tar.getmembers()}
+        assert sorted(members) == sorted(["empty", "run", hostile_name])
+        assert members["empty"].isdir()
+        assert members["run"].mode == 0o755
+        assert {(member.uid, member.uname) for member in members.values()} == {(0, "")}
+        assert tar.extractfile(hostile_name).read() == b"content"
+
+
+def test_a_delivery_replaces_what_was_there_whole(tmp_path):
+    (tmp_path / "artifact").write_text("new")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "artifact").write_text("old")
+    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/out/artifact", keep=True)
+    assert (tmp_path / "out" / "artifact").read_text() == "new"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["artifact"]
+    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/other/artifact", keep=False)
+    assert not (tmp_path / "artifact").exists()
+
+
+def test_an_artifact_that_is_in_its_place_already_stays(tmp_path):
+    (tmp_path / "artifact").write_text("new")
+    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/artifact", keep=False)
+    assert (tmp_path / "artifact").read_text() == "new"

@@ -1,0 +1,102 @@
+"""Host logs as lines, and ports that no two jobs share."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scriptmode.platforms.local import logs
+from scriptmode.platforms.local import ports as ports_module
+from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.logs import LogReader
+from scriptmode.platforms.local.ports import LOWEST, ROLES, Ports
+
+
+@pytest.fixture
+def reader(tmp_path):
+    reader = LogReader(tmp_path / "log")
+    yield reader
+    reader.close()
+
+
+def test_a_line_is_what_a_line_feed_ends(tmp_path, reader):
+    assert list(reader.lines(final=False)) == []
+    with (tmp_path / "log").open("ab", buffering=0) as log:
+        log.write(b"one\ntw")
+        assert list(reader.lines(final=False)) == ["one"]
+        assert list(reader.lines(final=False)) == []
+        log.write("o\n10%\r20%\rdone\n\nü".encode()[:-1])
+        assert list(reader.lines(final=False)) == ["two", "10%\r20%\rdone", ""]
+        log.write("ü".encode()[1:] + b"\xff")
+        assert list(reader.lines(final=True)) == ["ü\ufffd"]
+    assert list(reader.lines(final=True)) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 7))
+def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    reader = LogReader(log)
+    original, logs.CHUNK = logs.CHUNK, chunk
+    try:
+        lines = list(reader.lines(final=False))
+        with log.open("ab", buffering=0) as file:
+            for part in parts:
+                file.write(part)
+                lines += reader.lines(final=False)
+        lines += reader.lines(final=True)
+    finally:
+        logs.CHUNK = original
+        reader.close()
+    whole = b"".join(parts).decode("utf-8", "replace")
+    assert "\n".join(lines) + ("\n" if whole.endswith("\n") else "") == whole
+
+
+def test_every_host_has_a_port_for_every_role_and_none_is_shared(tmp_path):
+    one, two = Ports(tmp_path), Ports(tmp_path)
+    reserved = [*one.reserve(["algo-1", "algo-2"]).values(), *two.reserve(["algo-1", "algo-2"]).values()]
+    assert all(tuple(host) == ROLES for host in reserved)
+    numbers = [number for host in reserved for number in host.values()]
+    assert len(set(numbers)) == len(numbers) == 20
+    assert all(LOWEST <= number < 32768 for number in numbers)
+    one.release()
+    two.release()
+
+
+def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: LOWEST + 10)
+    ports = Ports(tmp_path)
+    first = ports.reserve(["algo-1"])["algo-1"]["worker"]
+    ports.release()
+    with socket.create_server(("127.0.0.1", first + 3)):
+        other = ports.reserve(["algo-1"])["algo-1"]["worker"]
+        assert other != first
+        with pytest.raises(Exception, match="algo-2: no free ports below"):
+            ports.reserve(["algo-2"])
+    ports.release()
+
+
+def test_processes_are_known_by_more_than_their_number():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with child:
+        identity = tree.identify(child.pid)
+        assert tree.running(identity)
+        assert child.pid in tree.descendants(os.getpid())
+        assert not tree.running(tree.Identity(child.pid, identity.started + 1, identity.boot))
+        assert not tree.running(tree.Identity(child.pid, identity.started, "another boot"))
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not tree.running(identity)
+
+
+def test_processes_are_found_by_what_their_environment_says(tmp_path):
+    marked = {**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/hosts/algo-1"}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=marked) as child:
+        assert tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
+        assert tree.with_variable(f"BASE_DIR={tmp_path}/hosts/") == []
+        assert tree.kill_until_gone(lambda: tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))

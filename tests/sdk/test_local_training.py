@@ -1,0 +1,107 @@
+"""All or nothing, on a clock that the test turns."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from scriptmode.platforms.local import training
+
+
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def wait(self, seconds):
+        assert seconds > 0
+        self.now += seconds
+
+
+@dataclass
+class FakeHost:
+    """Ends by itself at ``ends``, or ``obeys`` seconds after SIGTERM; ``code`` is its exit code then."""
+
+    name: str
+    clock: Clock
+    ends: float = 1e9
+    obeys: float = 0.0
+    code: int = 0
+    address: str = "127.0.0.1"
+    events: list = field(default_factory=list)
+
+    def poll(self):
+        return self.code if self.clock.now >= self.ends else None
+
+    def terminate(self):
+        self.events.append(("TERM", self.clock.now))
+        self.ends = min(self.ends, self.clock.now + self.obeys)
+
+    def kill(self):
+        self.events.append(("KILL", self.clock.now))
+        self.ends = min(self.ends, self.clock.now)
+
+
+def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0):
+    said = []
+    around = training.Surroundings(
+        wait=clock.wait,
+        stop_asked=lambda: clock.now >= stop_at,
+        stopping=said.append,
+        explain=lambda name, code: f"{name} {code}",
+        clock=clock,
+    )
+    return training.run(hosts, max_runtime, stop_grace, around), said
+
+
+def test_a_job_is_complete_when_its_last_host_is():
+    clock = Clock()
+    hosts = [FakeHost(f"algo-{n}", clock, ends=float(n)) for n in (1, 2, 3)]
+    assert ran(hosts, clock) == (training.Outcome("Completed"), [])
+    assert clock.now == pytest.approx(3.0, abs=0.1)
+
+
+def test_the_first_failure_is_the_one_that_is_told_and_ends_every_host():
+    clock = Clock()
+    hosts = [FakeHost("algo-1", clock), FakeHost("algo-2", clock, ends=5.0, code=3), FakeHost("algo-3", clock, code=9)]
+    outcome, _ = ran(hosts, clock)
+    assert outcome == training.Outcome("Failed", "algo-2 3")
+    assert all(host.poll() is not None for host in hosts)
+
+
+def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
+    clock = Clock()
+    hosts = [FakeHost("algo-1", clock, obeys=1e9), FakeHost("algo-2", clock, ends=5.0, code=1)]
+    ran(hosts, clock)
+    assert [event for event, _ in hosts[0].events] == ["TERM", "KILL"]
+    assert hosts[0].events[1][1] - hosts[0].events[0][1] == pytest.approx(training.FAILURE_GRACE_SECONDS, abs=0.1)
+
+
+@pytest.mark.parametrize("obeys", [0.0, 9.9, 1e9], ids=["at once", "just in time", "never"])
+def test_a_stop_gives_every_host_its_grace_and_no_more(obeys):
+    clock = Clock()
+    hosts = [FakeHost(f"algo-{n}", clock, obeys=obeys, code=-15) for n in (1, 2)]
+    outcome, said = ran(hosts, clock, stop_at=5.0)
+    assert outcome == training.Outcome("Stopped")
+    assert len(said) == 1
+    assert clock.now == pytest.approx(5.0 + min(obeys, 10.0), abs=0.1)
+
+
+def test_a_job_past_its_time_is_stopped_with_the_same_grace():
+    clock = Clock()
+    host = FakeHost("algo-1", clock, obeys=1e9)
+    outcome, said = ran([host], clock, max_runtime=7.0)
+    assert outcome == training.Outcome("MaxRuntimeExceeded")
+    assert "MaxRuntimeInSeconds, 7 s" in said[0]
+    assert host.events == [("TERM", pytest.approx(7.0, abs=0.01)), ("KILL", pytest.approx(17.0, abs=0.1))]
+
+
+def test_a_failure_before_a_stop_stays_a_failure():
+    clock = Clock()
+    assert ran([FakeHost("algo-1", clock, ends=5.0, code=2)], clock, stop_at=5.0)[0].secondary == "Failed"
+
+
+def test_an_end_before_a_stop_stays_complete():
+    clock = Clock()
+    assert ran([FakeHost("algo-1", clock, ends=5.0)], clock, stop_at=5.0)[0].secondary == "Completed"

@@ -1,0 +1,115 @@
+"""S3 through boto3's standard settings, against a real server; every error is one of ours."""
+
+import os
+
+import pytest
+
+from scriptmode.errors import CredentialsError, DataError
+from scriptmode.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse, require_credentials
+
+
+@pytest.fixture(scope="module")
+def bucket(s3_server):
+    objects = {f"many/{number:04}": b"" for number in range(1100)}
+    return s3_server.bucket("s3-tests", {"one": b"1", "ü 'b'": b"22", **objects})
+
+
+@pytest.mark.parametrize(
+    ("uri", "bucket", "key"),
+    [("s3://b/a/c", "b", "a/c"), ("s3://b", "b", ""), ("s3://b/", "b", ""), ("s3://b/a b/ü?#", "b", "a b/ü?#")],
+)
+def test_an_s3_uri_is_a_bucket_and_a_key(uri, bucket, key):
+    assert parse(uri) == S3Location(bucket, key)
+    assert str(S3Location("b", "a/c")) == "s3://b/a/c"
+
+
+@pytest.mark.parametrize("uri", ["", "b/a", "file:///a", "s3:///a", "s3://", "S3://b/a"])
+def test_anything_else_is_not_an_s3_uri(uri):
+    with pytest.raises(DataError, match="is not an S3 URI"):
+        parse(uri)
+
+
+def test_objects_are_listed_in_order_over_many_pages(s3, bucket):
+    keys = [found.location.key for found in S3().objects(f"s3://{bucket}/many/")]
+    assert keys == [f"many/{number:04}" for number in range(1100)]
+    assert [(found.location.key, found.size) for found in S3().objects(f"s3://{bucket}/ü")] == [("ü 'b'", 2)]
+
+
+@pytest.mark.parametrize("size", [0, 10, SMALL_OBJECT + 1])
+def test_what_is_uploaded_is_downloaded(s3, bucket, tmp_path, size):
+    (tmp_path / "source").write_bytes(os.urandom(size))
+    uri = f"s3://{bucket}/round trip/{size}"
+    assert not S3().exists(uri)
+    S3().upload_file(tmp_path / "source", uri)
+    assert S3().exists(uri)
+    S3().download(S3Object(parse(uri), size), tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == (tmp_path / "source").read_bytes()
+    S3().upload_bytes(b"other", uri)
+    S3().download(S3Object(parse(uri), 5), tmp_path / "target")
+    assert (tmp_path / "target").read_bytes() == b"other"
+
+
+@pytest.mark.parametrize("size", [1, SMALL_OBJECT + 1])
+def test_a_missing_object_is_told_with_its_uri(s3, bucket, tmp_path, size):
+    with pytest.raises(DataError, match=rf"s3://{bucket}/none: there is no such object"):
+        S3().download(S3Object(S3Location(bucket, "none"), size), tmp_path / "target")
+
+
+def test_a_missing_bucket_is_told_with_its_name(s3):
+    with pytest.raises(DataError, match=r"s3://no-bucket/x: there is no bucket 'no-bucket'"):
+        list(S3().objects("s3://no-bucket/x"))
+
+
+ACTIONS = {
+    "list": lambda uri, _: list(S3().objects(uri)),
+    "exists": lambda uri, _: S3().exists(uri),
+    "download": lambda uri, path: S3().download(S3Object(parse(uri), 1), path),
+    "download large": lambda uri, path: S3().download(S3Object(parse(uri), SMALL_OBJECT + 1), path),
+    "upload": lambda uri, path: S3().upload_file(path, uri),
+    "upload bytes": lambda uri, _: S3().upload_bytes(b"x", uri),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS.keys())
+def test_a_place_that_is_not_allowed_is_told(s3, bucket, tmp_path, monkeypatch, action):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(DataError, match=rf"s3://{bucket}/one: access denied"):
+        action(f"s3://{bucket}/one", tmp_path / "file")
+
+
+@pytest.mark.parametrize("action", ["list", "download", "upload", "upload bytes"])
+@pytest.mark.parametrize("variable", ["AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"])
+@pytest.mark.usefixtures("s3")
+def test_wrong_credentials_are_told_with_how_to_give_them(bucket, tmp_path, monkeypatch, action, variable):
+    monkeypatch.setenv(variable, "wrong")
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(CredentialsError, match=rf"s3://{bucket}/one: S3 does not accept .*aws configure"):
+        ACTIONS[action](f"s3://{bucket}/one", tmp_path / "file")
+
+
+@pytest.mark.parametrize("action", ACTIONS.values(), ids=ACTIONS.keys())
+def test_no_credentials_are_told_with_how_to_give_them(no_credentials, tmp_path, action):
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(CredentialsError, match=r"s3://bucket/one: there are no AWS credentials; run 'aws configure'"):
+        action("s3://bucket/one", tmp_path / "file")
+
+
+def test_a_profile_that_is_not_there_is_told(no_credentials, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(CredentialsError, match=r"s3://b/x: .*\(nobody\).*AWS_PROFILE"):
+        require_credentials("s3://b/x")
+
+
+def test_an_endpoint_that_cannot_be_reached_is_told(s3, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with pytest.raises(DataError, match=r"s3://b/x: the S3 endpoint cannot be reached: .*AWS_ENDPOINT_URL"):
+        S3().upload_bytes(b"", "s3://b/x")
+
+
+def test_the_endpoint_of_s3_alone_is_used_too(s3, bucket, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.endpoint)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    assert S3().exists(f"s3://{bucket}/one")
