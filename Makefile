@@ -13,12 +13,12 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest -ra
 
-## Lint, types and the fast tests.
+## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not slow and not tf and not mpi"
+	$(BIN)/python -m pytest -q -m "not slow and not tf" --ignore=tests/processes
 
 ## The figures that the README shows.
 bench: setup

@@ -44,7 +44,7 @@ def run(folder: str) -> list[Figure]:
     def fresh(python: str, program: str) -> float:
         variables = {"PATH": "/usr/bin:/bin", "AWS_REGION": "us-east-1", "HOME": folder}
         began = time.monotonic()
-        subprocess.run([python, "-c", program], check=True, cwd=folder, env=variables, **QUIET)
+        subprocess.run([python, "-c", program], check=True, timeout=60, cwd=folder, env=variables, **QUIET)
         return (time.monotonic() - began) * 1000
 
     bare, ours, imported, theirs = in_turn(

@@ -14,6 +14,7 @@ from tests.benchmarks.references import environment
 # The script's parent is the launcher: its highest resident size so far stands in /proc.
 SCRIPT = """import time
 first = time.monotonic_ns()
+import os
 lines = open(f"/proc/{os.getppid()}/status").read().splitlines()
 peak = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
 open(os.environ["FIRST_LINE"], "w").write(f"{first} {peak}")
@@ -31,7 +32,12 @@ def base_folder(folder: Path) -> Path:
             "sagemaker_program": '"first.py"',
             "sagemaker_submit_directory": json.dumps(f"{folder}/code"),
         },
-        "resourceconfig": {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"},
+        "resourceconfig": {
+            # A name that resolves: sagemaker-training waits until every host's does.
+            "current_host": "localhost",
+            "hosts": ["localhost"],
+            "network_interface_name": "lo",
+        },
         "inputdataconfig": {},
     }.items():
         (config / f"{name}.json").write_text(json.dumps(content))
@@ -49,7 +55,13 @@ def run(folder: str) -> list[Figure]:
         variables |= {"SAGEMAKER_BASE_DIR": str(base), "HOME": folder}
         began = time.monotonic_ns()
         subprocess.run(
-            command, check=True, env=variables, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            check=True,
+            timeout=60,
+            env=variables,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         first, peak = note.read_text().split()
         peaks[label] = int(peak) / 1024

@@ -34,7 +34,7 @@ def run(folder: str) -> list[Figure]:
         variables = {"PATH": "/usr/bin:/bin", "SAGEMAKER_BASE_DIR": str(base), "PEAK": str(peak)}
         variables["BEGAN"] = str(start)
         with output.open("wb") as file:
-            subprocess.run(command, check=True, stdout=file, stderr=subprocess.DEVNULL, env=variables)
+            subprocess.run(command, check=True, timeout=60, stdout=file, stderr=subprocess.DEVNULL, env=variables)
             ended = time.monotonic()
         # From the script's first line to the end of everything: what comes before has a figure of its own.
         return ended - float(start.read_text())

@@ -67,7 +67,7 @@ def in_fit(entry_point: str, hosts: int, distribution: Any) -> float:
 def bare_mpirun(folder: Path) -> float:
     mpirun = Path(sys.executable).parent / "mpirun"
     command = [str(mpirun), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "2"]
-    done = subprocess.run([*command, sys.executable, "train_hvd.py", "--epochs", str(EPOCHS)], check=True, cwd=CODE,
+    done = subprocess.run([*command, sys.executable, "train_hvd.py", "--epochs", str(EPOCHS)], check=True, timeout=600, cwd=CODE,
                           env=variables(folder), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
     return steps_per_second(done.stdout)
 
@@ -83,7 +83,7 @@ def by_hand(folder: Path) -> float:
                 stack.callback(server.wait)
                 stack.callback(server.send_signal, signal.SIGTERM)
         chief = start(environment, cluster, "chief", 0)
-        output = chief.communicate()[0]
+        output = chief.communicate(timeout=600)[0]
         if chief.returncode != 0:
             raise subprocess.CalledProcessError(chief.returncode, "chief", output)
     return steps_per_second(output)

@@ -106,7 +106,7 @@ def test_the_tensorflow_installed_is_the_one_the_extra_chooses():
 def test_the_demo_reaches_its_accuracy_in_both_layouts():
     done = subprocess.run(
         [sys.executable, str(NOTEBOOKS / "demo.py"), "--epochs", "3"],
-        check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     rows = [line for line in done.stdout.splitlines() if line.startswith("fashion-mnist-")]
