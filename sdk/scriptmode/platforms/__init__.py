@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.errors import JobNotFoundError, SpecError
+from scriptmode.errors import JobNotFoundError, PlatformError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -84,15 +84,20 @@ def for_instance_types(instance_types: tuple[str, ...]) -> Platform:
 def holding(job_name: str) -> Platform:
     """Find the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`."""
     from scriptmode.platforms.local import LocalPlatform
+    from scriptmode.platforms.sagemaker import SageMakerPlatform
 
-    local = LocalPlatform()
+    here, cloud = LocalPlatform(), SageMakerPlatform()
     try:
-        local.describe(job_name)
-    except JobNotFoundError:
-        from scriptmode.platforms.sagemaker import SageMakerPlatform
-
-        return SageMakerPlatform()
-    return local
+        here.describe(job_name)
+    except JobNotFoundError as not_here:
+        try:
+            cloud.describe(job_name)
+        except JobNotFoundError as error:
+            raise JobNotFoundError(f"{not_here}; nor has Amazon SageMaker one ({error})") from error
+        except PlatformError as error:
+            raise JobNotFoundError(f"{not_here}. Amazon SageMaker could not be asked: {error}") from error
+        return cloud
+    return here
 
 
 def _kind(instance_type: str) -> str:
