@@ -33,6 +33,9 @@ RESOURCE_CONFIG_FILE = "input/config/resourceconfig.json"
 #: ``isolate_requirements`` (bool), ``secret`` (str).
 CLUSTER_FILE = "input/config/scriptmode.json"
 
+#: The name SageMaker gives the one group of a cluster without instance groups.
+HOMOGENEOUS_GROUP = "homogeneousCluster"
+
 #: The platform shows at most this many characters of the failure file as FailureReason.
 FAILURE_LIMIT = 1024
 
@@ -71,7 +74,7 @@ DISTRIBUTION_INSTANCE_GROUPS = "sagemaker_distribution_instance_groups"
 
 
 def encode(value: object) -> str:
-    """Spell one hyperparameter as script mode does: compact-free JSON, as ``json.dumps`` writes it.
+    """Spell one hyperparameter as script mode does: JSON, as ``json.dumps`` writes it.
 
     Raises ``TypeError`` or ``ValueError`` for what JSON cannot carry (NaN and infinities included).
     """
