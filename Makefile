@@ -3,26 +3,28 @@ SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench setup clean
+.PHONY: demo test check bench lint setup clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
-## Every test.
-test: setup
+## Lint, types and every test.
+test: setup lint
 	$(BIN)/python -m pytest -ra
 
 ## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
-check: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+check: setup lint
 	$(BIN)/python -m pytest -q -m "not slow and not tf" --ignore=tests/processes
 
 ## The figures that the README shows.
 bench: setup
 	$(BIN)/python -m tests.benchmarks
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 setup:
 	@.ci/setup

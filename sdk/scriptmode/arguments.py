@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,15 @@ RENAMED = {
     "image_name": "image_uri",
     "distributions": "distribution",
 }
+#: Arguments of SageMaker SDK v1 that have no successor, and what to do instead.
+GONE = {
+    "script_mode": "script mode is all there is; leave it out",
+    "requirements_file": "put a requirements.txt into source_dir",
+    "training_steps": "give it to the script as a hyperparameter",
+    "evaluation_steps": "give it to the script as a hyperparameter",
+    "checkpoint_path": "say checkpoint_s3_uri",
+    "run_tensorboard_locally": "leave it out",
+}
 
 
 def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], constructor: CodeType) -> dict[str, Any]:
@@ -36,6 +46,8 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
     merged = dict(arguments)
     known = constructor.co_varnames[1 : constructor.co_argcount + constructor.co_kwonlyargcount]
     for name, value in given.items():
+        if name in GONE:
+            raise TypeError(f"the estimator has no argument {name!r} any more: {GONE[name]}")
         if name not in RENAMED:
             raise TypeError(f"the estimator has no argument {name!r}{suggestion(name, known)}")
         new = RENAMED[name]
@@ -69,10 +81,10 @@ def script(
 
 
 def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Copy a dict of the caller's."""
+    """Copy a dict of the caller's, what is in it included."""
     if value is not None and not isinstance(value, Mapping):
         raise SpecError(f"{name} is {value!r}; give a dict")
-    return dict(value or {})
+    return copy.deepcopy(dict(value or {}))
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
-from scriptmode.spec import InstanceGroup
+from scriptmode.request import derived_model_dir
+from scriptmode.spec import CODE_CHANNEL, InstanceGroup
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -34,6 +35,18 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "output_kms_key": ("OutputDataConfig", "KmsKeyId"),
     "checkpoint_s3_uri": ("CheckpointConfig", "S3Uri"),
     "checkpoint_local_path": ("CheckpointConfig", "LocalPath"),
+    "training_repository_access_mode": (
+        "AlgorithmSpecification",
+        "TrainingImageConfig",
+        "TrainingRepositoryAccessMode",
+    ),
+    "training_repository_credentials_provider_arn": (
+        "AlgorithmSpecification",
+        "TrainingImageConfig",
+        "TrainingRepositoryAuthConfig",
+        "TrainingRepositoryCredentialsProviderArn",
+    ),
+    "enable_session_tag_chaining": ("SessionChainingConfig", "EnableSessionTagChaining"),
     "max_run": ("StoppingCondition", "MaxRuntimeInSeconds"),
     "max_wait": ("StoppingCondition", "MaxWaitTimeInSeconds"),
     "use_spot_instances": ("EnableManagedSpotTraining",),
@@ -57,10 +70,10 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
     found["hyperparameters"] = {key: each for key, each in parameters.items() if not _is_own(key)}
     if contract.PROGRAM in parameters:
         found["entry_point"] = parameters[contract.PROGRAM]
-        found["source_dir"] = parameters.get(contract.SUBMIT_DIRECTORY)
-        found["container_log_level"] = parameters.get(contract.LOG_LEVEL, 20)
-        found["model_dir"] = parameters.get(contract.MODEL_DIR_PARAMETER, False)
+        found["source_dir"] = _source(description, parameters)
+        found["container_log_level"] = parameters.get(contract.LOG_LEVEL)
         found["distribution"] = _distribution(parameters)
+        found["model_dir"] = _model_dir(description, parameters, found["distribution"])
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -81,6 +94,24 @@ def _decoded(encoded: Mapping[str, str]) -> dict[str, Any]:
 
 def _is_own(key: str) -> bool:
     return key.startswith(contract.RESERVED_PREFIX) or key in (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
+
+
+def _source(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> str | None:
+    """Give where the source archive is stored; under network isolation its channel tells."""
+    submitted = parameters.get(contract.SUBMIT_DIRECTORY)
+    for channel in description.get("InputDataConfig", ()):
+        if channel["ChannelName"] == CODE_CHANNEL and str(submitted).startswith(contract.DEFAULT_BASE_DIR):
+            return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
+    return submitted
+
+
+def _model_dir(
+    description: Mapping[str, Any], parameters: Mapping[str, Any], distribution: Distribution | None
+) -> str | bool:
+    """Give the job's own model_dir; ``True`` where it was derived, so that the next job gets one of its own."""
+    given: str | bool = parameters.get(contract.MODEL_DIR_PARAMETER, False)
+    output_path = description["OutputDataConfig"]["S3OutputPath"]
+    return True if given == derived_model_dir(output_path, description["TrainingJobName"], distribution) else given
 
 
 def _groups(resources: Mapping[str, Any]) -> list[InstanceGroup] | None:

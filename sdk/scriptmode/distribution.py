@@ -22,6 +22,10 @@ class ParameterServer:
     coordinator: bool = False
     instance_groups: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.coordinator, bool):
+            raise SpecError(f"ParameterServer coordinator is {self.coordinator!r}; say True or False")
+
 
 @dataclass(frozen=True)
 class MultiWorkerMirrored:
@@ -106,8 +110,6 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
     if not isinstance(switch, bool):
         raise SpecError(f"distribution[{kind!r}]['enabled'] is {switch!r}; say True or False")
     arguments: dict[str, Any] = {key: options[key] for key in known if key in options}
-    if not isinstance(arguments.get("coordinator", False), bool):
-        raise SpecError(f"distribution[{kind!r}]['coordinator'] is {arguments['coordinator']!r}; say True or False")
     parsed = make(**arguments, instance_groups=groups)
     return parsed if switch else None
 

@@ -11,7 +11,7 @@ from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.platforms import for_instance_types, holding
-from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resources, TrainingJobSpec
+from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resources, Script, TrainingJobSpec
 
 if TYPE_CHECKING:
     import os
@@ -63,7 +63,7 @@ class Estimator:
         metric_definitions: object = None,
         container_entry_point: Iterable[str] | None = None,
         container_arguments: Iterable[str] | None = None,
-        container_log_level: int = 20,
+        container_log_level: int = Script.log_level,
         volume_size: int | None = None,
         volume_kms_key: str | None = None,
         max_run: int | None = None,
@@ -132,59 +132,63 @@ class Estimator:
         image_uri = sizes["image_uri"]
         if base_job_name is None:
             base_job_name = naming.base_of_image(image_uri) if image_uri else self._base_name
-        if model_dir is None and not self._gives_model_dir:
-            model_dir = False
-        self._framework = (framework_version, py_version)
+        if model_dir is None:
+            model_dir = self._gives_model_dir
         self._platform = platform
         self.latest_training_job: TrainingJob | None = None
         self._spec = TrainingJobSpec(
             base_job_name=base_job_name,
             role=role,
             resources=Resources(
-                sizes["instance_count"],
-                sizes["instance_type"],
-                arguments.instance_groups(instance_groups),
-                30 if sizes["volume_size"] is None else sizes["volume_size"],
-                sizes["volume_kms_key"],
-                keep_alive_period_in_seconds,
-                training_plan,
-                instance_placement_config,
+                instance_count=sizes["instance_count"],
+                instance_type=sizes["instance_type"],
+                instance_groups=arguments.instance_groups(instance_groups),
+                volume_size=Resources.volume_size if sizes["volume_size"] is None else sizes["volume_size"],
+                volume_kms_key=sizes["volume_kms_key"],
+                keep_alive_period=keep_alive_period_in_seconds,
+                training_plan=training_plan,
+                instance_placement=instance_placement_config,
             ),
             algorithm=Algorithm(
-                image_uri,
-                "File" if input_mode is None else input_mode,
-                arguments.metric_definitions(metric_definitions),
-                arguments.texts("container_entry_point", container_entry_point),
-                arguments.texts("container_arguments", container_arguments),
-                training_repository_access_mode,
-                training_repository_credentials_provider_arn,
+                image_uri=image_uri,
+                input_mode=Algorithm.input_mode if input_mode is None else input_mode,
+                metric_definitions=arguments.metric_definitions(metric_definitions),
+                container_entry_point=arguments.texts("container_entry_point", container_entry_point),
+                container_arguments=arguments.texts("container_arguments", container_arguments),
+                repository_access_mode=training_repository_access_mode,
+                repository_credentials_provider_arn=training_repository_credentials_provider_arn,
+                framework_version=framework_version,
+                py_version=py_version,
             ),
             script=arguments.script(entry_point, source_dir, dependencies, container_log_level),
             distribution=parse_distribution(sizes["distribution"]),
             hyperparameters=arguments.copied("hyperparameters", hyperparameters),
             environment=arguments.copied("environment", environment),
             output=Output(
-                output_path,
-                output_kms_key,
-                not disable_output_compression,
-                code_location,
-                checkpoint_s3_uri,
-                checkpoint_local_path,
+                path=output_path,
+                kms_key=output_kms_key,
+                compress=not disable_output_compression,
+                code_location=code_location,
+                checkpoint_uri=checkpoint_s3_uri,
+                checkpoint_local_path=checkpoint_local_path,
             ),
             limits=Limits(
-                Limits.max_run if sizes["max_run"] is None else sizes["max_run"],
-                sizes["max_wait"],
-                sizes["use_spot_instances"],
-                max_retry_attempts,
+                max_run=Limits.max_run if sizes["max_run"] is None else sizes["max_run"],
+                max_wait=sizes["max_wait"],
+                use_spot_instances=sizes["use_spot_instances"],
+                max_retry_attempts=max_retry_attempts,
             ),
             network=Network(
-                arguments.texts("subnets", subnets),
-                arguments.texts("security_group_ids", security_group_ids),
-                enable_network_isolation,
-                encrypt_inter_container_traffic,
+                subnets=arguments.texts("subnets", subnets),
+                security_group_ids=arguments.texts("security_group_ids", security_group_ids),
+                isolation=enable_network_isolation,
+                encrypt_traffic=encrypt_inter_container_traffic,
             ),
             features=Features(
-                enable_sagemaker_metrics, enable_infra_check, enable_remote_debug, enable_session_tag_chaining
+                sagemaker_metrics=enable_sagemaker_metrics,
+                infra_check=enable_infra_check,
+                remote_debug=enable_remote_debug,
+                session_tag_chaining=enable_session_tag_chaining,
             ),
             tags=arguments.tags(tags),
             model_dir=model_dir,
@@ -211,7 +215,10 @@ class Estimator:
         self._spec = replace(self._spec, hyperparameters={**self._spec.hyperparameters, **hyperparameters})
 
     def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
-        """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored, started or called."""
+        """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored, started or called.
+
+        For Amazon SageMaker it needs a region, as boto3 finds it.
+        """
         return self._prepare(inputs, job_name)[0]
 
     def fit(
@@ -230,11 +237,17 @@ class Estimator:
         body, packed = self._prepare(inputs, job_name)
         if packed is not None:
             self.platform.put_source(*packed)
-        self.platform.create(body)
         job = TrainingJob(body["TrainingJobName"], self.platform)
+        try:
+            self.platform.create(body)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
+            raise
         self.latest_training_job = job
+        if wait and logs:
+            log_view.started(job.name)
         if wait:
-            follow(job, logs=logs)
+            job.follow(logs=logs)
         return job
 
     @property
@@ -279,20 +292,3 @@ class TensorFlow(Estimator):
 
     _base_name = "tensorflow-training"
     _gives_model_dir = True
-
-
-def follow(job: TrainingJob, *, logs: bool = True) -> None:
-    """Follow a job to its end, printing its log; an interrupt leaves it running and says how to come back.
-
-    Raises `TrainingJobFailed` or `TrainingJobStopped`.
-    """
-    try:
-        if logs:
-            log_view.show(job.logs(follow=True))
-        job.wait()
-    except KeyboardInterrupt:
-        sys.stderr.write(
-            f"\nTraining job {job.name} goes on. Follow it again: scriptmode logs -f {job.name}, "
-            f"or Estimator.attach({job.name!r}). Stop it: scriptmode stop {job.name}\n"
-        )
-        raise

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Union
 
 from scriptmode.errors import SpecError, suggestion
@@ -105,18 +107,21 @@ def parse(inputs: object) -> tuple[Channel, ...]:
 def _parse_one(where: str, value: object) -> Input:
     if isinstance(value, (TrainingInput, FileSystemInput)):
         return value
-    if isinstance(value, str):
+    if isinstance(value, (str, os.PathLike)):
         _check_uri(where, value)
-        return TrainingInput(value)
+        return TrainingInput(str(value))
     raise SpecError(f"{where} is {value!r}; give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput")
 
 
 def _check_uri(where: str, uri: object) -> None:
-    if not isinstance(uri, str):
+    if not isinstance(uri, (str, os.PathLike)):
         raise SpecError(f"{where} is {uri!r}; give an 's3://...' or 'file://...' string")
-    scheme, separator, rest = uri.partition("://")
+    scheme, separator, rest = os.fspath(uri).partition("://")
     if not separator:
-        raise SpecError(f"{where} is {uri!r}, which names no scheme; for a folder of this machine say 'file://{uri}'")
+        here = f"file://{Path(scheme).absolute()}"
+        raise SpecError(f"{where} is {os.fspath(uri)!r}, which names no scheme; for this machine's files say {here!r}")
+    if scheme == "file" and not rest.startswith("/"):
+        raise SpecError(f"{where} is {uri!r}; after file:// comes a whole path: 'file://{Path(rest).absolute()}'")
     if scheme not in ("s3", "https", "file"):
         raise SpecError(f"{where} is {uri!r}; its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI")
     if not rest:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode import log_view
 from scriptmode.errors import TrainingJobFailed, TrainingJobStopped, WaitTimeoutError
+from scriptmode.platforms import holding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,14 @@ class TrainingJob:
         self.name = name
         self.platform = platform
 
+    @classmethod
+    def attach(cls, name: str) -> TrainingJob:
+        """Return a job that was started elsewhere: on this machine, else in Amazon SageMaker.
+
+        Raises `JobNotFoundError`.
+        """
+        return cls(name, holding(name))
+
     def __repr__(self) -> str:
         return f"TrainingJob({self.name!r})"
 
@@ -34,6 +45,11 @@ class TrainingJob:
     def status(self) -> str:
         """``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
         return str(self.describe()["TrainingJobStatus"])
+
+    @property
+    def ended(self) -> bool:
+        """Whether it completed, failed or was stopped."""
+        return self.status in ENDED
 
     @property
     def secondary_status(self) -> str:
@@ -55,9 +71,33 @@ class TrainingJob:
         """Yield the job's log lines so far; with ``follow``, go on until the job ended."""
         return self.platform.log_events(self.name, follow=follow)
 
+    def print_logs(self, *, follow: bool = False) -> None:
+        """Print the log lines so far, each with its host; with ``follow``, go on until the job ended."""
+        log_view.show(self.logs(follow=follow))
+
     def stop(self) -> None:
         """Ask the job to stop: SIGTERM, 120 s to save what it has, SIGKILL. Returns at once."""
         self.platform.stop(self.name)
+
+    def follow(self, *, logs: bool = True) -> dict[str, Any]:
+        """Print the job's log (with ``logs``) until it ended, say how, and return its description.
+
+        An interrupt leaves the job running and says how to come back. Raises `TrainingJobFailed` and
+        `TrainingJobStopped`.
+        """
+        try:
+            if logs:
+                self.print_logs(follow=True)
+            description = self.wait()
+        except KeyboardInterrupt:
+            sys.stderr.write(
+                f"\nTraining job {self.name} goes on. Follow it again: scriptmode logs -f {self.name}, "
+                f"or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
+            )
+            raise
+        if logs:
+            log_view.ended(description)
+        return description
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None) -> dict[str, Any]:
         """Wait until the job ended and return its description.

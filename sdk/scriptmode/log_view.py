@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms import LogEvent
 
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
+
+
+def started(name: str, stream: TextIO | None = None) -> None:
+    """Write a new job's name, by which any other process finds it."""
+    _say(f"training job {name} started", stream)
+
+
+def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
+    """Write how a job ended that was followed, and where its model is."""
+    model = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
+    seconds = description.get("TrainingTimeInSeconds")
+    how = f"{description['TrainingJobStatus']}" + (f", {seconds} s of training" if seconds is not None else "")
+    _say(f"training job {description['TrainingJobName']}: {how}" + (f"; model: {model}" if model else ""), stream)
+
+
+def _say(text: str, stream: TextIO | None) -> None:
+    out = sys.stdout if stream is None else stream
+    out.write(f"{text}\n")
+    out.flush()
 
 
 def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:

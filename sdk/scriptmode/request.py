@@ -1,4 +1,4 @@
-"""A training job's CreateTrainingJob request. Pure, and the only place that spells the service's field names out."""
+"""A training job's CreateTrainingJob request. Pure; it and its inverse, `described`, spell the service's fields out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from scriptmode import hyperparameters
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
 from scriptmode.inputs import Channel, FileSystemInput, TrainingInput
+from scriptmode.spec import CODE_CHANNEL
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.distribution import Distribution
     from scriptmode.platforms import PlatformDefaults
     from scriptmode.spec import Resources, TrainingJobSpec
 
@@ -39,7 +41,7 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
             "AlgorithmSpecification": _algorithm(spec),
             "HyperParameters": _hyperparameters(spec, placement),
             "Environment": dict(spec.environment),
-            "InputDataConfig": [_channel(channel) for channel in spec.channels],
+            "InputDataConfig": [_channel(channel) for channel in _channels(spec, placement)],
             "OutputDataConfig": {
                 "S3OutputPath": _output_path(spec, placement),
                 "KmsKeyId": spec.output.kms_key,
@@ -93,7 +95,7 @@ def _hyperparameters(spec: TrainingJobSpec, placement: Placement) -> dict[str, s
     if spec.script is not None:
         own: dict[str, Any] = {
             contract.PROGRAM: spec.script.entry_point,
-            contract.SUBMIT_DIRECTORY: placement.source_uri,
+            contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, placement),
             contract.LOG_LEVEL: spec.script.log_level,
             contract.JOB_NAME: placement.job_name,
             contract.REGION: placement.defaults.region,
@@ -104,6 +106,20 @@ def _hyperparameters(spec: TrainingJobSpec, placement: Placement) -> dict[str, s
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
     return hyperparameters.check_limits(encoded)
+
+
+def _channels(spec: TrainingJobSpec, placement: Placement) -> tuple[Channel, ...]:
+    """Add the channel that carries the source archive to hosts that cannot fetch it."""
+    if not spec.network.isolation or placement.source_uri is None:
+        return spec.channels
+    mode = None if spec.algorithm.input_mode == "File" else "File"
+    return (*spec.channels, Channel(CODE_CHANNEL, TrainingInput(placement.source_uri, input_mode=mode)))
+
+
+def _source_for_the_host(spec: TrainingJobSpec, placement: Placement) -> str | None:
+    if not spec.network.isolation or placement.source_uri is None:
+        return placement.source_uri
+    return f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{placement.source_uri.rsplit('/', 1)[-1]}"
 
 
 def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
@@ -130,13 +146,18 @@ def _output_path(spec: TrainingJobSpec, placement: Placement) -> str:
 
 
 def _model_dir(spec: TrainingJobSpec, placement: Placement) -> str | None:
-    if spec.model_dir is False:
-        return None
     if isinstance(spec.model_dir, str):
         return spec.model_dir
-    if isinstance(spec.distribution, MPI):
+    if not spec.model_dir:
+        return None
+    return derived_model_dir(_output_path(spec, placement), placement.job_name, spec.distribution)
+
+
+def derived_model_dir(output_path: str, job_name: str, distribution: Distribution | None) -> str:
+    """Give ``--model_dir`` as the TensorFlow estimator does: on the host under MPI, else below the output path."""
+    if isinstance(distribution, MPI):
         return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}"
-    return f"{_output_path(spec, placement)}/{placement.job_name}/model"
+    return f"{output_path}/{job_name}/model"
 
 
 def _channel(channel: Channel) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import gzip
 import hashlib
 import io
@@ -11,14 +12,16 @@ import stat
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, Optional
 
 from scriptmode.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from scriptmode.spec import Script
+
+_Rule = Callable[[str], Optional[bool]]
 
 IGNORE_FILE = ".scriptmodeignore"
 ARCHIVE_NAME = "sourcedir.tar.gz"
@@ -29,8 +32,9 @@ _LEFT_OUT_FOLDERS = frozenset(
 )  # fmt: skip
 _LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
 _VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
-#: A source_dir that is packed already, and only referred to.
-_REMOTE = ("s3://", "file://")
+#: Names that files with secrets go by.
+_SECRETS = (".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*", ".netrc", ".pypirc",
+            ".npmrc", ".git-credentials", "credentials", "credentials.json", ".htpasswd")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,7 @@ class Archive:
 
 def remote_uri(script: Script) -> str | None:
     """Give the URI of a source that is packed already (``source_dir="s3://.../sourcedir.tar.gz"``)."""
-    if script.source_dir is not None and script.source_dir.startswith(_REMOTE):
-        return script.source_dir
-    return None
+    return script.source_dir if script.is_packed else None
 
 
 def pack(script: Script) -> Archive:
@@ -94,41 +96,57 @@ def _source_root(script: Script) -> Path:
         raise SourceError(f"source_dir {source_dir!r} is not a folder; for one file, give entry_point alone")
     entry = Path(script.entry_point)
     target = root / entry
+    if entry.is_absolute() and root.resolve() in target.resolve().parents:
+        inside = os.path.relpath(target.resolve(), root.resolve())
+        raise SourceError(f"entry_point {script.entry_point!r} is a whole path; name it within source_dir: {inside!r}")
     if entry.is_absolute() or os.path.relpath(target.resolve(), root.resolve()).startswith(".."):
         raise SourceError(f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}; name a file in it")
-    # A package is run by its module's name, which is no file.
-    is_package = any((root / name).is_file() for name in ("setup.py", "pyproject.toml"))
-    if not target.is_file() and not is_package:
+    if not target.is_file():
         raise SourceError(f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}{_near(target)}")
     return root
 
 
 def _dependency(value: str) -> dict[str, Path]:
-    path = _existing(Path(value), "dependencies has", value).resolve()
+    path = _existing(Path(value), "dependency", value).resolve()
     if path.is_dir():
         return {f"{path.name}/{name}": member for name, member in _tree(path).items()}
     return {path.name: path}
 
 
 def _tree(root: Path) -> dict[str, Path]:
-    """Name every file to pack below ``root``, ignore file honoured."""
-    ignored = _ignore_rules(root)
-    return {name: root / name for name in _walk(root, "", ignored)}
+    """Name every file to pack below ``root``, ignore file honoured; refuse files that look like secrets."""
+    rule = _ignore_rules(root)
+    names = list(_walk(root, "", rule))
+    secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
+    if secrets:
+        raise SourceError(
+            f"source folder {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}; "
+            f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
+        )
+    return {name: root / name for name in names}
 
 
-def _walk(root: Path, below: str, ignored: Callable[[str], bool]) -> Iterator[str]:
+def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
     for path in sorted((root / below).iterdir(), key=lambda each: each.name):
-        name = path.name
-        relative = f"{below}{name}"
+        relative = f"{below}{path.name}"
+        if _left_out(path) or rule(f"{relative}/" if path.is_dir() else relative):
+            continue
         if path.is_symlink():
             _check_link(root, path)
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            left_out = name in _LEFT_OUT_FOLDERS or (path / _VIRTUAL_ENVIRONMENT_MARK).exists()
-            if not left_out and not ignored(f"{relative}/"):
-                yield from _walk(root, f"{relative}/", ignored)
-        elif stat.S_ISREG(mode) and name not in _LEFT_OUT_FILES and not name.endswith(".pyc") and not ignored(relative):
+        if path.is_dir():
+            yield from _walk(root, f"{relative}/", rule)
+        elif path.is_file():
             yield relative
+
+
+def _left_out(path: Path) -> bool:
+    if path.is_dir():
+        return path.name in _LEFT_OUT_FOLDERS or (path / _VIRTUAL_ENVIRONMENT_MARK).exists()
+    return path.name in _LEFT_OUT_FILES or path.name.endswith(".pyc")
+
+
+def _looks_secret(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name.rpartition("/")[2], pattern) for pattern in _SECRETS)
 
 
 def _check_link(root: Path, path: Path) -> None:
@@ -136,21 +154,22 @@ def _check_link(root: Path, path: Path) -> None:
     if not target.exists():
         raise SourceError(f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, which does not exist")
     inside = os.path.relpath(target, root.resolve())
-    if inside == ".." or inside.startswith("../") or path.resolve() in path.absolute().parents:
+    if inside == ".." or inside.startswith("../") or target in path.absolute().parents:
         raise SourceError(
             f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r}); "
-            f"copy what is needed, or name it in {IGNORE_FILE} and give it as a dependency"
+            f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency"
         )
 
 
-def _ignore_rules(root: Path) -> Callable[[str], bool]:
+def _ignore_rules(root: Path) -> _Rule:
+    """Give what the ignore file says of a name: True to leave it out, False to pack it, None nothing."""
     rules = root / IGNORE_FILE
     if not rules.is_file():
-        return lambda _name: False
+        return lambda _name: None
     from pathspec import GitIgnoreSpec
 
     spec = GitIgnoreSpec.from_lines(rules.read_text(encoding="utf-8").splitlines())
-    return lambda name: bool(spec.match_file(name))
+    return lambda name: spec.check_file(name).include
 
 
 def _archive(members: dict[str, Path]) -> bytes:

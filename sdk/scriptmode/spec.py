@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from scriptmode.distribution import Distribution
 
 
+#: The channel that carries the source archive where the hosts have no network (SageMaker SDK).
+CODE_CHANNEL = "code"
+
+
 def _whole_number(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SpecError(f"{name} is {value!r}; give a whole number of at least {least}")
@@ -91,11 +95,20 @@ class Algorithm:
     container_arguments: tuple[str, ...] = ()
     repository_access_mode: str | None = None
     repository_credentials_provider_arn: str | None = None
+    #: Of TensorFlow, and of Python as ``py311``: they choose an image, or are checked against what is installed.
+    framework_version: str | None = None
+    py_version: str | None = None
 
     def __post_init__(self) -> None:
         _text("image_uri", self.image_uri)
+        _text("framework_version", self.framework_version)
+        _text("py_version", self.py_version)
         if self.input_mode not in INPUT_MODES:
             raise SpecError(f"input_mode is {self.input_mode!r}{suggestion(str(self.input_mode), INPUT_MODES)}")
+
+
+#: A source_dir that is packed already, and only referred to.
+_REMOTE = ("s3://", "file://")
 
 
 @dataclass(frozen=True)
@@ -111,6 +124,13 @@ class Script:
         _text("entry_point", self.entry_point)
         _text("source_dir", self.source_dir)
         _whole_number("container_log_level", self.log_level, 0)
+        if self.dependencies and self.is_packed:
+            raise SpecError(f"dependencies cannot be added to source_dir {self.source_dir!r}, which is packed already")
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether ``source_dir`` is the URI of a source archive."""
+        return self.source_dir is not None and self.source_dir.startswith(_REMOTE)
 
 
 @dataclass(frozen=True)
@@ -200,14 +220,18 @@ class TrainingJobSpec:
     features: Features = Features()
     role: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
-    #: ``False`` leaves the hyperparameter out, ``None`` derives it, a string is taken as it is.
-    model_dir: str | bool | None = False
+    #: ``False`` leaves the hyperparameter out, ``True`` derives it from the job, a string is taken as it is.
+    model_dir: str | bool = False
 
     def __post_init__(self) -> None:
         if self.distribution is not None and self.script is None:
             raise SpecError("distribution starts a script on every host; give entry_point")
-        if self.model_dir is True:
-            raise SpecError("model_dir is True; give a URI, False to leave it out, or nothing for the default")
+        _text("role", self.role)
+        for name, value in self.environment.items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise SpecError(f"environment[{name!r}] is {value!r}; names and values are strings")
+        if self.network.isolation and any(channel.name == CODE_CHANNEL for channel in self.channels):
+            raise SpecError(f"channel {CODE_CHANNEL!r} carries the script under network isolation; rename yours")
         self._check_groups()
         if not self.network.subnets and any(isinstance(c.source, FileSystemInput) for c in self.channels):
             raise SpecError("a FileSystemInput is reached through a VPC; give subnets and security_group_ids")

@@ -55,6 +55,8 @@ def test_a_job_is_stopped(run, job):
     assert run("stop", "third").returncode == 0
     assert run("logs", "-f", "third").returncode == 1
     assert started.status == "Stopped"
+    again = run("stop", "third")
+    assert (again.returncode, again.stdout) == (0, "training job third has ended already: Stopped\n")
 
 
 @pytest.mark.parametrize("verb", ["describe", "logs", "stop"])

@@ -71,7 +71,7 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         pytest.param({"instance_groups": ["a"]}, "enables nothing", id="groups alone"),
         pytest.param({"mpi": {"enabled": True}, "instance_groups": "a"}, "give a list", id="groups as a word"),
         pytest.param(
-            {"parameter_server": {"enabled": True, "coordinator": "no"}}, "['coordinator'] is 'no'", id="coordinator"
+            {"parameter_server": {"enabled": True, "coordinator": "no"}}, "coordinator is 'no'", id="coordinator"
         ),
     ],
 )

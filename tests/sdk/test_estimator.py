@@ -2,6 +2,7 @@ import copy
 import json
 
 import pytest
+from fakes.estimators import ROLE, estimator
 from fakes.platforms import RecordingPlatform
 
 from scriptmode import (
@@ -12,28 +13,7 @@ from scriptmode import (
     SpecError,
     TensorFlow,
     TrainingInput,
-    TrainingJobFailed,
-    TrainingJobStopped,
-    WaitTimeoutError,
 )
-
-ROLE = "arn:aws:iam::123456789012:role/training"
-
-
-@pytest.fixture
-def code(tmp_path):
-    folder = tmp_path / "code"
-    folder.mkdir()
-    (folder / "train.py").write_text("print(1)")
-    return str(folder)
-
-
-def estimator(code, **arguments):
-    defaults = {
-        "entry_point": "train.py", "source_dir": code, "role": ROLE, "instance_count": 2,
-        "instance_type": "ml.p3.2xlarge", "image_uri": "registry/team/tf:2.15", "platform": RecordingPlatform(),
-    }  # fmt: skip
-    return Estimator(**{**defaults, **arguments})
 
 
 def test_the_call_becomes_one_request(code):
@@ -122,17 +102,6 @@ def test_model_dir_follows_the_tensorflow_rules(code, make, arguments, model_dir
     assert made.request(job_name="job-1")["HyperParameters"].get("model_dir") == model_dir
 
 
-def test_a_second_fit_is_a_fresh_job_with_its_own_model_dir(code):
-    platform = RecordingPlatform()
-    made = TensorFlow(
-        entry_point="train.py", source_dir=code, role=ROLE, instance_type="ml.m5.large", platform=platform
-    )
-    first, second = made.fit(wait=False), made.fit(wait=False)
-    assert first.name != second.name
-    directories = [json.loads(request["HyperParameters"]["model_dir"]) for request in platform.created]
-    assert directories == [f"s3://out/{first.name}/model", f"s3://out/{second.name}/model"]
-
-
 def test_the_callers_objects_are_never_changed(code):
     given = {
         "hyperparameters": {"layers": [1, 2]},
@@ -155,14 +124,6 @@ def test_request_stores_and_starts_nothing(code):
     platform = RecordingPlatform()
     estimator(code, platform=platform).request("s3://b/x")
     assert (platform.stored, platform.created) == ({}, [])
-
-
-def test_fit_stores_the_archive_where_the_request_says(code):
-    platform = RecordingPlatform()
-    estimator(code, platform=platform, code_location="s3://mine/code/").fit(wait=False)
-    uri = json.loads(platform.created[0]["HyperParameters"]["sagemaker_submit_directory"])
-    assert uri.startswith("s3://mine/code/")
-    assert list(platform.stored) == [uri]
 
 
 def test_v1_names_are_taken_and_warned_of(code):
@@ -212,6 +173,11 @@ def test_one_argument_under_both_its_names_is_refused(code):
         ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions is"),
         ({"hyperparameters": [1]}, "hyperparameters is [1]"),
         ({"git_config": {"repo": "x"}}, "git_config is not supported yet"),
+        ({"environment": {"A": 1}}, "environment['A'] is 1"),
+        ({"environment": {"A": None}}, "environment['A'] is None"),
+        ({"role": 5}, "role is 5"),
+        ({"source_dir": "s3://b/sourcedir.tar.gz", "dependencies": ["x"]}, "packed already"),
+        ({"distribution": ParameterServer}, "distribution is <class"),
         ({"instance_groups": [InstanceGroup("a", "ml.m5.large", 1)]}, "leave out instance_count"),
         ({"checkpoint_local_path": "/x"}, "needs checkpoint_s3_uri"),
         ({"distribution": MPI(instance_groups=("a",))}, "instance group 'a'"),
@@ -261,81 +227,24 @@ def test_an_unknown_instance_type_is_named(code):
         estimator(code, instance_type="p3.2xlarge", platform=None).request()
 
 
-@pytest.mark.parametrize(("life", "error"), [("Failed", TrainingJobFailed), ("Stopped", TrainingJobStopped)])
-def test_fit_raises_how_the_job_ended(code, life, error):
-    platform = RecordingPlatform(["InProgress", life], FailureReason="AlgorithmError: algo-2: exit code 3")
-    made = estimator(code, platform=platform)
-    with pytest.raises(error) as caught:
-        made.fit(logs=False)
-    assert caught.value.job_name == made.latest_training_job.name
-    assert caught.value.status == life
+def test_under_network_isolation_the_script_travels_as_a_channel(code):
+    request = estimator(code, enable_network_isolation=True, input_mode="Pipe").request("s3://b/x")
+    parameters, carried = request["HyperParameters"], request["InputDataConfig"][1]
+    assert carried["ChannelName"] == "code"
+    assert carried["InputMode"] == "File"
+    assert carried["DataSource"]["S3DataSource"]["S3Uri"].endswith("/sourcedir.tar.gz")
+    assert parameters["sagemaker_submit_directory"] == '"/opt/ml/input/data/code/sourcedir.tar.gz"'
+    with pytest.raises(SpecError, match="channel 'code' carries the script"):
+        estimator(code, enable_network_isolation=True).request({"code": "s3://b/x"})
 
 
-def test_a_failure_carries_the_reason_whole(code):
-    platform = RecordingPlatform(["Failed"], FailureReason="AlgorithmError: algo-2: exit code 3")
-    with pytest.raises(TrainingJobFailed, match="algo-2: exit code 3") as caught:
-        estimator(code, platform=platform).fit(logs=False)
-    assert caught.value.reason == "AlgorithmError: algo-2: exit code 3"
+def test_what_is_nested_in_the_callers_objects_is_copied_too(code):
+    layers = [1, 2]
+    made = estimator(code, hyperparameters={"layers": layers})
+    layers.append(3)
+    assert made.request()["HyperParameters"]["layers"] == "[1, 2]"
 
 
-def test_running_over_max_run_is_an_outcome_one_can_test(code):
-    platform = RecordingPlatform(["Stopped"], SecondaryStatus="MaxRuntimeExceeded")
-    with pytest.raises(TrainingJobStopped, match=r"longer than max_run \(60 s\)") as caught:
-        estimator(code, platform=platform, max_run=60).fit(logs=False)
-    assert caught.value.secondary_status == "MaxRuntimeExceeded"
-
-
-def test_patience_that_ends_leaves_the_job_alone(code):
-    platform = RecordingPlatform(["InProgress"])
-    job = estimator(code, platform=platform).fit(wait=False)
-    with pytest.raises(WaitTimeoutError, match="goes on"):
-        job.wait(timeout=0.01)
-    assert platform.stopped == []
-
-
-def test_the_log_is_shown_with_hosts(code, capsys):
-    estimator(code).fit()
-    assert capsys.readouterr().out == "algo-1 | one\nalgo-2 | two\n"
-
-
-def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
-    class Interrupted(RecordingPlatform):
-        def log_events(self, name, *, follow):
-            raise KeyboardInterrupt
-            yield
-
-    platform = Interrupted()
-    made = estimator(code, platform=platform)
-    with pytest.raises(KeyboardInterrupt):
-        made.fit()
-    said = capsys.readouterr().err
-    name = made.latest_training_job.name
-    assert f"scriptmode logs -f {name}" in said
-    assert f"scriptmode stop {name}" in said
-    assert f"Estimator.attach({name!r})" in said
-    assert platform.stopped == []
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"distribution": MPI(4, "-x A=b"), "hyperparameters": {"epochs": 3, "name": "x y"}},
-        {"distribution": ParameterServer(coordinator=True), "max_run": 77, "environment": {"A": "b"}},
-        {"use_spot_instances": True, "max_run": 5, "max_wait": 6, "checkpoint_s3_uri": "s3://c/k"},
-        {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"], "enable_network_isolation": True},
-        {
-            "instance_count": None,
-            "instance_type": None,
-            "instance_groups": [InstanceGroup("a", "ml.m5.large", 1), InstanceGroup("b", "ml.c5.large", 2)],
-            "distribution": MPI(instance_groups=("b",)),
-        },
-        {"entry_point": None, "source_dir": None, "hyperparameters": {"k": "10"}},
-    ],
-    ids=["mpi", "coordinator", "spot", "vpc", "groups", "no script"],
-)
-def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
-    platform = RecordingPlatform(["Completed"])
-    job = estimator(code, platform=platform, **arguments).fit(wait=False, job_name="job-1")
-    attached = Estimator.attach(job.name, platform)
-    assert attached.latest_training_job.name == "job-1"
-    assert attached.request(job_name="job-1") == platform.created[0]
+def test_a_v1_argument_without_a_successor_says_what_to_do_instead(code):
+    with pytest.raises(TypeError, match="no argument 'script_mode' any more: script mode is all there is"):
+        estimator(code, script_mode=True)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from scriptmode import FileSystemInput, SpecError, TrainingInput
@@ -27,6 +29,9 @@ def test_a_dict_names_its_channels_in_order():
     ("inputs", "message"),
     [
         pytest.param("/data/train", "say 'file:///data/train'", id="a bare path"),
+        pytest.param(Path("/data/train"), "say 'file:///data/train'", id="a path object"),
+        pytest.param("data", f"say 'file://{Path.cwd()}/data'", id="a relative path"),
+        pytest.param("file://data/x", f"comes a whole path: 'file://{Path.cwd()}/data/x'", id="a relative file URI"),
         pytest.param({"train": "gs://b/x"}, "inputs['train'] is 'gs://b/x'; its scheme is 'gs'", id="a foreign scheme"),
         pytest.param("s3://", "names no bucket", id="no bucket"),
         pytest.param({"train": 3}, "inputs['train'] is 3", id="a number"),

@@ -154,3 +154,41 @@ def test_what_the_service_needs_is_asked_for_before_anything_is_done(tmp_path, a
     }
     with pytest.raises(SpecError, match=message):
         Estimator(**{**given, **arguments}).request()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "inputs", "named"),
+    [
+        ({}, {"train": "file:///data"}, "channel 'train' is 'file:///data'"),
+        ({"output_path": "file:///out"}, None, "output_path is 'file:///out'"),
+        ({"code_location": "file:///code"}, None, "code_location is 'file:///code'"),
+        ({"checkpoint_s3_uri": "file:///c"}, None, "checkpoint_s3_uri is 'file:///c'"),
+        ({"source_dir": "file:///s.tar.gz"}, None, "source_dir is 'file:///s.tar.gz'"),
+    ],
+    ids=["channel", "output", "code", "checkpoints", "source"],
+)
+def test_places_of_this_machine_are_refused(account, arguments, inputs, named):
+    given = {"image_uri": "img", "role": ROLE, "instance_type": "ml.m5.large", "entry_point": "train.py"}
+    with pytest.raises(SpecError) as caught:
+        Estimator(**{**given, **arguments}).request(inputs)
+    assert named in str(caught.value)
+    assert "in S3" in str(caught.value)
+
+
+def test_a_log_listing_that_is_denied_leaves_as_one_of_our_errors():
+    from botocore.exceptions import ClientError
+
+    class Session:
+        region_name = "eu-west-1"
+
+        def client(self, name, **settings):
+            return self
+
+        def describe_training_job(self, **arguments):
+            return {"TrainingJobStatus": "Completed"}
+
+        def get_paginator(self, name):
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "DescribeLogStreams")
+
+    with pytest.raises(CredentialsError, match="permissions"):
+        list(SageMakerPlatform(Session()).log_events("job-1", follow=False))

@@ -98,6 +98,7 @@ def test_a_packed_source_is_only_referred_to():
         pytest.param("train.py", "cod", "source_dir 'cod' does not exist", id="misspelt folder"),
         pytest.param("train.py", "cod", "did you mean 'code'?", id="the near folder is told"),
         pytest.param("train.py", "code/train.py", "is not a folder", id="a file as folder"),
+        pytest.param("{code}/train.py", "code", "name it within source_dir: 'train.py'", id="a whole path"),
         pytest.param("../secret.py", "code", "is outside source_dir", id="outside"),
         pytest.param("nowhere.py", None, "entry_point 'nowhere.py' does not exist", id="no such file"),
         pytest.param("code", None, "is a folder", id="a folder as script"),
@@ -107,7 +108,7 @@ def test_what_is_not_there_is_named(code, monkeypatch, entry, folder, message):
     monkeypatch.chdir(code.parent)
     (code.parent / "secret.py").write_text("")
     with pytest.raises(SourceError) as caught:
-        pack(Script(entry, folder))
+        pack(Script(entry.format(code=code), folder))
     assert message in str(caught.value)
 
 
@@ -127,3 +128,21 @@ def test_a_link_to_a_folder_above_itself_is_refused(code):
     (code / "sub" / "loop").symlink_to("..")
     with pytest.raises(SourceError, match="symbolic link"):
         pack(Script("train.py", str(code)))
+
+
+@pytest.mark.parametrize("name", [".env", "id_rsa", "server.pem", "sub/credentials.json", ".env.production"])
+def test_files_that_look_like_secrets_are_refused_by_name(code, name):
+    (code / name).write_text("secret")
+    with pytest.raises(SourceError, match="look like secrets") as caught:
+        pack(Script("train.py", str(code)))
+    assert repr(name) in str(caught.value)
+    (code / ".scriptmodeignore").write_text(f"/{name}\n")
+    assert name not in names(pack(Script("train.py", str(code))))
+    (code / ".scriptmodeignore").write_text(f"!/{name}\n")
+    assert name in names(pack(Script("train.py", str(code))))
+
+
+def test_a_link_that_is_ignored_may_lead_anywhere(code):
+    (code / "data").symlink_to("/mnt/nowhere")
+    (code / ".scriptmodeignore").write_text("/data\n")
+    assert "data" not in names(pack(Script("train.py", str(code))))

@@ -6,11 +6,11 @@ import sys
 
 import click
 
+from scriptmode import ScriptmodeError
 from scriptmode.cli.describe import describe
 from scriptmode.cli.list_jobs import list_jobs
 from scriptmode.cli.logs import logs
 from scriptmode.cli.stop import stop
-from scriptmode.errors import ScriptmodeError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

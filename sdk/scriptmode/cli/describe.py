@@ -6,11 +6,11 @@ import json
 
 import click
 
-from scriptmode.cli.jobs import job_named
+from scriptmode import TrainingJob
 
 
 @click.command()
 @click.argument("job")
 def describe(job: str) -> None:
     """Print what the service says of JOB, as JSON."""
-    click.echo(json.dumps(job_named(job).describe(), indent=2, default=str))
+    click.echo(json.dumps(TrainingJob.attach(job).describe(), indent=2, default=str))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
+#: CloudWatch usually has a line within this time.
+_TAIL_SECONDS = 2.0
 _T = TypeVar("_T")
 
 
@@ -42,29 +44,28 @@ class SageMakerPlatform:
         self._clients: dict[str, Any] = {}
 
     def check(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a job that Amazon SageMaker has no image or role for."""
+        """Raise `SpecError` for a job that Amazon SageMaker has no image, role or data for."""
         if spec.algorithm.image_uri is None:
             raise SpecError(
-                f"image_uri is missing; instance type {spec.resources.types[0]!r} runs on Amazon SageMaker, "
-                "which starts hosts from an image in Amazon ECR"
+                f"image_uri is missing; instance type {spec.resources.types[0]!r} is of Amazon SageMaker, whose hosts "
+                "start from an image in Amazon ECR (finding one by framework_version is not supported yet)"
             )
         if spec.role is None:
             raise SpecError("role is missing; give the ARN of the IAM role that the training job takes on")
-        if not _ROLE.fullmatch(spec.role):
-            raise SpecError(f"role {spec.role!r} is no role ARN; give 'arn:aws:iam::<account>:role/<name>'")
+        _account(spec.role)
+        for what, uri in _places(spec):
+            if uri is not None and uri.startswith("file://"):
+                raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
 
     def defaults(self, role: str | None) -> PlatformDefaults:
         """Name the default bucket of the role's account and the session's region, without a call."""
         region = self._region()
-        account = _ROLE.fullmatch(role or "")
-        if account is None:
-            raise SpecError(f"role {role!r} is no role ARN; give 'arn:aws:iam::<account>:role/<name>'")
-        bucket = f"s3://sagemaker-{region}-{account.group(1)}"
+        bucket = f"s3://sagemaker-{region}-{_account(role)}"
         return PlatformDefaults(role, region, bucket, f"{bucket}/scriptmode/source")
 
     def put_source(self, archive: bytes, uri: str) -> None:
         """Upload the archive unless the object is there already: its name holds its digest."""
-        store = S3(self._client("s3"))
+        store = S3(self._call(uri, lambda: self._client("s3")))
         if not store.exists(uri):
             store.upload_bytes(archive, uri)
 
@@ -85,21 +86,26 @@ class SageMakerPlatform:
     def log_events(self, name: str, *, follow: bool) -> Iterator[LogEvent]:
         """Read the job's CloudWatch log streams, one a host; with ``follow`` until the job ended."""
         tokens: dict[str, str] = {}
+        ended = False
         while True:
-            ended = self.describe(name)["TrainingJobStatus"] in ENDED
+            was_over, ended = ended, self.describe(name)["TrainingJobStatus"] in ENDED
             for stream in self._streams(name):
                 yield from self._stream_events(stream, tokens)
-            if ended or not follow:
+            # CloudWatch is a little behind: what a job said last is looked for once more.
+            if was_over or not follow:
                 return
-            time.sleep(self.poll_seconds)
+            time.sleep(_TAIL_SECONDS if ended else self.poll_seconds)
 
     def _streams(self, name: str) -> list[str]:
-        pages = self._client("logs").get_paginator("describe_log_streams")
+        def read() -> list[str]:
+            pages = self._client("logs").get_paginator("describe_log_streams")
+            found = pages.paginate(logGroupName=_LOG_GROUP, logStreamNamePrefix=f"{name}/")
+            return [stream["logStreamName"] for page in found for stream in page["logStreams"]]
+
         try:
-            found = list(pages.paginate(logGroupName=_LOG_GROUP, logStreamNamePrefix=f"{name}/"))
-        except self._client("logs").exceptions.ResourceNotFoundException:  # no job of this account has logged yet
+            return self._call(name, read)
+        except JobNotFoundError:  # no job of this account has logged yet: there is no log group
             return []
-        return [stream["logStreamName"] for page in found for stream in page["logStreams"]]
 
     def _stream_events(self, stream: str, tokens: dict[str, str]) -> Iterator[LogEvent]:
         host = stream.rsplit("/", 1)[-1].rpartition("-")[0]
@@ -120,7 +126,7 @@ class SageMakerPlatform:
     def _region(self) -> str:
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         if self._session is not None or not region:
-            region = self._boto_session().region_name
+            region = self._call("", lambda: self._boto_session().region_name)
         if not region:
             raise CredentialsError("no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure'")
         return str(region)
@@ -151,12 +157,40 @@ class SageMakerPlatform:
                 "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run 'aws configure'"
             ) from error
         except BotoCoreError as error:
-            raise PlatformError(f"Amazon SageMaker could not be reached for {name!r}: {error}") from error
+            raise PlatformError(f"Amazon SageMaker could not be reached: {error}") from error
 
     def list(self) -> list[dict[str, Any]]:
         """Call ListTrainingJobs for every page."""
-        pages = self._client("sagemaker").get_paginator("list_training_jobs").paginate(SortBy="CreationTime")
-        return self._call("", lambda: [job for page in pages for job in page["TrainingJobSummaries"]])
+
+        def read() -> list[dict[str, Any]]:
+            pages = self._client("sagemaker").get_paginator("list_training_jobs").paginate(SortBy="CreationTime")
+            return [job for page in pages for job in page["TrainingJobSummaries"]]
+
+        return self._call("", read)
+
+
+def _account(role: str | None) -> str:
+    """Give the account of a role's ARN; raise `SpecError` for what is none."""
+    found = _ROLE.fullmatch(role or "")
+    if found is None:
+        raise SpecError(
+            f"role {role!r} is no role ARN; give 'arn:aws:iam::<account>:role/<name>' "
+            "(looking a name up is not supported yet)"
+        )
+    return found.group(1)
+
+
+def _places(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
+    """Name every place a job reads from or writes to."""
+    inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
+    output = spec.output
+    return [
+        *inputs,
+        ("output_path", output.path),
+        ("code_location", output.code_location),
+        ("checkpoint_s3_uri", output.checkpoint_uri),
+        ("source_dir", spec.script.source_dir if spec.script else None),
+    ]
 
 
 def _translated(name: str, error: Mapping[str, Any]) -> PlatformError:
@@ -164,7 +198,9 @@ def _translated(name: str, error: Mapping[str, Any]) -> PlatformError:
     text = f"training job {name}: {message} ({code})"
     if code == "ResourceInUse":
         return JobExistsError(f"training job {name} exists already; give another job_name, or none")
-    if code == "ResourceNotFound" or (code == "ValidationException" and re.search(r"not (find|found)", message)):
+    if code in ("ResourceNotFound", "ResourceNotFoundException") or (
+        code == "ValidationException" and re.search(r"not (find|found)", message)
+    ):
         return JobNotFoundError(text)
     if code == "ValidationException":
         return RequestError(text)
