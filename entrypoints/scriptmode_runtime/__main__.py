@@ -35,6 +35,7 @@ def _print_plan() -> int:
 
     try:
         here = environment.read(_base_dir(), os.environ)
+        user_code.check(here)
         plan = plan_for(here, user_code.command(here))
     except RuntimeFailure as error:
         sys.stderr.write(f"scriptmode: {error}\n")
@@ -46,6 +47,7 @@ def _print_plan() -> int:
 def _train() -> int:
     base_dir = _base_dir()
     output = os.path.join(base_dir, contract.OUTPUT_DIR)
+    is_host = os.path.isdir(os.path.join(base_dir, contract.CONFIG_DIR))
     _forget_failure(base_dir)
     try:
         here = environment.read(base_dir, os.environ)
@@ -58,7 +60,8 @@ def _train() -> int:
         cause = Cause("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()[-800:]}")
     if cause is None:
         return 0
-    report.write(output, cause.message)
+    if is_host:
+        report.write(output, cause.message)
     sys.stderr.write(f"scriptmode: {cause.message.splitlines()[0]}\n")
     return cause.exit_code
 
@@ -71,6 +74,7 @@ def _supervise(here: environment.TrainingEnvironment) -> Cause | None:
 
     with Supervisor(here.host, describe, stop_grace=here.stop_grace) as supervisor:
         if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
+            # Without a secret of the platform's the job's name keeps out strangers by accident, not by intent.
             supervisor.join(here.cluster, (here.cluster.secret or here.job_name).encode())
         try:
             _run(here, supervisor)
@@ -85,7 +89,7 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
         os.makedirs(here.path(name), exist_ok=True)
     for prepare in (user_code.fetch, user_code.install):
         spec = prepare(here)
-        if spec and supervisor.run(LaunchPlan(main=spec)):
+        if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
     supervisor.run(plan_for(here, user_code.command(here)))
 

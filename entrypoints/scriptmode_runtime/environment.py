@@ -28,11 +28,9 @@ _STRATEGY_SWITCHES = {
     contract.MULTI_WORKER_MIRRORED_ENABLED: MULTI_WORKER_MIRRORED,
     contract.MPI_ENABLED: MPI,
 }
-#: Switches of the toolkit that choose no strategy.
-_OTHER_SWITCHES = frozenset({"sagemaker_enable_cloudwatch_metrics"})
 _LOG_LEVEL_INFO = 20
 #: The toolkit's name for the one group of a job without instance groups.
-_ONLY_GROUP = "homogeneousCluster"
+_ONLY_GROUP = contract.HOMOGENEOUS_GROUP
 #: Variables of an image that stand in for hyperparameters which the request leaves out.
 _IMAGE_VARIABLES = {contract.PROGRAM: "SAGEMAKER_PROGRAM", contract.SUBMIT_DIRECTORY: "SAGEMAKER_SUBMIT_DIRECTORY"}
 
@@ -168,7 +166,7 @@ def _strategy(framework: Mapping[str, Any]) -> str:
         for key, value in framework.items()
         if key.startswith(contract.RESERVED_PREFIX) and key.endswith("_enabled") and enabled(value)
     ]
-    unknown = [key for key in switches if key not in _STRATEGY_SWITCHES and key not in _OTHER_SWITCHES]
+    unknown = [key for key in switches if key not in _STRATEGY_SWITCHES]
     if unknown:
         known = ", ".join(_STRATEGY_SWITCHES)
         raise ConfigurationError(f"hyperparameter {unknown[0]} asks for a distribution this runtime has not ({known})")

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 _KILLED = 137
 _TABLE = (
     (
-        r"ModuleNotFoundError: No module named 'horovod",
+        r"ModuleNotFoundError: No module named 'horovod['.]",
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
     ),
     (
         r"ModuleNotFoundError: No module named '([^'.]+)",
-        "{0} is not installed in {python}: name its package in requirements.txt of the source folder",
+        "{0} is not installed in {python}: name its package in requirements.txt, or give its folder as source_dir",
     ),
     (r"MemoryError|Cannot allocate memory|std::bad_alloc", "Memory ran out: a smaller batch, or a larger host"),
     (r"No space left on device", "The disk is full: a larger volume, or fewer files"),

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 from typing import NamedTuple
 
 #: Exit code where no program of the user's failed: something before it, a lost host, a service that ended early.
 LAUNCHER_FAILED = 1
 #: A process ended by signal n counts as ended with this much more (POSIX shells).
 SIGNALLED = 128
+
+
+def signal_name(number: int) -> str:
+    """Give a signal's name; real-time signals have none of their own and are called by number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class Cause(NamedTuple):

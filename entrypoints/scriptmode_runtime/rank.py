@@ -15,8 +15,8 @@ _RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
 _CANNOT_START = 127
 
 
-def main(argv: list[str]) -> int:
-    """Become ``argv``; return only where that cannot be."""
+def main() -> int:
+    """Become the program; return only where that cannot be."""
     try:
         system.die_with_parent()
         base_dir = os.environ.get(contract.BASE_DIR_VARIABLE, contract.DEFAULT_BASE_DIR)
@@ -31,11 +31,12 @@ def main(argv: list[str]) -> int:
             # Open MPI gives its ranks a terminal, where Python writes whole lines. Unbuffered it writes
             # word by word, and Open MPI 4 puts its tag before each of them.
             env.pop("PYTHONUNBUFFERED", None)
-        os.execvpe(argv[0], argv, env)  # noqa: S606 - never a shell
+        # This host's own words, not those of the host that runs mpirun: paths in them are this host's.
+        os.execvpe(command.argv[0], command.argv, env)  # noqa: S606 - never a shell
     except (RuntimeFailure, OSError, ValueError, IndexError) as error:
         sys.stderr.write(f"scriptmode: {error}\n")
     return _CANNOT_START
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause
+from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
@@ -87,14 +87,9 @@ def _users_own(environment: TrainingEnvironment) -> str:
 
 
 def _how(status: int) -> str:
-    if status > 0:
-        return f"exit code {status}"
-    if status == 0:
-        return "ended while it was still needed"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
+    if status < 0:
+        return f"killed by {signal_name(-status)}"
+    return f"exit code {status}" if status else "ended while it was still needed"
 
 
 def _exit_code(status: int) -> int:

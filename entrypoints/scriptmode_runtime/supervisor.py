@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import children, system
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause
+from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
 from scriptmode_runtime.plan import TRAINERS_ENDED
 from scriptmode_runtime.streams import Relay, Sink
 
@@ -60,6 +60,7 @@ class Supervisor:
         self._main: Child | None = None
         self._services: list[Child] = []
         self._stopping = False
+        self._over = False
         self._wakeup: tuple[int, int] = (-1, -1)
         self._own: Cause | None = None
 
@@ -108,9 +109,13 @@ class Supervisor:
         else:
             self._log.write(f"scriptmode: {text}\n".encode("utf-8", "replace"))
 
-    def run(self, plan: LaunchPlan) -> Cause | None:
-        """Run one plan to its end; give why it failed."""
+    def run(self, plan: LaunchPlan, *, last: bool = True) -> Cause | None:
+        """Run one plan to its end; give why it failed, or why no further one may follow.
+
+        A stop that comes while the ``last`` plan's services are ended comes too late: the job is done.
+        """
         self._stopping = False
+        self._last = last
         self._pump(self._clock())  # a stop that came in between
         _ = (
             self._reach(plan.before)
@@ -129,7 +134,7 @@ class Supervisor:
 
     def fail(self, cause: Cause) -> None:
         """Take ``cause`` as what ended the job, unless something ended it before; tell the other hosts."""
-        if self._own is None and not self._stopping:
+        if self._own is None and not self._over:
             self._own = cause
             if self._peers:
                 self._peers.fail(cause)
@@ -181,6 +186,7 @@ class Supervisor:
         deadline = self._clock() + (self._grace if graceful else _FAILURE_GRACE)
         if cause is None:
             self._stopping = True
+            self._over = self._last
         elif self._main and self._main.running:
             self._main.signal(_signal_of(cause))
         if graceful:
@@ -294,4 +300,4 @@ def _signal_of(cause: Cause) -> int:
 
 
 def _how(status: int) -> str:
-    return f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with exit code {status}"
+    return f"ended by {signal_name(-status)}" if status < 0 else f"ended with exit code {status}"

@@ -41,12 +41,7 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
 def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     """Check the program; give the process that installs what the source asks for, if it asks for anything."""
     code = environment.path(contract.CODE_DIR)
-    path = _program_path(environment)
-    if not os.path.isfile(path):
-        raise UserCodeError(
-            f"the entry point {environment.program!r} is not in the source: {code} holds {_names(code)}; "
-            f"name a file of the source folder ({contract.PROGRAM})"
-        )
+    path = _existing_program(environment)
     if not path.endswith(".py"):
         os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - to be run, by whoever runs this host
     wanted = _wanted(environment)
@@ -129,6 +124,25 @@ def _is_package(code: str) -> bool:
             return any(line.strip() in ("[project]", "[build-system]") for line in file)
     except OSError:
         return False
+
+
+def _existing_program(environment: TrainingEnvironment) -> str:
+    code = environment.path(contract.CODE_DIR)
+    path = _program_path(environment)
+    if not os.path.isfile(path):
+        raise UserCodeError(
+            f"the entry point {environment.program!r} is not in the source: {code} holds {_names(code)}; "
+            f"name a file of the source folder ({contract.PROGRAM})"
+        )
+    return path
+
+
+def check(environment: TrainingEnvironment) -> None:
+    """Raise `UserCodeError` for a program that cannot be there, changing nothing: the source may not be fetched yet."""
+    _program_path(environment)
+    code = environment.path(contract.CODE_DIR)
+    if not _source(environment) and os.path.isdir(code) and os.listdir(code):
+        _existing_program(environment)
 
 
 def _names(folder: str) -> str:

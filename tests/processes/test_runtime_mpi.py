@@ -1,5 +1,6 @@
 """Real ``mpirun`` with real ranks of two hosts on one machine."""
 
+import json
 import signal
 import time
 
@@ -23,6 +24,18 @@ def test_each_rank_has_the_variables_and_the_folder_of_its_own_host(tmp_path, la
         host = f"algo-{rank // 2 + 1}"
         folder = tmp_path / "job" / host / "code"
         assert f"rank {rank} of {host} in {folder}" in launchers[0].output
+
+
+def test_each_rank_has_the_arguments_of_its_own_host(tmp_path, launch):
+    script = "import os, sys; print('rank of', os.environ['SM_CURRENT_HOST'], 'reads', sys.argv[2], flush=True)"
+    job = write_job(tmp_path / "job", 2, {"train.py": script}, **MPI)
+    for name, base in job.items():
+        path = base / "input" / "config" / "hyperparameters.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "data": json.dumps(f"/of/{name}")}))
+    launchers = [launch(base) for base in job.values()]
+    assert [launcher.wait() for launcher in launchers] == [0, 0], launchers[0].output
+    for name in job:
+        assert launchers[0].output.count(f"rank of {name} reads /of/{name}") == 2
 
 
 @pytest.mark.parametrize(

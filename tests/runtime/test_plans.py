@@ -146,7 +146,7 @@ def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, rank
     assert argv[0] == "/opt/bin/mpirun"
     assert argv[argv.index("-np") + 1] == str(ranks)
     assert argv[argv.index("--host") + 1] == hosts
-    assert argv[-7:] == (sys.executable, "-m", "scriptmode_runtime.rank", sys.executable, "train.py", "--epochs", "1")
+    assert argv[-3:] == (sys.executable, "-m", "scriptmode_runtime.rank")
     assert one.main.stop == "children"
     assert (events(one.before), events(one.after)) == ((["hosts_ready"], ["trainers_ended"]) if count > 1 else ([], []))
 
@@ -189,14 +189,15 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
         pytest.param("--NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level with ="),
         pytest.param("--NCCL_DEBUG WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a word"),
         pytest.param("-x NCCL_DEBUG=WARN", ["-x", "NCCL_DEBUG=WARN"], "NCCL_DEBUG=INFO", id="level as a variable"),
-        pytest.param("-bind-to core", ["--bind-to", "core"], "none-of", id="one dash"),
+        pytest.param("-bind-to core", ["--bind-to", "core"], None, id="one dash"),
         pytest.param("-mca btl tcp,self", ["--mca", "btl", "tcp,self"], "^openib", id="parameter of ours"),
     ],
 )
 def test_custom_options_come_last_and_win(tmp_path, options, there, gone):
     argv = list(plan(tmp_path, sagemaker_mpi_custom_mpi_options=options, **MPI).main.argv)
     at = next(at for at in range(len(argv)) if argv[at : at + len(there)] == there)
-    assert at
+    ours = max(at for at, word in enumerate(argv) if word == "--mca" and argv[at + 1] == "pml")
+    assert ours < at < argv.index("scriptmode_runtime.rank")
     assert gone not in argv
     assert len(pairs(argv, "--bind-to")) == 1
 
