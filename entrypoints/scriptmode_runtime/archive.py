@@ -35,6 +35,10 @@ def _unpack(source: str, folder: str) -> None:
                 _write(archive, member, path)
             elif member.issym():
                 _inside(folder, os.path.join(os.path.dirname(member.name), member.linkname), source)
+                # Where it leads through links that are there already.
+                end = os.path.realpath(os.path.join(os.path.dirname(path), member.linkname))
+                if os.path.commonpath([folder, end]) != folder:
+                    raise UserCodeError(f"the source {source} holds {member.name!r}, which leads out of its folder")
                 _clear(path)
                 os.symlink(member.linkname, path)
             elif member.islnk():

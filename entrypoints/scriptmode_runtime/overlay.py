@@ -1,4 +1,4 @@
-"""Install packages beside an interpreter's own without changing them: ``overlay.py <folder> <pip's words>``.
+"""Install packages beside an interpreter's own without changing them: ``overlay.py <folder> <code> <pip's words>``.
 
 The overlay is a virtual environment that also sees everything its interpreter sees.
 """
@@ -11,6 +11,8 @@ import subprocess
 import sys
 import sysconfig
 import venv
+
+from scriptmode_runtime.user_code import PIP
 
 
 def make(folder: str, *, with_pip: bool) -> str:
@@ -31,17 +33,17 @@ def _site_folders() -> list[str]:
     return [path for path in dict.fromkeys(folders) if os.path.isdir(path)]
 
 
-def main(folder: str, *words: str) -> int:
-    """Make the overlay and install into it; give pip's exit code."""
+def main(folder: str, code: str, *words: str) -> int:
+    """Make the overlay and install into it, in the folder ``code``; give pip's exit code."""
     options = ("--disable-pip-version-check", "--no-input")
     ours = subprocess.run(
-        [sys.executable, "-I", "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
+        [sys.executable, "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
     )
     # pip can serve another interpreter from 22.3 on.
     with_pip = ours.returncode != 0
     python = make(folder, with_pip=with_pip)
-    pip = [python, "-I", "-m", "pip"] if with_pip else [sys.executable, "-I", "-m", "pip", "--python", python]
-    return subprocess.run([*pip, "install", *options, *words], check=False).returncode
+    pip = [python, "-c", PIP] if with_pip else [sys.executable, "-c", PIP, "--python", python]
+    return subprocess.run([*pip, "install", *options, *words], check=False, cwd=code).returncode
 
 
 if __name__ == "__main__":

@@ -116,17 +116,19 @@ class Relay:
         #: The source in the middle of a line, and until when others wait for it.
         self._holder: Source | None = None
         self._hold_until: float | None = None
+        #: Last words of sources that ended while another was in the middle of a line.
+        self._kept = b""
         self._blocked = False
 
     @property
     def idle(self) -> bool:
         """Whether every stream ended and all of it is written."""
-        return not self._sources and not self._sink.pending
+        return not self._sources and not self._kept and not self._sink.pending
 
     @property
     def flushed(self) -> bool:
         """Whether all that was read is written."""
-        return not self._sink.pending and not any(source.partial for source in self._sources)
+        return not self._sink.pending and not self._kept and not any(source.partial for source in self._sources)
 
     def add(self, descriptor: int) -> Source:
         """Relay what comes from the reading end of a pipe, which is now the relay's."""
@@ -168,6 +170,7 @@ class Relay:
         """Give up on what is still open."""
         for source in list(self._sources):
             self._end(source)
+        self._release()
 
     def _readable(self, source: Source) -> None:
         if self._holder not in (None, source):
@@ -190,7 +193,7 @@ class Relay:
         return len(chunk)
 
     def _take(self, source: Source, chunk: bytes) -> None:
-        if len(self._sources) == 1:
+        if len(self._sources) == 1 and not self._kept:
             self._write(source.partial + chunk if source.partial else chunk)
             source.partial = b""
             self._holder, self._hold_until = source if self._sink.mid_line else None, None
@@ -220,6 +223,9 @@ class Relay:
 
     def _release(self) -> None:
         self._holder, self._hold_until = None, None
+        if self._kept:
+            kept, self._kept = self._kept, b""
+            self._write(kept)
         if not self._blocked:
             for source in self._sources:
                 self._watch(source)
@@ -229,7 +235,11 @@ class Relay:
         source.open = False
         os.close(source.descriptor)
         self._sources.remove(source)
-        self._write(source.partial)
+        if self._holder not in (None, source):
+            self._kept += source.partial
+            self._hold_until = self._hold_until or self._clock() + _HOLD
+        else:
+            self._write(source.partial)
         source.partial = b""
         if self._holder is source:
             self._release()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 REQUIREMENTS = "requirements.txt"
 #: This host's own packages, where the interpreter's own must stay as they are.
 OVERLAY_DIR = "overlay"
+#: pip run in the code folder, to which relative paths in requirements.txt belong; no module there stands in for pip's.
+PIP = "import runpy, sys; sys.path = [p for p in sys.path if p]; runpy.run_module('pip', None, '__main__', True)"
 _S3 = "s3://"
 _FILE = "file://"
 _SHOWN_NAMES = 8
@@ -49,10 +51,9 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
         return None
     if environment.cluster.isolate_requirements:
         overlay = environment.path(OVERLAY_DIR)
-        argv = (environment.python, "-I", "-m", "scriptmode_runtime.overlay", overlay, *wanted)
-    else:
-        argv = (environment.python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *wanted)
-    # Relative paths in requirements.txt are the code folder's; isolated (-I), no module in it stands in for pip's.
+        argv = (environment.python, "-m", "scriptmode_runtime.overlay", overlay, code, *wanted)
+        return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, environment.path(contract.OUTPUT_DIR))
+    argv = (environment.python, "-c", PIP, "install", "--disable-pip-version-check", "--no-input", *wanted)
     return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, code)
 
 

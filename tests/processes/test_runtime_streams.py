@@ -108,6 +108,14 @@ def test_a_line_without_end_does_not_hold_up_the_others_for_long(tmp_path):
     assert ran.stdout.endswith(b"well\n")
 
 
+def test_the_last_words_of_a_process_do_not_land_inside_anothers_line():
+    finishes = "signal.signal(signal.SIGTERM, lambda *_: (print('0.5', flush=True), sys.exit()))"
+    service = ["-c", f"import signal, sys, time; {finishes}; print('loss: ', end='', flush=True); time.sleep(60)"]
+    main = ["-c", "import time; time.sleep(0.5); print('last words', end='')"]
+    ran = drive(main, service)
+    assert ran.stdout == b"loss: 0.5\nlast wordswell\n"
+
+
 def test_a_service_that_ends_early_is_a_failure_and_ends_the_script():
     ran = drive(["-c", "import time; time.sleep(60)"], ["-c", "pass"])
     assert ran.stdout.endswith(b"service0 0\n")

@@ -39,6 +39,10 @@ def archive_of(path, *members):
             [member("x", tarfile.SYMTYPE, "."), member("x/l", tarfile.SYMTYPE, "x/../.."), member("l/evil")],
             id="out through links",
         ),
+        pytest.param(
+            [member("d/e/l1", tarfile.SYMTYPE, "../.."), member("l2", tarfile.SYMTYPE, "d/e/l1/../x")],
+            id="a link out through a link",
+        ),
     ],
 )
 def test_an_archive_that_leads_out_is_refused(tmp_path, members):
