@@ -78,12 +78,15 @@ class S3:
                     yield S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]))
 
     def exists(self, uri: str) -> bool:
-        """Say whether there is an object of exactly that key."""
+        """Say whether there is an object of exactly that key; no where the caller may not know.
+
+        Without the right to list, S3 answers for a missing object as for a forbidden one: 403 (HeadObject, S3 API).
+        """
         location = parse(uri)
         try:
             with _translated(uri):
                 self._connected(uri).head_object(Bucket=location.bucket, Key=location.key)
-        except _MissingError:
+        except (_MissingError, _DeniedError):
             return False
         return True
 
@@ -123,6 +126,10 @@ class S3:
 
 class _MissingError(DataError):
     """There is no such key."""
+
+
+class _DeniedError(DataError):
+    """The credentials do not allow it."""
 
 
 @contextmanager
@@ -186,7 +193,7 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
     if code in _MISSING_CODES:
         return _MissingError(f"{uri}: there is no such object; correct the URI")
     if code in _DENIED_CODES:
-        return DataError(
+        return _DeniedError(
             f"{uri}: access denied ({message or code}); the credentials in use must be allowed to use this place"
         )
     return DataError(f"{uri}: S3 answered {code}: {message}")

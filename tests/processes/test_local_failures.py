@@ -1,10 +1,16 @@
 """Local jobs that fail: what is told, and how soon everything is over."""
 
 import os
+import shutil
 import signal
 import time
 
-from fakes.local_jobs import channel
+import pytest
+from fakes.local_jobs import channel, until
+
+from scriptmode import DataError, Estimator, SpecError
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.hosts import tree
 
 
 def test_an_input_folder_without_files_fails_the_job_with_its_channel(jobs):
@@ -49,9 +55,17 @@ def test_a_failed_job_delivers_its_output_and_keeps_its_sandbox(jobs):
     assert (jobs.data_dir / "jobs/job-1/hosts/algo-1/output/failure").exists()
 
 
-def test_an_output_place_that_cannot_be_written_fails_the_job_and_keeps_the_artifacts(jobs):
+def test_an_output_place_that_cannot_be_written_is_told_before_the_start(jobs):
     (jobs.folder / "file").write_text("")
-    description = jobs.run("pass", output=f"file://{jobs.folder}/file")
+    with pytest.raises(DataError, match="file/below' cannot be written: Not a directory"):
+        jobs.start("pass", output=f"file://{jobs.folder}/file/below")
+    assert jobs.platform.list() == []
+
+
+def test_an_output_place_that_is_lost_under_way_fails_the_job_and_keeps_the_artifacts(jobs):
+    out = jobs.folder / "out"
+    program = f"import pathlib; out = pathlib.Path({str(out)!r}); out.rmdir(); out.touch()"
+    description = jobs.run(program, output=f"file://{out}")
     assert description["TrainingJobStatus"] == "Failed"
     assert description["FailureReason"].startswith("ClientError: Artifact upload failed: file://")
     kept = jobs.data_dir / "jobs/job-1/output"
@@ -109,3 +123,29 @@ def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
     assert time.monotonic() - begun < 3.0
     assert not jobs.processes()
     assert "algo-3" in description["FailureReason"]
+
+
+def test_a_model_folder_left_empty_is_said(jobs):
+    description = jobs.run("pass")
+    assert any("SM_MODEL_DIR was left empty" in line for line in jobs.lines(description["TrainingJobName"]))
+
+
+def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)", hosts=2)
+    jobs.until_line(name, "algo-2: up")
+    processes = [each.pid for each in jobs.job_folder(name).read_processes().values()]
+    shutil.rmtree(jobs.data_dir / "jobs" / name)
+    until(lambda: not any(tree.identify(pid) for pid in processes))
+    assert jobs.platform.list() == []
+
+
+def test_another_tensorflow_than_the_hosts_have_is_told(tmp_path):
+    (tmp_path / "train.py").touch()
+    made = Estimator(
+        entry_point=str(tmp_path / "train.py"),
+        instance_type="local_process",
+        framework_version="1.12",
+        platform=LocalPlatform(data_dir=tmp_path / "data"),
+    )
+    with pytest.raises(SpecError, match="framework_version is '1.12', but hosts that are processes run with"):
+        made.request()

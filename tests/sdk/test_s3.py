@@ -62,7 +62,6 @@ def test_a_missing_bucket_is_told_with_its_name(s3):
 
 ACTIONS = {
     "list": lambda uri, _: list(S3().objects(uri)),
-    "exists": lambda uri, _: S3().exists(uri),
     "download": lambda uri, path: S3().download(S3Object(parse(uri), 1), path),
     "download large": lambda uri, path: S3().download(S3Object(parse(uri), SMALL_OBJECT + 1), path),
     "upload": lambda uri, path: S3().upload_file(path, uri),
@@ -77,6 +76,12 @@ def test_a_place_that_is_not_allowed_is_told(s3, bucket, tmp_path, monkeypatch, 
     (tmp_path / "file").write_bytes(b"x")
     with pytest.raises(DataError, match=rf"s3://{bucket}/one: access denied"):
         action(f"s3://{bucket}/one", tmp_path / "file")
+
+
+def test_an_object_one_may_not_ask_for_counts_as_missing(s3, bucket, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
+    assert not S3().exists(f"s3://{bucket}/one")
 
 
 @pytest.mark.parametrize("action", ["list", "download", "upload", "upload bytes"])

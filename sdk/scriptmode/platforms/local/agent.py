@@ -36,6 +36,10 @@ LOG_TAIL_LINES = 12
 LOG_TAIL_CHARACTERS = 700
 
 
+class _GoneError(Exception):
+    """The job's folder was removed: the job is deleted."""
+
+
 class Agent:
     """One running job."""
 
@@ -62,6 +66,11 @@ class Agent:
         if self._hosts:
             outcome = self._upload(outcome)
         self._end(outcome)
+
+    def vanish(self) -> None:
+        """End everything without a word: there is nobody to tell and nowhere to tell it."""
+        self._children.kill_all()
+        self._ports.release()
 
     def fail(self, reason: str) -> None:
         """End the job, whatever is going on, for a reason of the agent's own."""
@@ -190,6 +199,8 @@ class Agent:
         self._folder.write_state(self._state)
 
     def _stop_asked(self) -> bool:
+        if not self._folder.there:
+            raise _GoneError
         return self._children.terminated or self._folder.stop_asked() is not None
 
     def _wait(self, seconds: float) -> None:
@@ -223,6 +234,8 @@ def main(arguments: list[str]) -> None:
     agent = Agent(JobFolder(path), lock, os.environ)
     try:
         agent.run()
+    except _GoneError:
+        agent.vanish()
     except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens
         traceback.print_exc()
         agent.fail(f"{type(error).__name__}: {error}; see {path / 'agent.log'}")

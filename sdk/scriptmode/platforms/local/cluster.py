@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-#: What the service calls the one group of a cluster without groups.
-HOMOGENEOUS = "homogeneousCluster"
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Group:
 def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
     """Give the request's groups; hosts are numbered through them in order."""
     resources = request["ResourceConfig"]
-    parts = resources.get("InstanceGroups") or [{**resources, "InstanceGroupName": HOMOGENEOUS}]
+    parts = resources.get("InstanceGroups") or [{**resources, "InstanceGroupName": HOMOGENEOUS_GROUP}]
     found: list[Group] = []
     first = 1
     for part in parts:

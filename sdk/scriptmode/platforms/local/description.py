@@ -5,6 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.spec import Limits
+from scriptmode_runtime.contract import FAILURE_LIMIT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -18,13 +21,11 @@ DEFAULTS: dict[str, Any] = {
     "EnableInterContainerTrafficEncryption": False,
     "EnableManagedSpotTraining": False,
 }
-DEFAULT_MAX_RUNTIME = 86400
-FAILURE_REASON_LIMIT = 1024
 
 
 def max_runtime(request: Mapping[str, Any]) -> int:
     """Give the seconds a request lets its job run; the service's default is a day."""
-    return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", DEFAULT_MAX_RUNTIME))
+    return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
 
 
 def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
         SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],
     )
     if state.reason:
-        response["FailureReason"] = shortened(state.reason, FAILURE_REASON_LIMIT)
+        response["FailureReason"] = shortened(state.reason, FAILURE_LIMIT)
     if state.training_started is not None:
         response["TrainingStartTime"] = _time(state.training_started)
         if state.training_ended is not None:

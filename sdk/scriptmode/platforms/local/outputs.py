@@ -61,6 +61,8 @@ def publish(
             say(note)
         if what != "model" and not tree.files:
             continue
+        if not tree.files:
+            say("SM_MODEL_DIR was left empty: model.tar.gz holds nothing (a host's /opt/ml is not this machine's)")
         if compressed:
             pack(tree, folder / archive)
             deliver(folder / archive, f"{base}/{archive}", keep=False)

@@ -10,12 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
+from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-ROLES = ("worker", "ps", "chief", "mirrored", "peers")
+ROLES = tuple(DEFAULT_PORTS)
 #: Never offered: below it stand well-known services.
 LOWEST = 10000
 #: Linux's default; where the kernel does not say, or leaves no room below.

@@ -47,7 +47,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     agent = processes.get("agent")
     reason = (
         f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
-        f"{state.secondary}; its hosts were ended{'' if gone else ', but some of their processes would not go'}; "
+        f"{state.secondary}; the processes found of it were ended{'' if gone else ', but some would not go'}; "
         f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()

@@ -37,7 +37,8 @@ class LocalPlatform:
     interpreter (default: the running one); ``stop_grace`` the seconds from SIGTERM to SIGKILL when a job is stopped.
 
     On a host ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of Environment, that name
-    ``/opt/ml`` or a path below it are changed to name that folder.
+    ``/opt/ml`` or a path below it are changed to name that folder. A job is deleted by removing its folder; one that
+    still runs ends with it.
     """
 
     poll_seconds = 0.05
@@ -66,9 +67,12 @@ class LocalPlatform:
         )
 
     def check(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a job without a script: process hosts start no image."""
+        """Raise `SpecError` for a job without a script, or for a TensorFlow that the hosts do not have."""
         if spec.script is None:
             raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
+        wanted = spec.algorithm.framework_version
+        if wanted is not None and self._python is None:
+            _check_tensorflow(wanted)
 
     def put_source(self, archive: bytes, uri: str) -> None:
         """Store a source archive; one that is there already is left as it is."""
@@ -145,6 +149,21 @@ class LocalPlatform:
                 f"install scriptmode for it: {python} -m pip install scriptmode"
             )
         return python
+
+
+def _check_tensorflow(wanted: str) -> None:
+    """Raise `SpecError` when the running interpreter, which will be the hosts', has another TensorFlow."""
+    from importlib import metadata
+
+    found = []
+    for name in ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly"):
+        with suppress(metadata.PackageNotFoundError):
+            found.append(metadata.version(name))
+    if not any(version == wanted or version.startswith(f"{wanted}.") for version in found):
+        raise SpecError(
+            f"framework_version is {wanted!r}, but hosts that are processes run with {sys.executable}, which has "
+            f"TensorFlow {' and '.join(found) or 'not at all'}; leave it out, or give LocalPlatform(python=...)"
+        )
 
 
 def _start_agent(folder: JobFolder, lock: int) -> None:

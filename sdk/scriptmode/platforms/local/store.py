@@ -62,6 +62,11 @@ class JobFolder:
         return self.path.name
 
     @property
+    def there(self) -> bool:
+        """Whether the job was not deleted, by removing its folder."""
+        return self.lock_file.exists()
+
+    @property
     def agent_log(self) -> Path:
         """The agent's own trouble."""
         return self.path / "agent.log"
@@ -190,11 +195,13 @@ class JobStore:
             draft.log("host").parent.mkdir()
             replace_file(draft.path / "job.json", _json(asdict(job)))
             draft.write_state(state)
-        except OSError as error:
+        except BaseException as error:
             if lock is not None:
                 os.close(lock)
             if draft is not None:
                 shutil.rmtree(draft.path, ignore_errors=True)
+            if not isinstance(error, OSError):
+                raise
             raise DataError(
                 f"the data directory {self.data_dir} cannot be written: {error}; "
                 f"free it or name another one in the environment variable {DATA_DIR_VARIABLE}"

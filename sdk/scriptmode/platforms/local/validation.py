@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 #: What the local platform takes beyond the service: fields that may hold a file:// URI ...
 FILE_URI_FIELDS = frozenset(
@@ -30,13 +32,17 @@ def check(request: Mapping[str, Any]) -> None:
         # Only a well-formed request can be asked what it means.
         found = [problem for rule in _RULES for problem in rule(request)]
     if len(found) == 1:
-        raise RequestError(f"not a training job: {found[0]}")
+        raise RequestError(f"the local platform cannot run this request: {found[0]}")
     if found:
-        raise RequestError("not a training job:\n" + "\n".join(f"- {problem}" for problem in found))
+        listed = "\n".join(f"- {problem}" for problem in found)
+        raise RequestError(f"the local platform cannot run this request:\n{listed}")
 
 
 def check_places(request: Mapping[str, Any]) -> None:
-    """Raise `DataError` for a local input that is not there, `CredentialsError` for S3 places without credentials."""
+    """Raise `DataError` for a local place that is not there or cannot be written, `CredentialsError` for S3 without.
+
+    Makes the output folder where that is on this machine: nothing else tells whether it can be made.
+    """
     uris = [channel["DataSource"]["S3DataSource"]["S3Uri"] for channel in request.get("InputDataConfig", ())]
     for channel, uri in zip(request.get("InputDataConfig", ()), uris):
         if places.is_file(uri) and not places.file_path(uri).exists():
@@ -44,11 +50,23 @@ def check_places(request: Mapping[str, Any]) -> None:
                 f"channel {channel['ChannelName']!r}: there is no file or folder {str(places.file_path(uri))!r}; "
                 "correct the path or create it"
             )
-    remote = [uri for uri in (*uris, request["OutputDataConfig"]["S3OutputPath"]) if not places.is_file(uri)]
+    output = request["OutputDataConfig"]["S3OutputPath"]
+    remote = [uri for uri in (*uris, output) if not places.is_file(uri)]
     if remote:
         from scriptmode.s3 import require_credentials
 
         require_credentials(remote[0])
+    if places.is_file(output):
+        _make_writable(places.file_path(output))
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise DataError(f"output_path {str(folder)!r} cannot be written: {error.strerror}; name another one") from error
 
 
 def _extension(field: str, value: object) -> bool:
