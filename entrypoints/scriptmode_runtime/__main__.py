@@ -48,7 +48,8 @@ def _train() -> int:
     base_dir = _base_dir()
     output = os.path.join(base_dir, contract.OUTPUT_DIR)
     is_host = os.path.isdir(os.path.join(base_dir, contract.CONFIG_DIR))
-    _forget_failure(base_dir)
+    if is_host:
+        _forget_failure(base_dir)
     try:
         here = environment.read(base_dir, os.environ)
         cause = _supervise(here)

@@ -65,12 +65,18 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
     sys.stdout.flush()
     # No signal between fork and exec: this process's handlers would run in the child.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    pid = os.fork()
-    if pid == 0:
-        _become(spec, writing, reporting, parent)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    os.close(writing)
-    os.close(reporting)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _become(spec, writing, reporting, parent)
+    except OSError as error:
+        os.close(reading)
+        os.close(report)
+        raise UserCodeError(f"{spec.name} cannot be started: {error.strerror}; this host has no room for it") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.close(writing)
+        os.close(reporting)
     with os.fdopen(report, "rb") as file:
         problem = file.read().decode("utf-8", "replace")
     if problem:

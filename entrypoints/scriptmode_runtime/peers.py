@@ -310,8 +310,7 @@ class Member(Peers):
         endpoint = self._endpoint
         if endpoint is None:
             return
-        # A local port that nobody holds yet can be given to this very socket: connected to itself.
-        if endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) or endpoint.getsockname() == endpoint.getpeername():
+        if not _is_connected(endpoint):
             self._give_up()
             self._again()
             return
@@ -366,6 +365,15 @@ class Member(Peers):
             self._connection.send(**message)
         else:
             self._unsent.append(message)
+
+
+def _is_connected(endpoint: socket.socket) -> bool:
+    try:
+        # A local port that nobody holds yet can be given to this very socket: connected to itself.
+        own = endpoint.getsockname() == endpoint.getpeername()
+        return not own and not endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    except OSError:  # it was lost at once
+        return False
 
 
 def _lost(host: str, how: str) -> Cause:

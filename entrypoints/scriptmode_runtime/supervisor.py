@@ -61,14 +61,16 @@ class Supervisor:
         self._services: list[Child] = []
         self._stopping = False
         self._over = False
+        self._last = True
         self._wakeup: tuple[int, int] = (-1, -1)
+        self._earlier_wakeup = -1
         self._own: Cause | None = None
 
     def __enter__(self) -> Supervisor:  # noqa: PYI034 - Self is not in Python 3.9's typing
         self._wakeup = os.pipe()
         for descriptor in self._wakeup:
             os.set_blocking(descriptor, False)
-        signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
+        self._earlier_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
         for number in (*_STOPPING, signal.SIGCHLD):
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
                 signal.signal(number, lambda *_: None)
@@ -79,14 +81,14 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for child in self._children():
-            child.kill()
-        self._relay.close()
-        if self._peers:
-            self._peers.close()
-        self._sink.close()
-        if self._log:
-            self._log.close()
+        self._stopping = self._over = True
+        try:
+            for child in self._children():
+                child.kill()
+            self._pump_until(lambda: not self._children(), self._clock() + 1.0)
+            self._pump_until(lambda: not (self._log and self._log.pending), self._clock() + _FLUSH)
+        finally:
+            self._close()
 
     @property
     def cause(self) -> Cause | None:
@@ -108,6 +110,8 @@ class Supervisor:
             self._relay.say(f"scriptmode: {text}")
         else:
             self._log.write(f"scriptmode: {text}\n".encode("utf-8", "replace"))
+            if self._log.pending and self._log.descriptor not in self._selector.get_map():
+                self._selector.register(self._log.descriptor, selectors.EVENT_WRITE, self._log_writable)
 
     def run(self, plan: LaunchPlan, *, last: bool = True) -> Cause | None:
         """Run one plan to its end; give why it failed, or why no further one may follow.
@@ -187,13 +191,15 @@ class Supervisor:
         if cause is None:
             self._stopping = True
             self._over = self._last
-        elif self._main and self._main.running:
-            self._main.signal(_signal_of(cause))
+        told = self._main if cause else None
+        if cause and told and told.running:
+            told.signal(_signal_of(cause))
         if graceful:
             # A script may save what the services of any host hold: they go after it.
             self._await_trainers(deadline)
         for child in self._children():
-            child.signal(signal.SIGTERM)
+            if child is not told:
+                child.signal(signal.SIGTERM)
         self._pump_until(lambda: not self._children(), deadline)
         for child in self._children():
             child.kill()
@@ -242,6 +248,12 @@ class Supervisor:
         if self._peers:
             self._peers.tick()
 
+    def _log_writable(self) -> None:
+        if self._log:
+            self._log.flush()
+            if not self._log.pending:
+                self._selector.unregister(self._log.descriptor)
+
     def _on_signals(self) -> None:
         for number in os.read(self._wakeup[0], 512):
             if number == signal.SIGCHLD:
@@ -273,6 +285,19 @@ class Supervisor:
         early = child is not self._main and not self._stopping
         if (status or early) and self.cause is None and not self._stopping:
             self.fail(self._describe(child.spec, status, child.source.tail.text() if child.source else ""))
+
+    def _close(self) -> None:
+        """Give back what was opened. Handlers stay: a late stop must not keep the report from being written."""
+        self._relay.close()
+        if self._peers:
+            self._peers.close()
+        self._selector.close()
+        self._sink.close()
+        if self._log:
+            self._log.close()
+        signal.set_wakeup_fd(self._earlier_wakeup)
+        for descriptor in self._wakeup:
+            os.close(descriptor)
 
     def _children(self) -> list[Child]:
         started = [*([self._main] if self._main else []), *self._services]

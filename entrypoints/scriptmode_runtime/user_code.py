@@ -18,7 +18,7 @@ REQUIREMENTS = "requirements.txt"
 #: This host's own packages, where the interpreter's own must stay as they are.
 OVERLAY_DIR = "overlay"
 #: pip run in the code folder, to which relative paths in requirements.txt belong; no module there stands in for pip's.
-PIP = "import runpy, sys; sys.path = [p for p in sys.path if p]; runpy.run_module('pip', None, '__main__', True)"
+PIP = "import sys; sys.path = [p for p in sys.path if p]; import runpy; runpy.run_module('pip', None, '__main__', True)"
 _S3 = "s3://"
 _FILE = "file://"
 _SHOWN_NAMES = 8

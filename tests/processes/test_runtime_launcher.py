@@ -263,10 +263,12 @@ def _wheel(tmp_path, package):
 
 
 def test_a_second_sigint_does_not_wait_for_a_deaf_script(tmp_path, launch):
-    launcher = launch(host(tmp_path, child("ignores_sigterm.py").replace("SIGTERM", "SIGINT")))
+    script = child("ignores_sigterm.py").replace("SIGTERM", "SIGINT")
+    script = script.replace("signal.SIG_IGN", "lambda *_: print('interrupted', flush=True)")
+    launcher = launch(host(tmp_path, script))
     launcher.says("deaf")
     launcher.send(signal.SIGINT)
-    time.sleep(0.2)
+    until(lambda: launcher.output.count("interrupted") == 1)
     assert alive(launcher.pid)
     launcher.send(signal.SIGINT)
     assert launcher.wait(5) == 130

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import time
 
 import pytest
@@ -83,9 +84,15 @@ def test_mpi_on_one_host_needs_no_other(tmp_path, launch):
     assert "rank 1 of algo-1" in launcher.output
 
 
-def test_missing_horovod_is_said_in_one_line(tmp_path, launch):
-    (launcher,) = start(tmp_path, launch, "import horovod_that_is_absent", count=1)
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("horovod.absent", "Horovod is not installed in {}: build it there"),
+        ("horovod_that_is_absent", "horovod_that_is_absent is not installed in {}: name its package"),
+    ],
+)
+def test_a_missing_module_of_a_rank_is_said_in_one_line(tmp_path, launch, module, said):
+    script = f"raise ModuleNotFoundError(\"No module named '{module}'\")"
+    (launcher,) = start(tmp_path, launch, script, count=1)
     assert launcher.wait() == 1
-    assert (
-        "horovod_that_is_absent is not installed" in launcher.failure or "Horovod is not installed" in launcher.failure
-    )
+    assert launcher.failure.splitlines()[1].startswith(said.format(sys.executable))

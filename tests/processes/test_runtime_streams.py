@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_host
-from processes.launchers import ENTRYPOINTS, child
+from processes.launchers import ENTRYPOINTS, child, until
 
 DRIVER = """
 import json, sys
@@ -139,11 +139,11 @@ def test_output_nobody_reads_any_more_does_not_hurt(tmp_path):
 
 
 def test_a_slow_reader_loses_nothing(tmp_path):
-    import time
-
-    base = write_host(tmp_path / "algo-1", code={"train.py": "print('x' * 300_000)"}, sagemaker_program="train.py")
+    written = tmp_path / "written"
+    script = f"print('x' * 300_000, flush=True); open({str(written)!r}, 'w').close()"
+    base = write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py")
     process = train(base)
-    time.sleep(1.5)
+    until(written.exists)
     output, _ = process.communicate(timeout=20)
     assert output == b"x" * 300_000 + b"\n"
     assert process.returncode == 0

@@ -1,6 +1,7 @@
 """How hosts agree, with a clock that only the test moves."""
 
 import selectors
+import socket
 import time
 
 import pytest
@@ -203,3 +204,16 @@ def test_a_port_that_is_held_is_named(job):
     other.hosts[0]._cluster = one.hosts[0]._cluster
     with pytest.raises(ClusterError, match="peers"):
         other.hosts[0].start()
+
+
+def test_a_connection_that_is_lost_at_once_is_tried_again(job):
+    two = job(2)
+    two.start(1)
+    member = two.hosts[1]
+    member._endpoint = socket.socket()
+    two.selector.register(member._endpoint, selectors.EVENT_WRITE, member._connected)
+    member._connected()
+    two.hosts[0].start()
+    two.running = two.hosts
+    two.clock.now += 1
+    two.settle(lambda: not two.hosts[0].alone)

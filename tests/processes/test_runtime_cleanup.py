@@ -1,0 +1,113 @@
+"""What the launcher leaves behind when it ends, or cannot begin."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from fakes.host_folders import write_files, write_host
+from processes.launchers import ENTRYPOINTS
+
+DRIVER = """
+import os, resource, signal, sys
+from scriptmode_runtime import children
+from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime.outcome import Cause
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
+from scriptmode_runtime.supervisor import Supervisor
+
+def spec(name, program, stop="group"):
+    return ProcessSpec(name, (sys.executable, "-c", program), {}, "/", stop)
+
+def described(spec, status, output):
+    return Cause("algo-1", spec.name, 1, f"{spec.name} {status}")
+
+def is_open(descriptor):
+    try:
+        return bool(os.fstat(descriptor))
+    except OSError:
+        return False
+
+def opened():
+    return [descriptor for descriptor in range(256) if is_open(descriptor)]
+"""
+
+
+def drive(program, **kwargs):
+    env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-c", DRIVER + program]
+    return subprocess.run(command, env=env, capture_output=True, timeout=60, check=False, **kwargs)
+
+
+def test_a_failure_signals_each_process_once():
+    ran = drive("""
+counts = "import signal, sys; signal.signal(15, lambda *_: print('told', flush=True)); print('deaf', flush=True)"
+rank = counts + "\\nwhile True: signal.pause()"
+mpirun = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {rank!r}])"
+fails = "import sys, time; time.sleep(0.5); sys.exit(3)"
+with Supervisor("algo-1", described, stop_grace=2.0) as it:
+    it.run(LaunchPlan(spec("mpirun", mpirun, "children"), (spec("service", fails),)))
+""")
+    assert ran.stdout == b"deaf\ntold\n", ran
+
+
+def test_an_error_in_the_launcher_leaves_no_process_and_no_descriptor():
+    ran = drive("""
+before = opened()
+def broken(*_):
+    raise RuntimeError("broken")
+try:
+    with Supervisor("algo-1", broken, stop_grace=2.0) as it:
+        it.run(LaunchPlan(spec("main", "import time; time.sleep(60)"), (spec("service", "pass"),)))
+except RuntimeError as error:
+    print(error)
+print(children.any_left(), opened() == before, signal.set_wakeup_fd(-1))
+""")
+    assert ran.stdout == b"broken\nFalse True -1\n", ran
+
+
+def test_the_launchers_own_lines_outlive_a_slow_reader():
+    ran = subprocess.Popen(
+        [sys.executable, "-c", DRIVER + """
+with Supervisor("algo-1", described, stop_grace=2.0) as it:
+    for number in range(5000):
+        it.say(f"line {number} " + "x" * 40)
+    print("said", flush=True)
+"""],
+        env={**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert ran.stdout.readline() == b"said\n"
+    lines = ran.communicate(timeout=20)[1].decode().splitlines()
+    assert [line.split()[2] for line in lines] == [str(number) for number in range(5000)]
+
+
+def test_a_process_that_cannot_be_forked_leaves_nothing_behind():
+    ran = drive("""
+if not os.geteuid():
+    os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+before = opened()
+try:
+    children.start(spec("script", "pass"))
+except UserCodeError as error:
+    print(error)
+print(opened() == before, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+""")
+    first, second = ran.stdout.decode().splitlines()
+    assert first.startswith("script cannot be started: Resource temporarily unavailable")
+    assert second == "True set()"
+
+
+@pytest.mark.parametrize("cluster", [None, {"isolate_requirements": True}], ids=["plain", "isolated"])
+def test_no_file_of_the_source_stands_in_for_what_pip_needs(tmp_path, launch, cluster):
+    code = dict.fromkeys(("pip.py", "runpy.py", "contextlib.py"), "raise SystemExit('the wrong one')")
+    code.update({"train.sh": "echo trained", "requirements.txt": "# nothing is wanted\n"})
+    launcher = launch(write_host(tmp_path / "algo-1", code=code, cluster=cluster, sagemaker_program="train.sh"))
+    assert launcher.wait(100) == 0, launcher.output
+    assert "trained" in launcher.output
+
+
+def test_a_failure_file_off_a_training_host_is_left_alone(tmp_path, launch):
+    failure = write_files(tmp_path / "elsewhere", {"output/failure": "another's"}) / "output/failure"
+    assert launch(tmp_path / "elsewhere").wait() == 1
+    assert failure.read_text() == "another's"
