@@ -17,6 +17,8 @@ import pytest
 ACCESS_KEY, SECRET_KEY = "testing", "testing-secret"
 #: May only list another bucket.
 WEAK_KEY, WEAK_SECRET = "weak", "weak-secret"
+#: May write, but neither read nor list.
+WRITE_KEY, WRITE_SECRET = "write", "write-secret"
 
 HOSTILE_NAMES = {
     "spaces": " two  spaces ",
@@ -24,6 +26,7 @@ HOSTILE_NAMES = {
     "unicode": "données-图-😀",
     "newline": "first\nsecond",
     "dashes": "--help",
+    "command": "$(touch x)",
     "percent": "100%20 sure",
     "backslash": "back\\slash",
 }
@@ -130,6 +133,11 @@ def _weed(folder, ports):
             "credentials": [{"accessKey": WEAK_KEY, "secretKey": WEAK_SECRET}],
             "actions": ["List:other"],
         },
+        {
+            "name": "write",
+            "credentials": [{"accessKey": WRITE_KEY, "secretKey": WRITE_SECRET}],
+            "actions": ["Write"],
+        },
     ]
     (folder / "identities.json").write_text(json.dumps({"identities": identities}))
     options = {
@@ -151,6 +159,7 @@ def _weed(folder, ports):
         "s3.port": ports[6],
         "s3.port.grpc": ports[7],
         "s3.port.iceberg": 0,
+        "s3.port.lance": 0,
         "s3.config": folder / "identities.json",
         "s3.iam": "false",
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure
+from tests.fakes.processes import processes_naming
 
 from scriptmode import MPI, Estimator, TrainingJob
+from scriptmode.platforms.local.store import default_data_dir
 
 # Every rank notes its process; rank 2 dies once all are up, the others would go on for long.
 SCRIPT = """import os, pathlib, signal, time
@@ -41,20 +42,12 @@ def once(folder: Path) -> float:
         distribution=MPI(processes_per_host=2), environment={"NOTES": str(notes)}, max_run=120,
     ).fit(wait=False)  # fmt: skip
     ended = time.monotonic() + 120
-    while not over(job, notes):
+    while not over(job):
         if time.monotonic() > ended:
             raise TimeoutError(f"{job.name} is {job.status} after 120 s")
         time.sleep(0.02)
     return time.monotonic() - float((notes / "died").read_text())
 
 
-def over(job: TrainingJob, notes: Path) -> bool:
-    return job.status == "Failed" and not any(alive(note.read_text()) for note in notes.glob("rank-*"))
-
-
-def alive(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    return True
+def over(job: TrainingJob) -> bool:
+    return job.status == "Failed" and not processes_naming(f"{default_data_dir()}/jobs/{job.name}")

@@ -3,8 +3,9 @@
 import io
 import tarfile
 import textwrap
-import time
 from pathlib import Path
+
+from fakes.processes import processes_naming, until
 
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.hosts import tree
@@ -12,15 +13,6 @@ from scriptmode.platforms.local.store import JobFolder
 from scriptmode_runtime.contract import encode
 
 ENDED = ("Completed", "Failed", "Stopped")
-
-
-def until(condition, seconds=20.0):
-    """Poll until ``condition()`` gives something true; give that."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.01)
-    return found
 
 
 def channel(name, uri, distribution="FullyReplicated", **fields):
@@ -99,7 +91,7 @@ class LocalJobs:
 
     def processes(self):
         """Every process that belongs to a host of any of these jobs."""
-        return tree.with_variable(f"SAGEMAKER_BASE_DIR={self.data_dir}/jobs/")
+        return processes_naming(f"SAGEMAKER_BASE_DIR={self.data_dir}/jobs/")
 
     def model(self, description):
         """The files of a job's model.tar.gz."""

@@ -6,9 +6,9 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
+from fakes.processes import processes_naming, until
 
 from scriptmode import (
     MPI,
@@ -20,8 +20,6 @@ from scriptmode import (
     TrainingJobStopped,
 )
 from scriptmode.platforms.local import LocalPlatform
-
-HOSTILE = ["with space", "it's", 'say "x"', "größe 模型", "new\nline", "$(touch x)", "-dash"]
 
 
 @pytest.fixture(autouse=True)
@@ -39,28 +37,6 @@ def estimator(tmp_path):
         return Estimator(**{**defaults, **arguments})
 
     return make
-
-
-def processes_naming(text):
-    """Every process of this machine that has ``text`` in its command line or environment."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            said = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if text.encode() in said and int(entry.name) != os.getpid():
-            found.append(int(entry.name))
-    return found
-
-
-def nothing_runs(text, seconds=5):
-    deadline = time.monotonic() + seconds
-    while processes_naming(text):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 @pytest.mark.parametrize(
@@ -88,7 +64,7 @@ def test_a_failing_script_is_told_with_host_and_code_and_the_end_of_its_tracebac
     assert caught.value.reason.startswith("AlgorithmError: algo-")
     for words in said:
         assert words in caught.value.reason
-    assert nothing_runs(str(tmp_path))
+    until(lambda: not processes_naming(str(tmp_path)), 5)
 
 
 def test_one_of_several_hosts_failing_ends_the_others_and_is_the_one_told(estimator, tmp_path):
@@ -106,7 +82,7 @@ def test_one_of_several_hosts_failing_ends_the_others_and_is_the_one_told(estima
     with pytest.raises(TrainingJobFailed, match="algo-2.*exit code 7"):
         made.fit()
     assert time.monotonic() - began < 20
-    assert nothing_runs(str(tmp_path))
+    until(lambda: not processes_naming(str(tmp_path)), 5)
 
 
 @pytest.mark.mpi
@@ -123,7 +99,7 @@ def test_a_killed_rank_is_named(estimator, tmp_path):
     )
     with pytest.raises(TrainingJobFailed, match="rank 3.*SIGKILL"):
         made.fit()
-    assert nothing_runs(str(tmp_path))
+    until(lambda: not processes_naming(str(tmp_path)), 5)
 
 
 @pytest.mark.mpi
@@ -149,7 +125,7 @@ def test_a_script_that_hangs_past_max_run_is_stopped_and_the_limit_named(estimat
     with pytest.raises(TrainingJobStopped, match=r"max_run \(2 s\)") as caught:
         made.fit()
     assert caught.value.secondary_status == "MaxRuntimeExceeded"
-    assert nothing_runs(str(tmp_path))
+    until(lambda: not processes_naming(str(tmp_path)), 5)
 
 
 def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(estimator, tmp_path):
@@ -167,7 +143,7 @@ def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(estimator, tmp_
     job.stop()
     with pytest.raises(TrainingJobStopped):
         job.wait(timeout=30)
-    assert nothing_runs(str(tmp_path))
+    until(lambda: not processes_naming(str(tmp_path)), 5)
 
 
 def test_requirements_that_cannot_be_met_fail_the_job_with_pips_own_words(estimator, tmp_path):
@@ -194,8 +170,8 @@ def test_requirements_are_installed_for_the_job_alone(estimator, tmp_path):
         import only_for_the_job  # noqa: F401
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_names_with_spaces_quotes_and_unicode_work(tmp_path, monkeypatch, name):
+def test_names_with_spaces_quotes_and_unicode_work(tmp_path, hostile_name):
+    name = hostile_name
     code = tmp_path / f"code {name.strip('-')}"
     (code / "data").mkdir(parents=True)
     (code / "data" / name).write_text("")

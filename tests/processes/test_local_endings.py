@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.local_jobs import LocalJobs, channel, until
+from fakes.local_jobs import LocalJobs, channel
+from fakes.processes import until
 
 from scriptmode.platforms.local.hosts import tree
 

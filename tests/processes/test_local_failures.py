@@ -6,9 +6,10 @@ import signal
 import time
 
 import pytest
-from fakes.local_jobs import channel, until
+from fakes.local_jobs import channel
+from fakes.processes import until
 
-from scriptmode import DataError, Estimator, SpecError
+from scriptmode import DataError, Estimator, JobNotFoundError, SpecError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.hosts import tree
 
@@ -125,18 +126,104 @@ def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
     assert "algo-3" in description["FailureReason"]
 
 
-def test_a_model_folder_left_empty_is_said(jobs):
-    description = jobs.run("pass")
-    assert any("SM_MODEL_DIR was left empty" in line for line in jobs.lines(description["TrainingJobName"]))
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        pytest.param("pass", 1, id="nothing"),
+        pytest.param("import os; os.mkdir(os.environ['SM_MODEL_DIR'] + '/only a folder')", 1, id="a folder"),
+        pytest.param("import os; open(os.environ['SM_MODEL_DIR'] + '/weights', 'w').close()", 0, id="a file"),
+        pytest.param("raise SystemExit(1)", 0, id="nothing after a failure"),
+    ],
+)
+def test_a_completed_job_that_left_no_model_is_told_where_to_save_it(jobs, program, told):
+    name = jobs.run(program, hosts=2)["TrainingJobName"]
+    lines = [line for line in jobs.lines(name) if "SM_MODEL_DIR was left empty" in line]
+    assert len(lines) == told
+    assert all("/opt/ml" in line and line.startswith("algo-1: scriptmode: ") for line in lines)
 
 
-def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs):
-    name = jobs.start("import time; print('up', flush=True); time.sleep(600)", hosts=2)
+def test_a_job_that_was_stopped_is_not_told_that_it_left_no_model(jobs):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(60)")
+    jobs.until_line(name, "up")
+    jobs.platform.stop(name)
+    jobs.wait(name)
+    assert not any("SM_MODEL_DIR" in line for line in jobs.lines(name))
+
+
+DEAF = """
+    import os, signal, time
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    folder = os.environ["SM_OUTPUT_DATA_DIR"]
+    print("up", flush=True)
+    while True:
+        os.makedirs(folder, exist_ok=True)
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [pytest.param("import time; print('up', flush=True); time.sleep(600)", id="sleeps"), pytest.param(DEAF, id="deaf")],
+)
+def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs, program):
+    name = jobs.start(program, hosts=2)
     jobs.until_line(name, "algo-2: up")
-    processes = [each.pid for each in jobs.job_folder(name).read_processes().values()]
-    shutil.rmtree(jobs.data_dir / "jobs" / name)
-    until(lambda: not any(tree.identify(pid) for pid in processes))
+    everything = list(jobs.job_folder(name).read_processes().values())
+    folder = jobs.job_folder(name).path
+    shutil.rmtree(folder, ignore_errors=True)
+    until(lambda: not any(tree.running(each) for each in everything), 5.0)
+    assert not jobs.processes()
+    assert not folder.exists()
     assert jobs.platform.list() == []
+    with pytest.raises(JobNotFoundError):
+        jobs.platform.describe(name)
+
+
+def test_a_job_whose_folder_is_removed_while_it_stops_does_not_wait_for_the_grace(jobs):
+    name = jobs.start(DEAF)
+    jobs.until_line(name, "up")
+    jobs.platform.stop(name)
+    until(lambda: jobs.job_folder(name).read_state().secondary == "Stopping")
+    agent = jobs.agent(name)
+    shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
+    until(lambda: not tree.running(agent), 5.0)
+    assert not jobs.processes()
+
+
+def test_a_job_whose_folder_is_removed_while_it_downloads_ends(jobs):
+    (jobs.folder / "in").mkdir()
+    with (jobs.folder / "in" / "big").open("wb") as file:
+        file.truncate(1 << 40)
+    name = jobs.start("pass", channels=[channel("train", f"file://{jobs.folder}/in")])
+    until(lambda: jobs.platform.describe(name)["SecondaryStatus"] == "Downloading")
+    agent = jobs.agent(name)
+    shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
+    until(lambda: not tree.running(agent), 5.0)
+    assert not jobs.job_folder(name).path.exists()
+
+
+def test_who_follows_a_job_whose_folder_is_removed_is_told(jobs):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)")
+    events = jobs.platform.log_events(name, follow=True)
+    next(event for event in events if event.message == "up")
+    agent = jobs.agent(name)
+    shutil.rmtree(jobs.job_folder(name).path)
+    with pytest.raises(JobNotFoundError, match=name):
+        list(events)
+    until(lambda: not tree.running(agent), 5.0)
+
+
+def test_a_new_job_takes_the_name_of_a_removed_one_and_is_left_alone_by_its_agent(jobs):
+    request = jobs.request("import time; print('up', flush=True); time.sleep(600)")
+    name = request["TrainingJobName"]
+    jobs.platform.create(request)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    shutil.rmtree(jobs.job_folder(name).path)
+    jobs.platform.create(request)
+    until(lambda: not tree.running(agent), 5.0)
+    jobs.until_line(name, "up")
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
 
 
 def test_another_tensorflow_than_the_hosts_have_is_told(tmp_path):

@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fakes.local_jobs import LocalJobs, channel, until
+from fakes.local_jobs import LocalJobs, channel
+from fakes.processes import until
 
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError
 from scriptmode.platforms.local import LocalPlatform

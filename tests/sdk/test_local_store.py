@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,36 @@ def test_an_empty_store_is_an_empty_list(store):
     with pytest.raises(JobNotFoundError):
         store.find("job")
     assert not store.data_dir.exists()
+
+
+class Interrupted:
+    """Content of a request at which Ctrl-C is pressed."""
+
+    def __deepcopy__(self, memo):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("content", "raised"), [(Interrupted(), KeyboardInterrupt), (object(), TypeError)])
+def test_a_creation_that_is_interrupted_leaves_no_draft(store, content, raised):
+    with pytest.raises(raised), store.create(replace(JOB, request={"X": content}), starting("job", "arn", 0.0)):
+        pass
+    assert list(store.jobs.iterdir()) == []
+
+
+def test_a_draft_that_was_left_is_no_job(store):
+    folder = made(store)
+    folder.write_state(folder.read_state().moved("Failed", 1.0))
+    folder.path.rename(store.jobs / ".new-left")
+    assert LocalPlatform(data_dir=store.data_dir).list() == []
+    with pytest.raises(JobNotFoundError):
+        store.find(".new-left")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a/b", ""], ids=["long", "NUL", "slash", "empty"])
+def test_a_name_that_no_job_can_have_is_not_found(store, name):
+    made(store)
+    with pytest.raises(JobNotFoundError):
+        store.find(name)
 
 
 def test_a_data_directory_that_cannot_be_written_is_told(tmp_path):

@@ -32,6 +32,17 @@ def changed(path, value, **fields):
     return request
 
 
+def at(path, value):
+    """The one field ``path`` of a request."""
+    for part in reversed(path.split(".")):
+        value = {part: value}
+    return value
+
+
+def check_places(folder, path, value):
+    validation.check_places(changed(path, value, output=f"file://{folder}"), folder / "jobs")
+
+
 SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
 
 
@@ -45,6 +56,7 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("TrainingJobName", "a" * 64, "TrainingJobName has 64 characters; the most is 63 characters"),
         ("TrainingJobNames", "a", "the request has no field 'TrainingJobNames'; did you mean 'TrainingJobName'?"),
         ("HyperParameters.lr", 0.1, "HyperParameters.lr is a float; it must be a string"),
+        ("Environment.A", 1, "Environment.A is an int; it must be a string"),
         ("HyperParameters.long", "x" * 2501, "HyperParameters.long has 2,501 characters; the most is 2,500"),
         ("HyperParameters", {str(n): "1" for n in range(101)}, "HyperParameters has 101 entries; the most is 100"),
         ("Environment.A-B", "x", "Environment (its key 'A-B') is 'A-B'; it must match"),
@@ -85,6 +97,15 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
 )
 def test_what_is_wrong_is_told_with_field_value_and_limit(path, value, told):
     assert told in problem(changed(path, value))
+
+
+def test_a_request_that_is_not_valid_is_told_apart_from_one_that_cannot_run_here():
+    assert problem(changed("RoleArn", "me")).startswith("the request is not valid: RoleArn")
+    pipe = changed("InputDataConfig.0.InputMode", "Pipe")
+    assert problem(pipe).startswith("the local platform cannot run this job: channel 'train': input mode 'Pipe'")
+    nothing = changed("RoleArn", "me")
+    nothing["RoleArn"] = None
+    assert problem(nothing) == "the request is not valid: RoleArn is None; it must be a string"
 
 
 def test_everything_that_is_wrong_is_told_at_once():
@@ -138,10 +159,51 @@ def test_channels_of_one_name_are_refused():
 
 def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_credentials):
     with pytest.raises(DataError, match="channel 'train': there is no file or folder '/data"):
-        validation.check_places(changed(f"{SOURCE}.S3Uri", "file:///data/missing"))
+        check_places(tmp_path, f"{SOURCE}.S3Uri", "file:///data/missing")
     with pytest.raises(CredentialsError, match="s3://bucket/x"):
-        validation.check_places(changed(f"{SOURCE}.S3Uri", "s3://bucket/x"))
-    validation.check_places(changed(f"{SOURCE}.S3Uri", f"file://{tmp_path}"))
+        check_places(tmp_path, f"{SOURCE}.S3Uri", "s3://bucket/x")
+    check_places(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}")
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("OutputDataConfig.S3OutputPath", "OutputDataConfig.S3OutputPath"),
+        ("CheckpointConfig", "CheckpointConfig.S3Uri"),
+    ],
+    ids=["output", "checkpoints"],
+)
+class TestOutputPlace:
+    def check(self, folder, path, uri):
+        value = {"S3Uri": uri} if path == "CheckpointConfig" else uri
+        validation.check_places(request_for("job", output=f"file://{folder}/out") | at(path, value), folder)
+
+    @pytest.mark.parametrize(
+        ("place", "why"),
+        [
+            ("/proc/x", "No such file or directory"),
+            ("/proc", "No such file or directory"),
+            ("FOLDER/file", "File exists"),
+            ("FOLDER/file/below", "Not a directory"),
+            ("FOLDER/" + "x" * 300, "File name too long"),
+        ],
+        ids=["below proc", "proc", "a file", "below a file", "a long name"],
+    )
+    def test_that_cannot_be_written_is_told_with_field_path_and_reason(self, tmp_path, path, field, place, why):
+        (tmp_path / "file").touch()
+        place = place.replace("FOLDER", str(tmp_path))
+        with pytest.raises(DataError) as caught:
+            self.check(tmp_path, path, f"file://{place}")
+        assert str(caught.value).startswith(f"{field}: {place!r} cannot be written: {why}")
+
+    def test_that_can_be_written_is_made_and_left_empty(self, tmp_path, path, field):
+        self.check(tmp_path, path, f"file://{tmp_path}/made/below")
+        assert list((tmp_path / "made" / "below").iterdir()) == []
+
+    def test_in_s3_needs_credentials(self, tmp_path, path, field, no_credentials):
+        with pytest.raises(CredentialsError, match="s3://bucket/x"):
+            self.check(tmp_path, path, "s3://bucket/x")
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_every_pattern_of_the_model_can_be_checked_here():

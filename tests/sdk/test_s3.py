@@ -5,6 +5,7 @@ import os
 import pytest
 
 from scriptmode.errors import CredentialsError, DataError
+from scriptmode.platforms.local import LocalPlatform
 from scriptmode.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse, require_credentials
 
 
@@ -82,6 +83,17 @@ def test_an_object_one_may_not_ask_for_counts_as_missing(s3, bucket, monkeypatch
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
     assert not S3().exists(f"s3://{bucket}/one")
+
+
+def test_who_may_write_but_neither_read_nor_list_stores_a_source(s3, bucket, monkeypatch, tmp_path):
+    with monkeypatch.context() as changed:
+        changed.setenv("AWS_ACCESS_KEY_ID", "write")
+        changed.setenv("AWS_SECRET_ACCESS_KEY", "write-secret")
+        with pytest.raises(DataError, match="access denied"):
+            list(S3().objects(f"s3://{bucket}/sources"))
+        LocalPlatform(data_dir=tmp_path).put_source(b"archive", f"s3://{bucket}/sources/sourcedir.tar.gz")
+    S3().download(S3Object(parse(f"s3://{bucket}/sources/sourcedir.tar.gz"), 7), tmp_path / "stored")
+    assert (tmp_path / "stored").read_bytes() == b"archive"
 
 
 @pytest.mark.parametrize("action", ["list", "download", "upload", "upload bytes"])

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 #: Where the failure file is missing, this much of the host's log stands in for it.
 LOG_TAIL_LINES = 12
 LOG_TAIL_CHARACTERS = 700
+NO_MODEL = (
+    "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
+    "let the script save to the folder that SM_MODEL_DIR names"
+)
 
 
 class _GoneError(Exception):
@@ -67,10 +71,16 @@ class Agent:
             outcome = self._upload(outcome)
         self._end(outcome)
 
+    def removed(self) -> bool:
+        """Say whether somebody deleted the job by removing its folder."""
+        return self._folder.removed(self._lock)
+
     def vanish(self) -> None:
         """End everything without a word: there is nobody to tell and nowhere to tell it."""
+        training.end(self._hosts, training.FAILURE_GRACE_SECONDS, replace(self._around(), wait=self._children.wait))
         self._children.kill_all()
         self._ports.release()
+        self._folder.clear()
 
     def fail(self, reason: str) -> None:
         """End the job, whatever is going on, for a reason of the agent's own."""
@@ -95,7 +105,7 @@ class Agent:
             if self._stop_asked():
                 chore.kill()
                 self._move("Stopping")
-            self._children.wait(training.POLL_SECONDS)
+            self._wait(training.POLL_SECONDS)
         if self._stop_asked():
             return Outcome("Stopped")
         return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
@@ -132,8 +142,12 @@ class Agent:
         except OSError as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
         self._record_processes()
-        around = Surroundings(self._wait, self._stop_asked, lambda said: self._move("Stopping", said), self._explain)
-        return training.run(self._hosts, max_runtime(self._request), self._job.stop_grace, around)
+        return training.run(self._hosts, max_runtime(self._request), self._job.stop_grace, self._around())
+
+    def _around(self) -> Surroundings:
+        return Surroundings(
+            self._wait_for_hosts, self._stop_asked, lambda said: self._move("Stopping", said), self._explain
+        )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
         variables = sandbox.environment(self._request, self._inherited)
@@ -167,6 +181,8 @@ class Agent:
         sandboxes = list(self._sandboxes.values())
 
         def publish() -> str:
+            if outcome.secondary == "Completed" and outputs.without_model(sandboxes):
+                self._say_to_user(NO_MODEL)
             outputs.save_checkpoints(self._request, sandboxes, self._say_to_user)
             return outputs.publish(
                 self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
@@ -174,7 +190,7 @@ class Agent:
 
         chore = Chore(publish, self._lock)
         while not chore.poll():
-            self._children.wait(training.POLL_SECONDS)
+            self._wait(training.POLL_SECONDS)
         if chore.error:
             self._say(f"artifacts were not delivered: {chore.error}")
             if with_model:
@@ -195,16 +211,21 @@ class Agent:
             shutil.rmtree(self._folder.hosts, ignore_errors=True)
 
     def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
+        if self.removed():
+            raise _GoneError
         self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
         self._folder.write_state(self._state)
 
     def _stop_asked(self) -> bool:
-        if not self._folder.there:
-            raise _GoneError
         return self._children.terminated or self._folder.stop_asked() is not None
 
     def _wait(self, seconds: float) -> None:
         self._children.wait(seconds)
+        if self.removed():
+            raise _GoneError
+
+    def _wait_for_hosts(self, seconds: float) -> None:
+        self._wait(seconds)
         self._children.reap_strays([host.pid for host in self._hosts])
 
     def _record_processes(self) -> None:
@@ -234,9 +255,10 @@ def main(arguments: list[str]) -> None:
     agent = Agent(JobFolder(path), lock, os.environ)
     try:
         agent.run()
-    except _GoneError:
-        agent.vanish()
     except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens
+        if agent.removed():
+            agent.vanish()
+            return
         traceback.print_exc()
         agent.fail(f"{type(error).__name__}: {error}; see {path / 'agent.log'}")
 

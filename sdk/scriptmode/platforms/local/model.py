@@ -92,8 +92,8 @@ def _check(path: str, name: str, value: object, extension: Callable[[str, object
     shape = shapes()[name]
     kind = shape["type"]
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-        article = "an" if kind == "integer" else "a"
-        yield f"{path or 'the request'} is a {type(value).__name__}; it must be {article} {kind}"
+        given = "None" if value is None else _with_article(type(value).__name__)
+        yield f"{path or 'the request'} is {given}; it must be {_with_article(kind)}"
         return
     if extension(re.sub(r"\[\d+\]", "", path), value):
         return
@@ -145,6 +145,10 @@ def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
         yield f"{subject}; the most is {shape['max']:,}{unit}"
     elif "pattern" in shape and not compiled(shape["pattern"]).fullmatch(value):
         yield f"{path} is {shown}; it must match {shape['pattern']}"
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 def _show(path: str, value: object) -> str:

@@ -61,8 +61,6 @@ def publish(
             say(note)
         if what != "model" and not tree.files:
             continue
-        if not tree.files:
-            say("SM_MODEL_DIR was left empty: model.tar.gz holds nothing (a host's /opt/ml is not this machine's)")
         if compressed:
             pack(tree, folder / archive)
             deliver(folder / archive, f"{base}/{archive}", keep=False)
@@ -73,6 +71,11 @@ def publish(
     if not with_model:
         return ""
     return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+
+
+def without_model(sandboxes: Sequence[Sandbox]) -> bool:
+    """Say whether no host left a file for the model."""
+    return not any(files for sandbox in sandboxes for _, _, files in os.walk(sandbox.model))
 
 
 def save_checkpoints(request: Mapping[str, Any], sandboxes: Sequence[Sandbox], say: Callable[[str], None]) -> None:

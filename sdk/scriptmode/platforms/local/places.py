@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -27,5 +28,10 @@ def file_path(uri: str) -> Path:
     return decoded if _existing_depth(decoded) > _existing_depth(written) else written
 
 
+def exists(path: Path) -> bool:
+    """Say whether there is something; no for a path that is too long or may not be asked about."""
+    return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for those
+
+
 def _existing_depth(path: Path) -> int:
-    return next((len(place.parts) for place in (path, *path.parents) if place.exists()), 0)
+    return next((len(place.parts) for place in (path, *path.parents) if exists(place)), 0)

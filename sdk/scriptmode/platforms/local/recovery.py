@@ -47,7 +47,8 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     agent = processes.get("agent")
     reason = (
         f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
-        f"{state.secondary}; the processes found of it were ended{'' if gone else ', but some would not go'}; "
+        f"{state.secondary}; the processes of it that were found were ended"
+        f"{'' if gone else ', but some of them would not go'}; "
         f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()

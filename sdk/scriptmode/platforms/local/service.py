@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError, SpecError
 from scriptmode.platforms import LogEvent, PlatformDefaults
 from scriptmode.platforms.local import places, recovery
 from scriptmode.platforms.local.description import describe, summarise
@@ -99,7 +99,7 @@ class LocalPlatform:
         name = str(request["TrainingJobName"])
         if self._store.exists(name):
             raise JobExistsError(f"there is a training job named {name!r} already; use another name")
-        validation.check_places(request)
+        validation.check_places(request, self._store.jobs)
         arn = f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{name}"
         job = Job(request, arn, self._region, self._interpreter(), self._stop_grace)
         with self._store.create(job, starting(name, arn, time.time())) as (folder, lock):
@@ -126,7 +126,7 @@ class LocalPlatform:
         states = []
         for folder in self._store.folders():
             # A folder without a state is no job: a client that is just creating one, or somebody's own.
-            with suppress(FileNotFoundError, NotADirectoryError):
+            with suppress(JobNotFoundError):
                 states.append(recovery.settled(folder))
         return [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, suggestion
+from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.hosts.tree import Identity
 
@@ -60,11 +61,6 @@ class JobFolder:
     def name(self) -> str:
         """The job's name."""
         return self.path.name
-
-    @property
-    def there(self) -> bool:
-        """Whether the job was not deleted, by removing its folder."""
-        return self.lock_file.exists()
 
     @property
     def agent_log(self) -> Path:
@@ -101,11 +97,11 @@ class JobFolder:
 
     def read_job(self) -> Job:
         """Read what was settled at creation."""
-        return Job(**json.loads((self.path / "job.json").read_bytes()))
+        return Job(**json.loads(self._read("job.json")))
 
     def read_state(self) -> JobState:
         """Read where the job stands."""
-        return states.from_json(json.loads((self.path / "state.json").read_bytes()))
+        return states.from_json(json.loads(self._read("state.json")))
 
     def write_state(self, state: JobState) -> None:
         """Record where the job stands."""
@@ -140,10 +136,26 @@ class JobFolder:
             return {}
         return {name: Identity(**identity) for name, identity in content.items()}
 
+    def removed(self, lock: int) -> bool:
+        """Say whether the job whose agent holds ``lock`` was deleted: by removing its folder, wholly or not yet."""
+        try:
+            mine = os.path.samestat(os.fstat(lock), self.lock_file.stat())
+            return not (mine and (self.path / "state.json").exists())
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+
+    def clear(self) -> None:
+        """Remove what was written while the folder was being removed; a new job of the same name is left alone."""
+        if not self.lock_file.exists() and not (self.path / "state.json").exists():
+            shutil.rmtree(self.path, ignore_errors=True)
+
     @contextmanager
     def owned(self) -> Iterator[bool]:
         """Try to take the dead agent's place; False while an agent (or another in its place) lives."""
-        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise self._gone() from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -156,6 +168,15 @@ class JobFolder:
     def agent_log_tail(self, lines: int = 5) -> str:
         """Give the last lines of the agent's log."""
         return last_lines(self.agent_log, lines, 1000)
+
+    def _read(self, file: str) -> bytes:
+        try:
+            return (self.path / file).read_bytes()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise self._gone() from error
+
+    def _gone(self) -> JobNotFoundError:
+        return JobNotFoundError(f"there is no training job {self.name!r} any more: files of {self.path} were removed")
 
 
 class JobStore:
@@ -216,7 +237,7 @@ class JobStore:
 
     def exists(self, name: str) -> bool:
         """Say whether a job of that name is there."""
-        return bool(name) and name[0] != "." and "/" not in name and (self.jobs / name / "state.json").exists()
+        return bool(name) and name[0] != "." and "/" not in name and places.exists(self.jobs / name / "state.json")
 
     def names(self) -> set[str]:
         """Give every job's name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, RequestError, suggestion
@@ -12,8 +13,7 @@ from scriptmode.platforms.local import model, places
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
 #: What the local platform takes beyond the service: fields that may hold a file:// URI ...
 FILE_URI_FIELDS = frozenset(
@@ -27,46 +27,59 @@ NOT_YET = "is not supported by the local platform yet"
 
 def check(request: Mapping[str, Any]) -> None:
     """Raise `RequestError` with everything that is wrong with a request."""
-    found = model.problems(request, _extension)
-    if not found:
-        # Only a well-formed request can be asked what it means.
-        found = [problem for rule in _RULES for problem in rule(request)]
-    if len(found) == 1:
-        raise RequestError(f"the local platform cannot run this request: {found[0]}")
-    if found:
-        listed = "\n".join(f"- {problem}" for problem in found)
-        raise RequestError(f"the local platform cannot run this request:\n{listed}")
+    _refuse("the request is not valid", list(model.problems(request, _extension)))
+    # Only a well-formed request can be asked what it means.
+    _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
 
 
-def check_places(request: Mapping[str, Any]) -> None:
-    """Raise `DataError` for a local place that is not there or cannot be written, `CredentialsError` for S3 without.
+def check_places(request: Mapping[str, Any], own: Path) -> None:
+    """Raise `DataError` for a local place that cannot be used, `CredentialsError` for S3 places without credentials.
 
-    Makes the output folder where that is on this machine: nothing else tells whether it can be made.
+    Makes the output folders that are on this machine: nothing else tells whether they can be made. The job store makes
+    ``own``, its folder, itself.
     """
-    uris = [channel["DataSource"]["S3DataSource"]["S3Uri"] for channel in request.get("InputDataConfig", ())]
-    for channel, uri in zip(request.get("InputDataConfig", ()), uris):
-        if places.is_file(uri) and not places.file_path(uri).exists():
+    outputs = {"OutputDataConfig.S3OutputPath": request["OutputDataConfig"]["S3OutputPath"]}
+    if "CheckpointConfig" in request:
+        outputs["CheckpointConfig.S3Uri"] = request["CheckpointConfig"]["S3Uri"]
+    for channel in request.get("InputDataConfig", ()):
+        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
+        _check_credentials(uri)
+        if places.is_file(uri) and not places.exists(places.file_path(uri)):
             raise DataError(
                 f"channel {channel['ChannelName']!r}: there is no file or folder {str(places.file_path(uri))!r}; "
                 "correct the path or create it"
             )
-    output = request["OutputDataConfig"]["S3OutputPath"]
-    remote = [uri for uri in (*uris, output) if not places.is_file(uri)]
-    if remote:
+    for uri in outputs.values():
+        _check_credentials(uri)
+    for field, uri in outputs.items():
+        if places.is_file(uri) and places.file_path(uri) != own:
+            _make_writable(field, places.file_path(uri))
+
+
+def _refuse(why: str, found: Sequence[str]) -> None:
+    if len(found) == 1:
+        raise RequestError(f"{why}: {found[0]}")
+    if found:
+        listed = "\n".join(f"- {problem}" for problem in found)
+        raise RequestError(f"{why}:\n{listed}")
+
+
+def _check_credentials(uri: str) -> None:
+    if not places.is_file(uri):
         from scriptmode.s3 import require_credentials
 
-        require_credentials(remote[0])
-    if places.is_file(output):
-        _make_writable(places.file_path(output))
+        require_credentials(uri)
 
 
-def _make_writable(folder: Path) -> None:
+def _make_writable(field: str, folder: Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        folder.mkdir(parents=True, exist_ok=True)
+        # Permissions do not tell whether a file system takes anything: root may write to /proc, which takes nothing.
+        Path(tempfile.mkdtemp(prefix=".new-", dir=folder)).rmdir()
     except OSError as error:
-        raise DataError(f"output_path {str(folder)!r} cannot be written: {error.strerror}; name another one") from error
+        raise DataError(
+            f"{field}: {str(folder)!r} cannot be written: {error.strerror or error}; name another place"
+        ) from error
 
 
 def _extension(field: str, value: object) -> bool:

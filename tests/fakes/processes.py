@@ -1,0 +1,26 @@
+"""Waiting for what happens on this machine, and the processes that run on it."""
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+
+def until(condition, seconds=20.0):
+    """Poll until ``condition()`` gives something true; give that."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.01)
+    return found
+
+
+def processes_naming(text):
+    """Every other process that has ``text`` in its command line or its environment; a zombie has neither."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        # Ended meanwhile, or another user's.
+        with suppress(OSError):
+            if os.fsencode(text) in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
+                found.append(int(entry.name))
+    return [pid for pid in found if pid != os.getpid()]
