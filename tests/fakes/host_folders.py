@@ -6,7 +6,9 @@ import socket
 import tarfile
 from pathlib import Path
 
-ROLES = ("worker", "ps", "chief", "mirrored", "peers")
+from scriptmode_runtime.contract import DEFAULT_PORTS
+
+ROLES = tuple(DEFAULT_PORTS)
 #: What a shell, a URL or a line-based format would trip over.
 HOSTILE_NAMES = ["with space", 'quote\'s "double"', "line\nbreak", "ünïcodé-漢字", "$HOME;echo", "-dash"]
 

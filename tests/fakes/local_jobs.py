@@ -74,6 +74,15 @@ class LocalJobs:
         description = self.platform.describe(name)
         return description if description["TrainingJobStatus"] in ENDED else None
 
+    def start_a_long_download(self):
+        """Start a job that is busy with its input for longer than any test; give its name once it is."""
+        (self.folder / "in").mkdir()
+        with (self.folder / "in" / "big").open("wb") as file:
+            file.truncate(1 << 40)
+        name = self.start("pass", channels=[channel("train", f"file://{self.folder}/in")])
+        until(lambda: self.platform.describe(name)["SecondaryStatus"] == "Downloading")
+        return name
+
     def run(self, script, **fields):
         return self.wait(self.start(script, **fields))
 

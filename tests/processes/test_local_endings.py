@@ -210,11 +210,7 @@ def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, sile
 
 
 def test_a_job_stops_while_it_downloads(jobs):
-    (jobs.folder / "in").mkdir()
-    with (jobs.folder / "in" / "big").open("wb") as file:
-        file.truncate(1 << 40)
-    name = jobs.start("pass", channels=[channel("train", f"file://{jobs.folder}/in")])
-    until(lambda: jobs.platform.describe(name)["SecondaryStatus"] == "Downloading")
+    name = jobs.start_a_long_download()
     jobs.platform.stop(name)
     assert jobs.wait(name, 5)["TrainingJobStatus"] == "Stopped"
 

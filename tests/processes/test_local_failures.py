@@ -191,11 +191,7 @@ def test_a_job_whose_folder_is_removed_while_it_stops_does_not_wait_for_the_grac
 
 
 def test_a_job_whose_folder_is_removed_while_it_downloads_ends(jobs):
-    (jobs.folder / "in").mkdir()
-    with (jobs.folder / "in" / "big").open("wb") as file:
-        file.truncate(1 << 40)
-    name = jobs.start("pass", channels=[channel("train", f"file://{jobs.folder}/in")])
-    until(lambda: jobs.platform.describe(name)["SecondaryStatus"] == "Downloading")
+    name = jobs.start_a_long_download()
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
     until(lambda: not tree.running(agent), 5.0)
