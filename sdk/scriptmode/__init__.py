@@ -2,11 +2,14 @@
 
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import (
+    CapacityError,
+    ConfigError,
     CredentialsError,
     DataError,
     JobExistsError,
     JobNotFoundError,
     PlatformError,
+    QuotaError,
     RequestError,
     ScriptmodeError,
     SourceError,
@@ -14,6 +17,7 @@ from scriptmode.errors import (
     TrainingJobError,
     TrainingJobFailed,
     TrainingJobStopped,
+    TransientError,
     WaitTimeoutError,
 )
 from scriptmode.estimator import Estimator, TensorFlow
@@ -24,6 +28,8 @@ from scriptmode.spec import InstanceGroup
 
 __all__ = [
     "MPI",
+    "CapacityError",
+    "ConfigError",
     "CredentialsError",
     "DataError",
     "Estimator",
@@ -35,6 +41,7 @@ __all__ = [
     "MultiWorkerMirrored",
     "ParameterServer",
     "PlatformError",
+    "QuotaError",
     "RequestError",
     "ScriptmodeError",
     "ShuffleConfig",
@@ -46,5 +53,6 @@ __all__ = [
     "TrainingJobError",
     "TrainingJobFailed",
     "TrainingJobStopped",
+    "TransientError",
     "WaitTimeoutError",
 ]

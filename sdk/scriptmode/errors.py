@@ -2,15 +2,19 @@
 
 ScriptmodeError
 ├── SpecError (ValueError)           an argument that cannot make a training job; nothing was done yet
-│   └── SourceError                  the script or its folder cannot be packed
+│   ├── SourceError                  the script or its folder cannot be packed
+│   └── ConfigError                  the SageMaker config file cannot be read or says something unknown
 ├── PlatformError                    the platform refused or could not be reached
 │   ├── RequestError                 the request is not one the service accepts
 │   ├── CredentialsError             no credentials, or they do not allow it
+│   ├── QuotaError                   the account's limits do not allow it
+│   ├── TransientError               no answer, or "slow down": the same call may succeed later
 │   ├── DataError                    an input or an output place cannot be read or written
 │   ├── JobNotFoundError             no job of that name
 │   └── JobExistsError               a job of that name is there already
 ├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``describe``
 │   ├── TrainingJobFailed            it failed: ``reason``
+│   │   └── CapacityError            there were no instances of the type to be had
 │   └── TrainingJobStopped           it was stopped, by a caller or by its time limit
 └── WaitTimeoutError (TimeoutError)  the caller's patience ended, not the job
 """
@@ -36,6 +40,10 @@ class SourceError(SpecError):
     """The script or its source folder cannot be packed."""
 
 
+class ConfigError(SpecError):
+    """The SageMaker config file cannot be read, or says something that no schema knows."""
+
+
 class PlatformError(ScriptmodeError):
     """The platform refused a call or could not be reached."""
 
@@ -46,6 +54,14 @@ class RequestError(PlatformError):
 
 class CredentialsError(PlatformError):
     """AWS credentials are missing or do not allow the call."""
+
+
+class QuotaError(PlatformError):
+    """The account's limits do not allow it; nothing was started."""
+
+
+class TransientError(PlatformError):
+    """The platform gave no answer, or asked to be called less often: the same call may succeed later."""
 
 
 class DataError(PlatformError):
@@ -90,6 +106,10 @@ class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the
     def reason(self) -> str:
         """The service's FailureReason."""
         return str(self.description.get("FailureReason", ""))
+
+
+class CapacityError(TrainingJobFailed):
+    """The platform had no instances of the type to give; another type, Region or time may do."""
 
 
 class TrainingJobStopped(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
