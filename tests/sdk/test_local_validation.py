@@ -8,8 +8,9 @@ from fakes.local_jobs import channel, request_for
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode import service_model
 from scriptmode.errors import CredentialsError, DataError, RequestError
-from scriptmode.platforms.local import model, validation
+from scriptmode.platforms.local import validation
 
 
 def problem(request):
@@ -207,10 +208,10 @@ class TestOutputPlace:
 
 
 def test_every_pattern_of_the_model_can_be_checked_here():
-    patterns = {shape["pattern"] for shape in model.shapes().values() if "pattern" in shape}
+    patterns = {shape["pattern"] for shape in service_model.shapes().values() if "pattern" in shape}
     assert len(patterns) > 20
     for pattern in patterns:
-        assert "\\p" not in model.compiled(pattern).pattern
+        assert "\\p" not in service_model.compiled(pattern).pattern
         # The translation of the two is exact only together, and with the underscore.
         assert ("\\p{L}" in pattern) == ("\\p{N}" in pattern)
         assert "\\p{L}" not in pattern or "_" in pattern
@@ -251,5 +252,5 @@ def test_whatever_botocore_refuses_is_refused(place, value):
         inner = inner[part]
     inner[place[-1]] = value
     refused = botocore.validate.ParamValidator().validate(request, CREATE).has_errors()
-    ours = model.problems(request, lambda field, _: field.endswith("InstanceType"))
+    ours = service_model.problems(request, lambda field, _: field.endswith("InstanceType"))
     assert ours or not refused

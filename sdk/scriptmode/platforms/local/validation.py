@@ -7,9 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.platforms import LOCAL_PROCESS
-from scriptmode.platforms.local import model, places
+from scriptmode.platforms.local import places
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ NOT_YET = "is not supported by the local platform yet"
 
 def check(request: Mapping[str, Any]) -> None:
     """Raise `RequestError` with everything that is wrong with a request."""
-    _refuse("the request is not valid", list(model.problems(request, _extension)))
+    _refuse("the request is not valid", list(service_model.problems(request, _extension)))
     # Only a well-formed request can be asked what it means.
     _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
 
