@@ -1,0 +1,13 @@
+"""What tests of training code need: an Amazon SageMaker in memory, over a clock that passes at once.
+
+>>> fake = FakeSageMaker()
+>>> fake.expect(Life.failed("AlgorithmError: out of memory", logs={"algo-1": [(90, "loading"), (130, "Killed")]}))
+>>> estimator = Estimator(..., sagemaker_session=fake)
+"""
+
+from scriptmode.testing.calls import Call, ServiceError
+from scriptmode.testing.clock import FakeClock
+from scriptmode.testing.fake import FakeSageMaker
+from scriptmode.testing.lives import Life, Line, Phase, Point
+
+__all__ = ["Call", "FakeClock", "FakeSageMaker", "Life", "Line", "Phase", "Point", "ServiceError"]

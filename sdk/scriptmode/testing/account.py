@@ -1,0 +1,95 @@
+"""What the fake's AWS account holds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import threading
+from typing import TYPE_CHECKING
+
+from scriptmode.testing import models
+from scriptmode.testing.lives import Life
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.testing.clock import FakeClock
+    from scriptmode.testing.jobs import FakeJob
+
+SCHEME = "s3://"
+
+
+class FakeAccount:
+    """One AWS account in one Region: its buckets and objects, roles, quotas and training jobs.
+
+    * ``buckets``: name to the account that owns it. A bucket that only ``objects`` knows is this account's.
+    * ``roles``: name of an IAM role to its ARN.
+    * ``caller_arn``: who STS says the session's credentials are.
+    * ``lives``: what becomes of the next training jobs, in order; of all others ``default_life`` does.
+    * ``log_delay``: the seconds from a log line's writing until CloudWatch Logs has it.
+    * ``page_lines``: the most log lines in one answer. ``empty_log_pages``: how many answers without a line, but with
+      a new token, come before each one with lines.
+    """
+
+    def __init__(self, region_name: str, account: str, clock: FakeClock) -> None:
+        self.region_name = region_name
+        self.account = account
+        self.clock = clock
+        self.buckets: dict[str, str] = {f"sagemaker-{region_name}-{account}": account}
+        self.roles: dict[str, str] = {}
+        self.caller_arn = f"arn:{models.partition(region_name)}:iam::{account}:user/fake"
+        self.quotas: dict[str, int] = {}
+        self.lives: list[Life] = []
+        self.default_life = Life()
+        self.log_delay = 0.0
+        self.page_lines = 10_000
+        self.empty_log_pages = 0
+        self.jobs: dict[str, FakeJob] = {}
+        self.lock = threading.RLock()
+        self._objects: dict[str, bytes] = {}
+
+    @property
+    def objects(self) -> dict[str, bytes]:
+        """What is stored in S3: ``s3://bucket/key`` to bytes. A test may change it."""
+        with self.lock:
+            self.settle()
+        return self._objects
+
+    def arn(self, service: str, resource: str) -> str:
+        """Name a resource of this account and Region."""
+        return f"arn:{models.partition(self.region_name)}:{service}:{self.region_name}:{self.account}:{resource}"
+
+    def settle(self) -> None:
+        """Store the models of the jobs that have ended since."""
+        now = self.clock.now()
+        for job in self.jobs.values():
+            if not job.model_is_stored and job.has_model(now):
+                job.model_is_stored = True
+                self._objects.update(_model_objects(job))
+
+
+def _model_objects(job: FakeJob) -> Mapping[str, bytes]:
+    model = job.life.model
+    place = job.model_uri
+    if isinstance(model, bytes):
+        return {f"{place}model.tar.gz" if place.endswith("/") else place: model}
+    if place.endswith("/"):
+        return {place + path: content for path, content in model.items()}
+    return {place: _archive(model)}
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as zipped, tarfile.open(fileobj=zipped, mode="w") as archive:
+        for path, content in files.items():
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def bucket_and_key(uri: str) -> tuple[str, str]:
+    """Take the key of ``objects`` apart."""
+    bucket, _, key = uri[len(SCHEME) :].partition("/")
+    return bucket, key

@@ -1,0 +1,136 @@
+"""What boto3's clients look like from outside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Protocol
+
+from scriptmode.testing import models
+from scriptmode.testing.calls import Call, ServiceError, copied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from threading import RLock
+
+    from scriptmode.testing.calls import Fault
+
+    Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+_OK = 200
+
+
+class Wire(Protocol):
+    """What every client of a fake shares with the others."""
+
+    region_name: str
+    calls: list[Call]
+    faults: list[Fault]
+    #: One call at a time.
+    lock: RLock
+
+    def settle(self) -> None:
+        """Do what is due by now."""
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What is known of a client (boto3's ``client.meta``)."""
+
+    region_name: str
+    endpoint_url: str
+    service_model: Any
+    config: Any = None
+
+
+class FakeClient:
+    """A client of one service: its operations are methods that take keyword arguments, as boto3's are.
+
+    Arguments are checked as boto3 checks them. Nothing is tried again: a fault is what is left after botocore's own
+    retries.
+    """
+
+    def __init__(
+        self, service: str, operations: Mapping[str, Operation], wire: Wire, settings: Mapping[str, Any]
+    ) -> None:
+        self._service = service
+        self._operations = operations
+        self._wire = wire
+        self._settings = settings
+
+    @property
+    def meta(self) -> Meta:
+        """Region, endpoint and service model."""
+        region = self._settings.get("region_name") or self._wire.region_name
+        url = self._settings.get("endpoint_url") or models.endpoint(self._service, region)
+        return Meta(region, url, models.service_model(self._service), self._settings.get("config"))
+
+    @property
+    def exceptions(self) -> Any:
+        """The classes of the service's errors, as boto3's client has them."""
+        return models.exceptions(self._service)
+
+    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._operations:
+            raise NotImplementedError(
+                f"the fake {self._service!r} client has no {name!r}; there is {', '.join(sorted(self._operations))}"
+            )
+
+        def method(**arguments: Any) -> dict[str, Any]:
+            return self._call(name, arguments)
+
+        return method
+
+    def can_paginate(self, operation_name: str) -> bool:
+        """Say whether `get_paginator` knows the operation."""
+        return operation_name in self._operations and models.paging(self._service, operation_name) is not None
+
+    def get_paginator(self, operation_name: str) -> Any:
+        """Give botocore's own paginator over the fake's operation."""
+        from botocore.exceptions import OperationNotPageableError
+        from botocore.paginate import Paginator
+
+        method = getattr(self, operation_name)
+        paging = models.paging(self._service, operation_name)
+        if paging is None:
+            raise OperationNotPageableError(operation_name=operation_name)
+        return Paginator(method, paging, models.operation_model(self._service, operation_name))
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        models.check_parameters(self._service, operation, arguments)
+        wire = self._wire
+        with wire.lock:
+            wire.settle()
+            wire.calls.append(Call(self._service, operation, copied(arguments)))
+            fault = next((fault for fault in wire.faults if fault.meets(self._service, operation)), None)
+            try:
+                if fault is not None and not fault.answer_lost:
+                    raise fault.error(self.meta.endpoint_url)
+                answer = self._operations[operation](arguments)
+            except ServiceError as error:
+                raise self._client_error(operation, error) from None
+            if fault is not None:
+                raise fault.error(self.meta.endpoint_url)
+        return {**answer, "ResponseMetadata": _response_metadata(_OK)}
+
+    def _client_error(self, operation: str, error: ServiceError) -> Exception:
+        response = {
+            "Error": {"Code": error.code, "Message": error.message},
+            "ResponseMetadata": _response_metadata(error.status),
+        }
+        name = models.operation_model(self._service, operation).name
+        made: Exception = self.exceptions.from_code(error.code)(response, name)
+        return made
+
+
+def _response_metadata(status: int) -> dict[str, Any]:
+    return {
+        "RequestId": "00000000-0000-0000-0000-000000000000",
+        "HTTPStatusCode": status,
+        "HTTPHeaders": {},
+        "RetryAttempts": 0,
+    }

@@ -1,0 +1,46 @@
+"""Time that passes only when somebody waits, so that a job of hours is over in a moment."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+
+from scriptmode.clock import Clock
+
+#: The moment at which a fake clock reads 0.
+START = datetime(2026, 1, 5, 9, 0, tzinfo=timezone.utc)
+
+
+class FakeClock(Clock):
+    """A clock that stands still between its sleeps; safe to share between threads.
+
+    ``start`` is the wall time at which it reads 0. ``slept`` has the seconds of every sleep, in order.
+    """
+
+    def __init__(self, start: datetime = START) -> None:
+        if start.tzinfo is None:
+            raise ValueError(f"start is {start!r}, without a time zone; give for example {start.isoformat()}+00:00")
+        self.start = start
+        self.slept: list[float] = []
+        self._seconds = 0.0
+        self._lock = threading.Lock()
+
+    def now(self) -> float:
+        """Give the seconds since the start."""
+        return self._seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass and return at once."""
+        self.advance(seconds)
+        self.slept.append(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass without anybody having slept."""
+        if seconds < 0:
+            raise ValueError(f"seconds is {seconds!r}; time goes forward only, give a number of at least 0")
+        with self._lock:
+            self._seconds += seconds
+
+    def wall_time(self, second: float | None = None) -> datetime:
+        """Give the date and time now, or when the clock reads ``second``."""
+        return self.start + timedelta(seconds=self._seconds if second is None else second)

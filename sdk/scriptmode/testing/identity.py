@@ -1,0 +1,42 @@
+"""The fake's AWS IAM and AWS STS: whose account it is, and its roles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.testing.calls import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.testing.account import FakeAccount
+    from scriptmode.testing.client import Operation
+
+
+class Roles:
+    """IAM's operations on roles."""
+
+    def __init__(self, account: FakeAccount) -> None:
+        self._account = account
+        self.operations: dict[str, Operation] = {"get_role": self._get}
+
+    def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        name = arguments["RoleName"]
+        arn = self._account.roles.get(name)
+        if arn is None:
+            raise ServiceError("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
+        path = arn.partition(":role")[2].rpartition("/")[0] + "/"
+        role = {"Path": path, "RoleName": name, "RoleId": "AROAFAKEFAKEFAKEFAKE", "Arn": arn}
+        return {"Role": {**role, "CreateDate": self._account.clock.start}}
+
+
+class Identity:
+    """STS's operations."""
+
+    def __init__(self, account: FakeAccount) -> None:
+        self._account = account
+        self.operations: dict[str, Operation] = {"get_caller_identity": self._caller}
+
+    def _caller(self, _arguments: Mapping[str, Any]) -> dict[str, Any]:
+        account = self._account.account
+        return {"UserId": "AIDAFAKEFAKEFAKEFAKE", "Account": account, "Arn": self._account.caller_arn}

@@ -1,0 +1,191 @@
+"""A training job of the fake: its request, its life, and what can be said of it at a moment."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.testing.calls import copied
+from scriptmode.testing.timeline import Cuts, Timeline, timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.testing.clock import FakeClock
+    from scriptmode.testing.lives import Life, Line, Point
+
+#: StoppingCondition's default (StoppingCondition, API reference): 1 day.
+_DEFAULT_MAX_RUNTIME = 24 * 60 * 60
+#: DescribeTrainingJob does not give them back.
+_UNTOLD = frozenset({"Tags", "SessionChainingConfig"})
+_DEFAULTS = {
+    "StoppingCondition": {"MaxRuntimeInSeconds": _DEFAULT_MAX_RUNTIME},
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
+#: The share of a spot job's time that it pays for.
+_SPOT_PRICE = 0.3
+
+
+@dataclass(frozen=True)
+class HostLog:
+    """All that a host ever writes; ``seconds`` has each line's, ascending."""
+
+    lines: tuple[Line, ...]
+    seconds: tuple[float, ...]
+
+    def written(self, second: float) -> int:
+        """Say how many lines are there by a second."""
+        return bisect.bisect_right(self.seconds, second)
+
+
+class FakeJob:
+    """A training job. Moments are seconds of the fake's clock; ``number`` counts the account's jobs."""
+
+    def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str, number: int) -> None:
+        self.request = copied(dict(request))
+        self.life = life
+        self.arn = arn
+        self.number = number
+        self.created = clock.now()
+        self.model_is_stored = False
+        self._clock = clock
+        self._timeline = self._cut(math.inf)
+
+    @property
+    def name(self) -> str:
+        """The TrainingJobName."""
+        return str(self.request["TrainingJobName"])
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether it runs on managed spot instances."""
+        return bool(self.request.get("EnableManagedSpotTraining"))
+
+    @property
+    def model_uri(self) -> str:
+        """Where the model archive is stored; a folder, with a slash at its end, when it is not compressed."""
+        output = self.request["OutputDataConfig"]
+        place = f"{output['S3OutputPath'].rstrip('/')}/{self.name}/output"
+        return f"{place}/model/" if output.get("CompressionType") == "NONE" else f"{place}/model.tar.gz"
+
+    @functools.cached_property
+    def logs(self) -> dict[str, HostLog]:
+        """The logs of its hosts that ever write a line."""
+        written = self.life.host_lines().items()
+        return {host: HostLog(lines, tuple(line.second for line in lines)) for host, lines in written if lines}
+
+    def instances(self) -> dict[str, int]:
+        """Count its instances by type."""
+        resources = self.request.get("ResourceConfig", {})
+        counts: dict[str, int] = {}
+        for group in resources.get("InstanceGroups") or (resources,):
+            kind = group.get("InstanceType")
+            if kind is not None:
+                counts[kind] = counts.get(kind, 0) + group.get("InstanceCount", 1)
+        return counts
+
+    def status(self, now: float) -> str:
+        """Give the TrainingJobStatus."""
+        return self._timeline.status(now - self.created)
+
+    def ended(self, now: float) -> bool:
+        """Say whether it completed, failed or was stopped."""
+        return now - self.created >= self._timeline.end
+
+    def stop(self, now: float) -> None:
+        """Ask it to stop; one that is stopping goes on stopping."""
+        if self.status(now) == "InProgress":
+            self._timeline = self._cut(now - self.created)
+
+    def has_model(self, now: float) -> bool:
+        """Say whether it handed over a model: it completed, or was stopped after its hosts had started."""
+        trained = self._timeline.training_start < math.inf
+        return self.ended(now) and (
+            self._timeline.ends == "Completed" or (self._timeline.ends == "Stopped" and trained)
+        )
+
+    def age(self, now: float) -> float:
+        """Give the seconds it has lived; an ended job's do not grow."""
+        return min(now - self.created, self._timeline.end)
+
+    def points(self, now: float) -> dict[str, list[Point]]:
+        """Give the values so far of its metrics."""
+        age = self.age(now)
+        return {name: [point for point in points if point.second <= age] for name, points in self._points.items()}
+
+    @functools.cached_property
+    def _points(self) -> dict[str, tuple[Point, ...]]:
+        return self.life.metric_points()
+
+    def summary(self, now: float) -> dict[str, Any]:
+        """Give its TrainingJobSummary."""
+        current = self._timeline.begun(now - self.created)[-1]
+        summary = {
+            "TrainingJobName": self.name,
+            "TrainingJobArn": self.arn,
+            "CreationTime": self._moment(0),
+            "LastModifiedTime": self._moment(current.start),
+            "TrainingJobStatus": self.status(now),
+            "SecondaryStatus": current.status,
+        }
+        if self.ended(now):
+            summary["TrainingEndTime"] = self._moment(self._timeline.end)
+        return summary
+
+    def description(self, now: float) -> dict[str, Any]:
+        """Give DescribeTrainingJob's response."""
+        told = {key: copied(value) for key, value in self.request.items() if key not in _UNTOLD}
+        description = {**copied(_DEFAULTS), **told, **self.summary(now)}
+        description["SecondaryStatusTransitions"] = self._transitions(now)
+        final = {name: points[-1] for name, points in self.points(now).items() if points}
+        if final:
+            description["FinalMetricDataList"] = [
+                {"MetricName": name, "Value": point.value, "Timestamp": self._moment(point.second)}
+                for name, point in final.items()
+            ]
+        if now - self.created >= self._timeline.training_start:
+            description["TrainingStartTime"] = self._moment(self._timeline.training_start)
+        if self.ended(now):
+            description.update(self._ending(now))
+        return description
+
+    def _ending(self, now: float) -> dict[str, Any]:
+        ending: dict[str, Any] = {}
+        if self._timeline.ends == "Failed":
+            ending["FailureReason"] = self.life.failure_reason or "AlgorithmError: , exit code: 1"
+        if self.has_model(now):
+            ending["ModelArtifacts"] = {"S3ModelArtifacts": self.model_uri}
+        seconds = self.life.training_seconds
+        if seconds is None and self._timeline.training_start < math.inf:
+            seconds = max(1, round(self._timeline.training_seconds))
+        if seconds is not None:
+            ending["TrainingTimeInSeconds"] = seconds
+            billable = max(1, round(seconds * _SPOT_PRICE)) if self.is_spot else seconds
+            ending["BillableTimeInSeconds"] = self.life.billable_seconds or billable
+        return ending
+
+    def _transitions(self, now: float) -> list[dict[str, Any]]:
+        found = []
+        for stretch in self._timeline.begun(now - self.created):
+            transition = {
+                "Status": stretch.status,
+                "StartTime": self._moment(stretch.start),
+                "StatusMessage": stretch.message,
+            }
+            if stretch.end <= now - self.created:
+                transition["EndTime"] = self._moment(stretch.end)
+            found.append(transition)
+        return found
+
+    def _cut(self, stop: float) -> Timeline:
+        condition = self.request.get("StoppingCondition", {})
+        runtime = condition.get("MaxRuntimeInSeconds", _DEFAULT_MAX_RUNTIME)
+        return timeline(self.life, Cuts(runtime, condition.get("MaxWaitTimeInSeconds", math.inf), stop))
+
+    def _moment(self, second: float) -> Any:
+        return self._clock.wall_time(self.created + second)

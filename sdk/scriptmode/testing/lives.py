@@ -1,0 +1,206 @@
+"""What will happen to a training job: written down before it starts, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Union
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Lines = Mapping[str, Sequence[Union["Line", tuple[float, str]]]]
+    Points = Mapping[str, Sequence[Union["Point", tuple[float, float]]]]
+    Files = Mapping[str, bytes]
+
+#: SecondaryStatus of a job that goes on, with what the service says on entering it (DescribeTrainingJob).
+MESSAGES = {
+    "Pending": "Waiting for capacity",
+    "Starting": "Launching requested ML instances",
+    "LaunchingMLInstances": "Launching requested ML instances",
+    "PreparingTrainingStack": "Preparing the training stack",
+    "Downloading": "Downloading input data",
+    "DownloadingTrainingImage": "Downloading the training image",
+    "Training": "Training image download completed. Training in progress.",
+    "Interrupted": "The managed spot instances were interrupted",
+    "Restarting": "Restarting the training job",
+    "Updating": "Updating the training job",
+    "Uploading": "Uploading generated training model",
+}
+#: Phases in which a job has no hosts: neither training time nor MaxRuntimeInSeconds counts them.
+WITHOUT_HOSTS = frozenset(
+    {"Pending", "Starting", "LaunchingMLInstances", "PreparingTrainingStack", "Interrupted", "Restarting"}
+)
+ENDS = ("Completed", "Failed", "Stopped")
+#: The reason that Amazon SageMaker gives when it has no instances of the type.
+OUT_OF_CAPACITY = (
+    "CapacityError: Unable to provision requested ML compute capacity. Please retry using a different ML instance type."
+)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A SecondaryStatus, the seconds it lasts, and the message of its transition ("": the service's usual one)."""
+
+    status: str
+    seconds: float
+    message: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in MESSAGES:
+            raise ValueError(f"phase {self.status!r} is not one a job goes through; give one of {', '.join(MESSAGES)}")
+        if self.seconds < 0:
+            raise ValueError(f"phase {self.status!r} lasts {self.seconds!r} s; give a number of at least 0")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of one host's log, written this many seconds after the job's creation."""
+
+    second: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A metric's value, seen this many seconds after the job's creation."""
+
+    second: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Life:
+    """Everything that will happen to a training job that is left alone; a stop or a limit of its request cuts it.
+
+    MaxRuntimeInSeconds counts the seconds in which the job has hosts: not the starting, nor the upload of the model.
+
+    * ``ends``: the TrainingJobStatus after the phases; ``secondary_status`` if it is not the same word.
+    * ``failure_reason``: the FailureReason of a life that ends in ``Failed``.
+    * ``logs``: host (``algo-1``) to its lines, `Line` or ``(second, text)``.
+    * ``metrics``: metric to its values, `Point` or ``(second, value)``.
+    * ``model``: the files of the model archive by their paths, or the whole archive's bytes.
+    * ``training_seconds``, ``billable_seconds``: what the service will say, if not what follows from the phases.
+    * ``stop_seconds``: how long a job that is asked to stop is ``Stopping``.
+    """
+
+    phases: tuple[Phase, ...] = (
+        Phase("Starting", 60),
+        Phase("Downloading", 20),
+        Phase("Training", 300),
+        Phase("Uploading", 10),
+    )
+    ends: str = "Completed"
+    secondary_status: str | None = None
+    failure_reason: str | None = None
+    logs: Lines = field(default_factory=dict)
+    metrics: Points = field(default_factory=dict)
+    model: bytes | Files = field(default_factory=lambda: {"model.txt": b"a trained model\n"})
+    training_seconds: int | None = None
+    billable_seconds: int | None = None
+    stop_seconds: float = 30
+
+    def __post_init__(self) -> None:
+        if self.ends not in ENDS:
+            raise ValueError(f"ends is {self.ends!r}; give one of {', '.join(ENDS)}")
+        if self.failure_reason is not None and self.ends != "Failed":
+            raise ValueError(
+                f"failure_reason is {self.failure_reason!r}, but ends is {self.ends!r}; only Failed has a reason"
+            )
+        lines: list[tuple[str, Line | Point]] = [
+            (host, line) for host, lines in self.host_lines().items() for line in lines
+        ]
+        points: list[tuple[str, Line | Point]] = [
+            (name, point) for name, points in self.metric_points().items() for point in points
+        ]
+        for what, entry in (*lines, *points):
+            if entry.second > self.seconds:
+                raise ValueError(
+                    f"{what!r} has {entry!r}, but the life ends at second {self.seconds}; let a phase last longer"
+                )
+
+    @property
+    def seconds(self) -> float:
+        """How long the life lasts when it is left alone."""
+        return sum(phase.seconds for phase in self.phases)
+
+    def host_lines(self) -> dict[str, tuple[Line, ...]]:
+        """Give each host's lines in order of time."""
+        return {
+            host: tuple(sorted((_line(host, line) for line in lines), key=_second)) for host, lines in self.logs.items()
+        }
+
+    def metric_points(self) -> dict[str, tuple[Point, ...]]:
+        """Give each metric's values in order of time."""
+        return {
+            name: tuple(sorted((_point(name, point) for point in points), key=_second))
+            for name, points in self.metrics.items()
+        }
+
+    @classmethod
+    def completed(
+        cls,
+        *,
+        training: float = 300,
+        logs: Lines | None = None,
+        metrics: Points | None = None,
+        model: bytes | Files | None = None,
+    ) -> Life:
+        """Tell of a job that trains for ``training`` seconds from second 80 on, and completes."""
+        phases = (
+            Phase("Starting", 60),
+            Phase("Downloading", 20),
+            Phase("Training", training),
+            Phase("Uploading", 10),
+        )
+        if model is None:
+            return cls(phases, logs=logs or {}, metrics=metrics or {})
+        return cls(phases, logs=logs or {}, metrics=metrics or {}, model=model)
+
+    @classmethod
+    def failed(cls, reason: str, *, training: float = 60, logs: Lines | None = None) -> Life:
+        """Tell of a job whose script fails after ``training`` seconds, from second 80 on."""
+        phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training))
+        return cls(phases, "Failed", failure_reason=reason, logs=logs or {})
+
+    @classmethod
+    def out_of_capacity(cls, *, after: float = 600) -> Life:
+        """Tell of a job that fails because there are no instances of its type."""
+        return cls((Phase("Starting", after),), "Failed", failure_reason=OUT_OF_CAPACITY)
+
+    @classmethod
+    def interrupted(cls, *, before: float = 120, after: float = 300, logs: Lines | None = None) -> Life:
+        """Tell of a spot job that loses its instances after ``before`` seconds of training, gets others and completes.
+
+        The second training, of ``after`` seconds, begins 140 s after the interruption.
+        """
+        phases = (
+            Phase("Starting", 60),
+            Phase("Downloading", 20),
+            Phase("Training", before),
+            Phase("Interrupted", 60),
+            Phase("Starting", 60),
+            Phase("Downloading", 20),
+            Phase("Training", after),
+            Phase("Uploading", 10),
+        )
+        return cls(phases, logs=logs or {})
+
+
+def _line(host: str, line: object) -> Line:
+    if isinstance(line, Line):
+        return line
+    if isinstance(line, tuple) and [type(part) for part in line[1:]] == [str]:
+        return Line(float(line[0]), line[1])
+    raise ValueError(f"logs[{host!r}] has {line!r}; give Line(second, text) or (second, text)")
+
+
+def _point(name: str, point: object) -> Point:
+    if isinstance(point, Point):
+        return point
+    if isinstance(point, tuple) and len(point) == len(fields(Point)):
+        return Point(float(point[0]), float(point[1]))
+    raise ValueError(f"metrics[{name!r}] has {point!r}; give Point(second, value) or (second, value)")
+
+
+def _second(entry: Line | Point) -> float:
+    return entry.second

@@ -1,0 +1,86 @@
+"""botocore's models of the services: what their operations take, give and raise, and how their lists are paged."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+_ENDPOINTS = {
+    "cloudwatch": "https://monitoring.{region}.{suffix}/",
+    "iam": "https://iam.{suffix}/",
+    "sagemaker": "https://api.sagemaker.{region}.{suffix}/",
+}
+_ENDPOINT = "https://{service}.{region}.{suffix}/"
+
+
+def endpoint(service: str, region: str) -> str:
+    """Give the URL that a service has in a Region."""
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return _ENDPOINTS.get(service, _ENDPOINT).format(service=service, region=region, suffix=suffix)
+
+
+def partition(region: str) -> str:
+    """Give the partition that stands in the ARNs of a Region."""
+    if region.startswith("cn-"):
+        return "aws-cn"
+    return "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+
+@functools.cache
+def service_model(service: str) -> Any:
+    """Read botocore's ServiceModel of a service, once."""
+    from botocore.model import ServiceModel
+
+    return ServiceModel(_loader().load_service_model(service, "service-2"), service)
+
+
+@functools.cache
+def operation_model(service: str, method: str) -> Any:
+    """Find botocore's OperationModel by boto3's name of the method, such as ``get_log_events``."""
+    model = service_model(service)
+    return model.operation_model(_operation_names(service)[method])
+
+
+@functools.cache
+def exceptions(service: str) -> Any:
+    """Make what boto3 has as ``client.exceptions``."""
+    from botocore.errorfactory import ClientExceptionsFactory
+
+    return ClientExceptionsFactory().create_client_exceptions(service_model(service))
+
+
+def paging(service: str, method: str) -> dict[str, Any] | None:
+    """Say how an operation's answers are paged; ``None`` for one that boto3 has no paginator for."""
+    found: dict[str, Any] | None = _pagings(service).get(_operation_names(service)[method])
+    return found
+
+
+def check_parameters(service: str, method: str, arguments: dict[str, Any]) -> None:
+    """Raise botocore's ``ParamValidationError`` for arguments with which boto3 would not make the call."""
+    from botocore.exceptions import ParamValidationError
+    from botocore.validate import ParamValidator
+
+    shape = operation_model(service, method).input_shape
+    if shape is not None:
+        report = ParamValidator().validate(arguments, shape)
+        if report.has_errors():
+            raise ParamValidationError(report=report.generate_report())
+
+
+@functools.cache
+def _loader() -> Any:
+    from botocore.loaders import Loader
+
+    return Loader()
+
+
+@functools.cache
+def _operation_names(service: str) -> dict[str, str]:
+    from botocore import xform_name
+
+    return {xform_name(name): name for name in service_model(service).operation_names}
+
+
+@functools.cache
+def _pagings(service: str) -> dict[str, Any]:
+    return dict(_loader().load_service_model(service, "paginators-1")["pagination"])

@@ -1,0 +1,224 @@
+"""The fake's Amazon S3: buckets and whole objects."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.testing.account import SCHEME, bucket_and_key
+from scriptmode.testing.calls import ServiceError
+from scriptmode.testing.client import FakeClient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import BinaryIO
+
+    from scriptmode.testing.account import FakeAccount
+    from scriptmode.testing.client import Operation
+
+#: The most keys in an answer (ListObjectsV2, API reference).
+_KEYS_A_PAGE = 1000
+
+
+class Objects:
+    """The operations on buckets and objects."""
+
+    def __init__(self, account: FakeAccount) -> None:
+        self._account = account
+        self._written: dict[str, datetime] = {}
+        self.operations: dict[str, Operation] = {
+            "create_bucket": self._create_bucket,
+            "get_object": self._get,
+            "head_bucket": self._head_bucket,
+            "head_object": self._head,
+            "list_objects_v2": self._list,
+            "put_object": self._put,
+        }
+
+    def _create_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        name = arguments["Bucket"]
+        owner = self._owner(name)
+        if owner == self._account.account:
+            raise ServiceError(
+                "BucketAlreadyOwnedByYou",
+                "Your previous request to create the named bucket succeeded and you already own it.",
+                409,
+            )
+        if owner is not None:
+            raise ServiceError("BucketAlreadyExists", "The requested bucket name is not available.", 409)
+        self._account.buckets[name] = self._account.account
+        return {"Location": f"http://{name}.s3.amazonaws.com/"}
+
+    def _head_bucket(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        with _HeadErrors():
+            self._check_bucket(arguments)
+        return {"BucketRegion": self._account.region_name}
+
+    def _head(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        with _HeadErrors():
+            return self._described(*self._found(arguments))
+
+    def _get(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        from botocore.response import StreamingBody
+
+        uri, content = self._found(arguments)
+        return {**self._described(uri, content), "Body": StreamingBody(io.BytesIO(content), len(content))}
+
+    def _put(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        self._check_bucket(arguments)
+        uri = _uri(arguments)
+        stored = self._account.objects
+        if arguments.get("IfNoneMatch") == "*" and uri in stored:
+            raise ServiceError(
+                "PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412
+            )
+        stored[uri] = _bytes(arguments.get("Body", b""))
+        self._written[uri] = self._account.clock.wall_time()
+        return {"ETag": _tag(stored[uri])}
+
+    def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        self._check_bucket(arguments)
+        _refuse("Delimiter", arguments)
+        bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
+        after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
+        here = [uri for uri in self._account.objects if bucket_and_key(uri)[0] == bucket]
+        keys = sorted((bucket_and_key(uri)[1] for uri in here), key=str.encode)
+        found = [key for key in keys if key.startswith(prefix) and key.encode() > after]
+        most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
+        page, is_truncated = found[:most], len(found) > most
+        answer: dict[str, Any] = {"Name": bucket, "Prefix": prefix, "MaxKeys": most, "KeyCount": len(page)}
+        if page:
+            answer["Contents"] = [self._entry(bucket, key) for key in page]
+        if is_truncated:
+            answer["NextContinuationToken"] = page[-1]
+        return {**answer, "IsTruncated": is_truncated}
+
+    def _entry(self, bucket: str, key: str) -> dict[str, Any]:
+        uri = f"{SCHEME}{bucket}/{key}"
+        content = self._account.objects[uri]
+        entry = {"Key": key, "Size": len(content), "ETag": _tag(content), "StorageClass": "STANDARD"}
+        return {**entry, "LastModified": self._moment(uri)}
+
+    def _described(self, uri: str, content: bytes) -> dict[str, Any]:
+        return {
+            "AcceptRanges": "bytes",
+            "ContentLength": len(content),
+            "ContentType": "binary/octet-stream",
+            "ETag": _tag(content),
+            "LastModified": self._moment(uri),
+            "Metadata": {},
+        }
+
+    def _moment(self, uri: str) -> datetime:
+        """Say when an object was stored; one that a test or a job put there, at the start."""
+        return self._written.get(uri, self._account.clock.start)
+
+    def _found(self, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+        self._check_bucket(arguments)
+        _refuse("Range", arguments)
+        uri = _uri(arguments)
+        if uri not in self._account.objects:
+            raise ServiceError("NoSuchKey", "The specified key does not exist.", 404)
+        return uri, self._account.objects[uri]
+
+    def _check_bucket(self, arguments: Mapping[str, Any]) -> None:
+        owner = self._owner(arguments["Bucket"])
+        if owner is None:
+            raise ServiceError("NoSuchBucket", "The specified bucket does not exist", 404)
+        if arguments.get("ExpectedBucketOwner", owner) != owner:
+            raise ServiceError("AccessDenied", "Access Denied", 403)
+
+    def _owner(self, bucket: str) -> str | None:
+        if bucket in self._account.buckets:
+            return self._account.buckets[bucket]
+        is_used = any(uri.startswith(f"{SCHEME}{bucket}/") for uri in self._account.objects)
+        return self._account.account if is_used else None
+
+
+class FakeS3Client(FakeClient):
+    """An S3 client; with boto3's transfers, which are plain puts and gets here.
+
+    A transfer's ``ClientError`` comes as it is.
+    """
+
+    def upload_file(
+        self,
+        Filename: str,  # noqa: N803 - boto3's names, here and below
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
+        **_settings: object,
+    ) -> None:
+        """Put a file's bytes; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
+        self.put_object(Bucket=Bucket, Key=Key, Body=Path(Filename).read_bytes(), **(ExtraArgs or {}))
+
+    def upload_fileobj(
+        self,
+        Fileobj: BinaryIO,  # noqa: N803
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
+        **_settings: object,
+    ) -> None:
+        """Put what is left of an open file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
+        self.put_object(Bucket=Bucket, Key=Key, Body=Fileobj.read(), **(ExtraArgs or {}))
+
+    def download_file(
+        self,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        Filename: str,  # noqa: N803
+        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
+        **_settings: object,
+    ) -> None:
+        """Write an object's bytes to a file; ``ExtraArgs`` are get_object's. Callback and Config change nothing."""
+        Path(Filename).write_bytes(self._whole(Bucket, Key, ExtraArgs or {}))
+
+    def download_fileobj(
+        self,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        Fileobj: BinaryIO,  # noqa: N803
+        ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
+        **_settings: object,
+    ) -> None:
+        """Write an object's bytes to an open file; ``ExtraArgs`` are get_object's."""
+        Fileobj.write(self._whole(Bucket, Key, ExtraArgs or {}))
+
+    def _whole(self, bucket: str, key: str, extra: Mapping[str, Any]) -> bytes:
+        self.head_object(Bucket=bucket, Key=key, **extra)
+        content: bytes = self.get_object(Bucket=bucket, Key=key, **extra)["Body"].read()
+        return content
+
+
+class _HeadErrors:
+    """The answer to a HEAD has no body, so that its status is all there is to tell what is wrong."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: object, _traceback: object) -> None:
+        if isinstance(error, ServiceError):
+            message = {403: "Forbidden", 404: "Not Found"}.get(error.status, "Bad Request")
+            raise ServiceError(str(error.status), message, error.status) from None
+
+
+def _uri(arguments: Mapping[str, Any]) -> str:
+    return f"{SCHEME}{arguments['Bucket']}/{arguments['Key']}"
+
+
+def _bytes(body: Any) -> bytes:
+    content = body.read() if hasattr(body, "read") else body
+    return content.encode() if isinstance(content, str) else bytes(content)
+
+
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def _refuse(argument: str, arguments: Mapping[str, Any]) -> None:
+    if argument in arguments:
+        raise NotImplementedError(f"the fake 's3' client has no {argument} (given: {arguments[argument]!r})")

@@ -1,0 +1,130 @@
+"""A job's life as it comes about: its phases one after another, cut by a stop or by a limit of its request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scriptmode.testing.lives import MESSAGES, WITHOUT_HOSTS
+
+if TYPE_CHECKING:
+    from scriptmode.testing.lives import Life, Phase
+
+_ENDING_MESSAGES = {
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job runtime exceeded MaxRuntimeInSeconds",
+    "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds",
+}
+_STOPPING_MESSAGE = "Stopping the training job"
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What may end a life early, in seconds: the request's two limits, and when the job was asked to stop."""
+
+    max_runtime: float = math.inf
+    max_wait: float = math.inf
+    stop: float = math.inf
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A SecondaryStatus from ``start`` to ``end``, in seconds after the job's creation."""
+
+    status: str
+    start: float
+    end: float
+    message: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return self.end - self.start
+
+    def until(self, end: float) -> Stretch:
+        """Give the part of it before ``end``."""
+        return Stretch(self.status, self.start, min(self.end, end), self.message)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The stretches of a job's life; the last one is its ending, of no length. ``ends`` is its TrainingJobStatus."""
+
+    stretches: tuple[Stretch, ...]
+    ends: str
+
+    @property
+    def end(self) -> float:
+        """The second at which the job ends."""
+        return self.stretches[-1].start
+
+    @property
+    def training_start(self) -> float:
+        """The second at which the job first had hosts, or infinity."""
+        return min((stretch.start for stretch in self._with_hosts()), default=math.inf)
+
+    @property
+    def training_seconds(self) -> float:
+        """How long the job had hosts."""
+        return sum(stretch.seconds for stretch in self._with_hosts())
+
+    def begun(self, second: float) -> tuple[Stretch, ...]:
+        """Give what has begun by then; the last one is what the job is in. A job is always in its first stretch."""
+        return tuple(stretch for stretch in self.stretches if stretch.start <= second) or self.stretches[:1]
+
+    def status(self, second: float) -> str:
+        """Give the TrainingJobStatus at a second."""
+        if second >= self.end:
+            return self.ends
+        return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
+
+    def _with_hosts(self) -> list[Stretch]:
+        found = [stretch for stretch in self.stretches[:-1] if stretch.status not in WITHOUT_HOSTS]
+        return [] if found and found[0].status == "Stopping" else found
+
+
+def timeline(life: Life, cuts: Cuts) -> Timeline:
+    """Say what comes about of a life under the cuts; the earliest cut before the life's own end counts."""
+    stretches = _laid_out(life.phases)
+    moment, why = min(
+        (life.seconds, "the end"),
+        (cuts.stop, "Stopping"),
+        (_runtime_is_over(stretches, cuts.max_runtime), "MaxRuntimeExceeded"),
+        (cuts.max_wait, "MaxWaitTimeExceeded"),
+        key=lambda cut: cut[0],
+    )
+    if why == "the end":
+        return Timeline((*stretches, _ending(life.secondary_status or life.ends, moment)), life.ends)
+    before = tuple(stretch.until(moment) for stretch in stretches if stretch.start < moment)
+    if why != "Stopping":
+        return Timeline((*before, _ending(why, moment)), "Stopped")
+    stopping = Stretch("Stopping", moment, moment + life.stop_seconds, _STOPPING_MESSAGE)
+    return Timeline((*before, stopping, _ending("Stopped", stopping.end)), "Stopped")
+
+
+def _laid_out(phases: tuple[Phase, ...]) -> tuple[Stretch, ...]:
+    stretches = []
+    start = 0.0
+    for phase in phases:
+        end = start + phase.seconds
+        stretches.append(Stretch(phase.status, start, end, phase.message or MESSAGES[phase.status]))
+        start = end
+    return tuple(stretches)
+
+
+def _runtime_is_over(stretches: tuple[Stretch, ...], limit: float) -> float:
+    """Give the second at which the hosts will have run for ``limit`` seconds; uploading the model does not count."""
+    left = limit
+    for stretch in stretches:
+        if stretch.status not in WITHOUT_HOSTS and stretch.status != "Uploading":
+            if stretch.seconds > left:
+                return stretch.start + left
+            left -= stretch.seconds
+    return math.inf
+
+
+def _ending(status: str, second: float) -> Stretch:
+    return Stretch(status, second, second, _ENDING_MESSAGES.get(status, f"Training job {status.lower()}"))
