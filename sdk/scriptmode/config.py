@@ -1,0 +1,276 @@
+"""The SageMaker config file: what an administrator and a user set once for every training job of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import ConfigError, DataError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+FILE_NAME = "config.yaml"
+#: Variables that move the files (SageMaker SDK, "Configuring and using defaults").
+ADMIN_OVERRIDE, USER_OVERRIDE = "SAGEMAKER_ADMIN_CONFIG_OVERRIDE", "SAGEMAKER_USER_CONFIG_OVERRIDE"
+SCHEMA_VERSION = "1.0"
+_APPLICATION = "sagemaker"
+_S3 = "s3://"
+
+
+@dataclass(frozen=True)
+class SageMakerConfig:
+    """Defaults for a training job; ``None`` or empty where the file says nothing."""
+
+    role: str | None = None
+    output_kms_key: str | None = None
+    volume_kms_key: str | None = None
+    subnets: tuple[str, ...] = ()
+    security_group_ids: tuple[str, ...] = ()
+    network_isolation: bool | None = None
+    encrypt_traffic: bool | None = None
+    disable_profiler: bool | None = None
+    debug_hook: bool | None = None
+    environment: Mapping[str, str] | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+    default_bucket: str | None = None
+    default_bucket_prefix: str | None = None
+
+
+def read(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> SageMakerConfig:
+    """Read the administrator's file and the user's over it: mappings are merged, anything else is replaced.
+
+    They lie in platformdirs' folders for sites and users; ``SAGEMAKER_ADMIN_CONFIG_OVERRIDE`` and
+    ``SAGEMAKER_USER_CONFIG_OVERRIDE`` name a file, a folder that holds ``config.yaml``, or the ``s3://`` URI of either.
+    ``fetch`` gives the bytes at an ``s3://`` URI or raises `DataError`. Raises `ConfigError` for a place that a
+    variable names and that has no file, and for a file that cannot be read or says something unknown.
+    """
+    from platformdirs import site_config_dir, user_config_dir
+
+    merged: dict[str, Any] = {}
+    names = []
+    for variable, folder in ((ADMIN_OVERRIDE, site_config_dir), (USER_OVERRIDE, user_config_dir)):
+        place = environ.get(variable)
+        if not place:
+            file = _local(Path(folder(_APPLICATION)) / FILE_NAME)
+        elif place.startswith(_S3):
+            file = _fetched(place, variable, fetch)
+        else:
+            file = _named(place, variable)
+        document = file and _document(*file)
+        if document and file:
+            parse(document, file[0])
+            merged = _merge(merged, document)
+            names.append(file[0])
+    return parse(merged, " with ".join(names))
+
+
+def parse(document: Mapping[str, Any] | None, where: str) -> SageMakerConfig:
+    """Take what concerns training jobs out of a loaded config file; other sections are other programs'.
+
+    ``where`` names the file for errors. Subnets may come without security groups: the job may have the other itself.
+    """
+    if not document:
+        return SageMakerConfig()
+    whole = _Section(document, where)
+    _check_version(whole)
+    sagemaker = whole.section("SageMaker")
+    job = sagemaker.section("TrainingJob")
+    job.allow(_TRAINING_JOB)
+    profiler, vpc = job.only("ProfilerConfig", {"DisableProfiler"}), job.only("VpcConfig", _VPC)
+    modules = sagemaker.section("PythonSDK").section("Modules")
+    session = modules.section("Session")
+    return SageMakerConfig(
+        role=job.text("RoleArn"),
+        output_kms_key=job.only("OutputDataConfig", {"KmsKeyId"}).text("KmsKeyId"),
+        volume_kms_key=job.only("ResourceConfig", {"VolumeKmsKeyId"}).text("VolumeKmsKeyId"),
+        subnets=vpc.texts("Subnets"),
+        security_group_ids=vpc.texts("SecurityGroupIds"),
+        network_isolation=job.switch("EnableNetworkIsolation"),
+        encrypt_traffic=job.switch("EnableInterContainerTrafficEncryption"),
+        disable_profiler=profiler.switch("DisableProfiler"),
+        debug_hook=modules.section("Estimator").switch("DebugHookConfig"),
+        environment=_environment(job),
+        tags=_tags(job),
+        default_bucket=session.text("DefaultS3Bucket"),
+        default_bucket_prefix=session.text("DefaultS3ObjectKeyPrefix"),
+    )
+
+
+_TRAINING_JOB = frozenset(
+    {
+        "EnableInterContainerTrafficEncryption",
+        "EnableNetworkIsolation",
+        "Environment",
+        "OutputDataConfig",
+        "ProfilerConfig",
+        "ResourceConfig",
+        "RoleArn",
+        "Tags",
+        "VpcConfig",
+    }
+)
+_VPC = frozenset({"SecurityGroupIds", "Subnets"})
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A mapping of the file. ``path`` is the keys that lead to it, each with a dot behind."""
+
+    content: Any
+    where: str
+    path: str = ""
+
+    def __post_init__(self) -> None:
+        # A sagemaker.Session may give any mapping; YAML gives dicts alone.
+        if not hasattr(self.content, "items"):
+            name = self.path.rstrip(".")
+            raise ConfigError(
+                f"{self.where}: {f'{name} is' if name else 'the file holds'} {self.content!r}; "
+                "give keys and values, or leave it out"
+            )
+
+    def get(self, key: str) -> Any:
+        """Give a key's value or ``None``; refuse the key in other letter case, and ``null``."""
+        if key in self.content:
+            if self.content[key] is None:
+                raise self.error(key, "give a value or leave the key out")
+            return self.content[key]
+        for other in self.content:
+            if str(other).lower() == key.lower():
+                raise ConfigError(f"{self.where}: unknown key {self.path}{other}; did you mean {key!r}?")
+        return None
+
+    def error(self, key: str, advice: str) -> ConfigError:
+        return ConfigError(f"{self.where}: {self.path}{key} is {self.content[key]!r}; {advice}")
+
+    def allow(self, known: Collection[str]) -> None:
+        """Refuse every other key."""
+        for key in self.content:
+            if key not in known:
+                raise ConfigError(f"{self.where}: unknown key {self.path}{key}{suggestion(str(key), known)}")
+
+    def section(self, key: str) -> _Section:
+        """Give the mapping below a key, empty where there is none."""
+        value = self.get(key)
+        return _Section({} if value is None else value, self.where, f"{self.path}{key}.")
+
+    def only(self, key: str, known: Collection[str]) -> _Section:
+        """Give the mapping below a key, which has no other keys than these."""
+        section = self.section(key)
+        section.allow(known)
+        return section
+
+    def text(self, key: str, *, may_be_empty: bool = False) -> str | None:
+        value = self.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise self.error(key, f"give text, in quotes: '{value}'")
+        if not value and not may_be_empty:
+            raise self.error(key, "give text that is not empty, or leave the key out")
+        return value
+
+    def switch(self, key: str) -> bool | None:
+        value = self.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        raise self.error(key, "write true or false, without quotes")
+
+    def items(self, key: str) -> list[Any]:
+        value = self.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, (list, tuple)):
+            raise self.error(key, "give a list")
+        return list(value)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self.items(key)
+        if key in self.content and not values:
+            raise self.error(key, "name at least one, or leave the key out")
+        if not all(isinstance(value, str) and value for value in values):
+            raise self.error(key, "give a list of texts")
+        return tuple(values)
+
+
+def _check_version(whole: _Section) -> None:
+    version = whole.get("SchemaVersion")
+    if version is None:
+        raise ConfigError(
+            f"{whole.where}: SchemaVersion is missing; begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
+        )
+    if version != SCHEMA_VERSION:
+        raise whole.error("SchemaVersion", f"write SchemaVersion: '{SCHEMA_VERSION}', in quotes; no other is known")
+
+
+def _environment(job: _Section) -> dict[str, str] | None:
+    if job.get("Environment") is None:
+        return None
+    section = job.section("Environment")
+    for name in section.content:
+        if not isinstance(name, str):
+            raise ConfigError(f"{job.where}: {section.path.rstrip('.')} has the name {name!r}; write it in quotes")
+    return {name: section.text(name, may_be_empty=True) or "" for name in section.content}
+
+
+def _tags(job: _Section) -> tuple[tuple[str, str], ...]:
+    tags = []
+    for position, item in enumerate(job.items("Tags")):
+        tag = _Section(item, job.where, f"{job.path}Tags[{position}].")
+        tag.allow({"Key", "Value"})
+        key, value = tag.text("Key"), tag.text("Value", may_be_empty=True)
+        if key is None or value is None:
+            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}; give both Key and Value")
+        tags.append((key, value))
+    return tuple(tags)
+
+
+def _fetched(uri: str, variable: str, fetch: Callable[[str], bytes]) -> tuple[str, bytes]:
+    file = uri if uri.endswith((".yaml", ".yml")) else f"{uri.rstrip('/')}/{FILE_NAME}"
+    try:
+        return file, fetch(file)
+    except DataError as error:
+        raise ConfigError(f"{variable} is {uri!r}, which gives no config file: {error}") from error
+
+
+def _named(place: str, variable: str) -> tuple[str, bytes]:
+    path = Path(place)
+    file = _local(path / FILE_NAME if path.is_dir() else path)
+    if file is None:
+        what = f"a folder without a {FILE_NAME}" if path.is_dir() else "not there"
+        raise ConfigError(f"{variable} is {place!r}, which is {what}; name the config file, or unset the variable")
+    return file
+
+
+def _local(path: Path) -> tuple[str, bytes] | None:
+    """Give a file's name and bytes, ``None`` where there is none."""
+    try:
+        return str(path), path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}; make it readable") from error
+
+
+def _document(name: str, content: bytes) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(content)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"{name} is not YAML: {place}{error.problem}; correct the file") from error
+    # Bytes that are no text; a date such as 2020-13-45.
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{name} is not YAML: {error}; correct the file") from error
+
+
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        ours = merged.get(key)
+        merged[key] = _merge(ours, value) if isinstance(ours, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,353 @@
+"""Source code in a git repository: what to fetch as a value, and fetching it with the ``git`` program."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from scriptmode.clock import SYSTEM, Clock
+from scriptmode.errors import SourceError, SpecError, suggestion
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+#: The keys of ``git_config`` (SageMaker SDK, ``git_utils``) and our fields.
+_FIELDS = {
+    "repo": "repo",
+    "branch": "branch",
+    "commit": "commit",
+    "2FA_enabled": "two_factor",
+    "username": "username",
+    "password": "password",
+    "token": "token",
+}
+_WEB = ("https", "http")
+_URL_FORMS = "https://..., ssh://..., git@host:path, or file:///... for a repository on this machine"
+_SSH_SHORT_FORM = re.compile(r"[^\s/@:]+@[^\s/@:]+:.+")
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class GitSource:
+    """A tree in a repository: at a commit, else at the tip of a branch (or a tag), else of its default branch.
+
+    The SageMaker SDK's documentation calls the default branch 'master'; it is what the repository says it is.
+    """
+
+    repo: str
+    branch: str | None = None
+    commit: str | None = None
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    #: Goes before username and password.
+    token: str | None = field(default=None, repr=False)
+    #: A password is not enough.
+    two_factor: bool = False
+
+    def __post_init__(self) -> None:
+        for key in ("repo", "branch", "commit"):
+            value = getattr(self, key)
+            if value is not None and (value.startswith("-") or not value.isprintable()):
+                raise SpecError(f"git_config[{key!r}] is {_shown(value)!r}, which git would misread; correct it")
+        _check_repo(self.repo)
+        self._check_credentials()
+
+    @property
+    def login(self) -> tuple[str, str] | None:
+        """User name and password for HTTP; a token is a user name without a password, as GitHub takes it."""
+        if self.token is not None:
+            return self.token, ""
+        return (self.username or "", self.password) if self.password is not None else None
+
+    def _check_credentials(self) -> None:
+        given = [key for key in ("token", "username", "password") if getattr(self, key) is not None]
+        if not given:
+            return
+        scheme, host = _scheme(self.repo), urlsplit(self.repo).hostname if "://" in self.repo else None
+        if scheme not in _WEB:
+            theirs = "git's own file access" if scheme == "file" else "your SSH keys"
+            raise SpecError(
+                f"git_config[{given[0]!r}] is for https://, but {self.repo!r} is reached by {theirs}; leave it out"
+            )
+        if scheme == "http" and host not in _THIS_MACHINE:
+            raise SpecError(f"git_config[{given[0]!r}] would travel unencrypted to {self.repo!r}; use https://")
+        if self.token is not None:
+            return
+        if self.two_factor:
+            raise SpecError("git_config['2FA_enabled'] is True, which a password cannot satisfy; give a token instead")
+        if len(given) == 1:
+            missing = "password" if given == ["username"] else "username"
+            raise SpecError(f"git_config has {given[0]!r} without {missing!r}; give both, or a token")
+
+
+def parse_git_config(value: object) -> GitSource | None:
+    """Give the source that the estimator's ``git_config`` names; ``None`` for ``None`` and for an empty dict.
+
+    Raises `SpecError` for unknown keys, wrong types, URLs that git cannot be given, and credentials out of place.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise SpecError(f"git_config is a {type(value).__name__}; give a dict such as {{'repo': 'https://...'}}")
+    if not value:
+        return None
+    for key, content in value.items():
+        if key not in _FIELDS:
+            raise SpecError(f"git_config has no key {key!r}{suggestion(str(key), _FIELDS)}")
+        # Values are not shown: they may be secrets.
+        if key == "2FA_enabled":
+            if not isinstance(content, bool):
+                raise SpecError(f"git_config[{key!r}] is a {type(content).__name__}; give True or False")
+        elif not isinstance(content, str) or not content:
+            what = "empty" if content == "" else f"a {type(content).__name__}"
+            raise SpecError(f"git_config[{key!r}] is {what}; give a string that is not empty, or leave the key out")
+    if "repo" not in value:
+        raise SpecError(f"git_config has no 'repo'; give the repository's URL: {_URL_FORMS}")
+    return GitSource(**{_FIELDS[key]: content for key, content in value.items()})
+
+
+@contextmanager
+def checkout(source: GitSource, *, timeout: float = 600.0, clock: Clock = SYSTEM) -> Iterator[Path]:
+    """Fetch the tree into a folder that is there until the context ends; submodules are not followed.
+
+    With ``commit`` the branch is not looked at. History is left out where the server allows it. Without credentials in
+    ``source``, git's own (a credential helper, SSH keys) count; nobody is asked for any. Raises `SourceError`, with
+    git's own words, also when it takes longer than ``timeout`` seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as folder:
+        git = _Git(source, timeout, clock)
+        yield _at_tip(git, source, Path(folder)) if source.commit is None else _at_commit(git, source, Path(folder))
+
+
+def _at_tip(git: _Git, source: GitSource, folder: Path) -> Path:
+    tree = folder / "tree"
+    branch = (f"--branch={source.branch}",) if source.branch else ()
+    arguments = ("--single-branch", *branch, "--", source.repo, str(tree))
+    with suppress(_NoShallowError):
+        git.run(*_CLONE, "--depth=1", *arguments)
+        return tree
+    git.run(*_CLONE, *arguments)
+    return tree
+
+
+def _at_commit(git: _Git, source: GitSource, folder: Path) -> Path:
+    """Fetch one commit, which needs its whole name and a server that gives it; else everything."""
+    if re.fullmatch("[0-9a-f]{40}", str(source.commit)):
+        tree = folder / "tree"
+        with suppress(_GitError):
+            git.run("init", "--quiet", "--template=", str(tree))
+            git.run(
+                "-C", str(tree), "fetch", "--quiet", "--no-tags", "--depth=1", "--", source.repo, str(source.commit)
+            )
+            git.run("-C", str(tree), "checkout", "--quiet", "--detach", "FETCH_HEAD", "--")
+            return tree
+    tree = folder / "whole"
+    git.run(*_CLONE, "--no-checkout", "--", source.repo, str(tree))
+    git.run("-C", str(tree), "checkout", "--quiet", "--detach", str(source.commit), "--")
+    return tree
+
+
+#: Without the user's templates, which may hold hooks.
+_CLONE = ("clone", "--quiet", "--template=", "--no-recurse-submodules")
+#: Variables that tie git to another repository (git rev-parse --local-env-vars), as they are set inside a git hook.
+_OF_ANOTHER_REPOSITORY = frozenset(
+    {"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_PREFIX",
+     "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE"}
+)  # fmt: skip
+_STOP_GRACE = 5.0
+
+
+class _GitError(SourceError):
+    """Git ended with an error."""
+
+
+class _NoShallowError(_GitError):
+    """The server gives out plain files, and those only with all history."""
+
+
+class _Git:
+    """The ``git`` program for one source, with one deadline for all its calls."""
+
+    def __init__(self, source: GitSource, timeout: float, clock: Clock) -> None:
+        program = shutil.which("git")
+        if program is None:
+            raise SourceError(
+                f"git_config needs the git program to fetch {source.repo!r}, and there is none in PATH; "
+                "install it (apt install git, dnf install git, brew install git, https://git-scm.com)"
+            )
+        self._program = program
+        self._source = source
+        self._timeout = timeout
+        self._clock = clock
+        self._deadline = clock.now() + timeout
+        self._environment = _plain_environment(os.environ)
+        if source.login is not None:
+            self._check_version()
+            self._environment = _with_login(self._environment, source)
+
+    def run(self, *arguments: str) -> str:
+        """Run git to its end and give what it said."""
+        import subprocess
+
+        command = (self._program, "-c", "submodule.recurse=false", *arguments)
+        # A session of its own has no terminal, on which ssh would ask; and it is stopped as a whole.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=self._environment,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=max(self._deadline - self._clock.now(), 0.0))
+        except subprocess.TimeoutExpired as error:
+            raise SourceError(
+                f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
+                "try again, or clone it yourself and give source_dir"
+            ) from error
+        finally:
+            _stop(process)
+        output = said.decode(errors="replace")
+        if process.returncode:
+            kind = _NoShallowError if "does not support shallow" in output else _GitError
+            raise kind(_complaint(self._source, output))
+        return output
+
+    def _check_version(self) -> None:
+        said = self.run("version").strip()
+        numbers = re.search(r"(\d+)\.(\d+)", said)
+        if numbers is None or (int(numbers[1]), int(numbers[2])) < (2, 31):
+            raise SourceError(
+                f"credentials in git_config need git 2.31, and {self._program} is {said!r}; "
+                "upgrade git, or leave them out and let git keep them (git help credentials)"
+            )
+
+
+def _plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    environment = {name: value for name, value in environ.items() if name not in _OF_ANOTHER_REPOSITORY}
+    environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
+    return environment
+
+
+def _with_login(environment: Mapping[str, str], source: GitSource) -> dict[str, str]:
+    """Add the credentials as git's settings: arguments and files are open to others, the environment is not."""
+    url = urlsplit(source.repo)
+    settings = (
+        (f"http.{url.scheme}://{url.netloc}/.extraHeader", f"Authorization: Basic {_encoded(source)}"),
+        # The header would go with a redirect, to whatever host.
+        ("http.followRedirects", "false"),
+        # Others than those given are not tried.
+        ("credential.helper", ""),
+    )
+    count = environment.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdigit() else 0
+    added = {"GIT_ASKPASS": "", "GIT_CONFIG_COUNT": str(first + len(settings))}
+    for position, (key, value) in enumerate(settings, first):
+        added[f"GIT_CONFIG_KEY_{position}"], added[f"GIT_CONFIG_VALUE_{position}"] = key, value
+    return {**environment, **added}
+
+
+def _encoded(source: GitSource) -> str:
+    return base64.b64encode(":".join(source.login or ()).encode()).decode()
+
+
+def _without_secrets(text: str, source: GitSource) -> str:
+    for secret in (source.token, source.password, source.login and _encoded(source)):
+        if secret:
+            text = text.replace(secret, "***").replace(quote(secret, safe=""), "***")
+    return text
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End what still runs of git and of what it started: TERM, a grace, KILL, reap."""
+    import signal
+    import subprocess
+
+    if process.stdout is None or process.stdout.closed:
+        return
+    if not hasattr(os, "killpg"):
+        process.kill()
+    else:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(_STOP_GRACE)
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+_REFUSED = re.compile(r"Authentication failed|could not read (Username|Password)|returned error: 40[13]")
+#: What git says, and what to do about it.
+_ADVICE = {
+    r"Remote branch .* not found": "git_config['branch'] must be a branch or a tag of the repository; correct it",
+    r"not a tree|did not match any|unable to read tree|unknown revision|invalid reference": (
+        "git_config['commit'] must be a commit of the repository; push it, or correct it"
+    ),
+    r"returned error: 30\d|redirect": (
+        "give the URL that it leads to, often one with .git at its end: credentials do not follow a redirect"
+    ),
+    r"Permission denied \(|Host key verification failed": (
+        "SSH must get there without a question: the host's key in known_hosts, yours in ssh-agent"
+    ),
+}
+
+
+def _complaint(source: GitSource, output: str) -> str:
+    at = f" at commit {source.commit!r}" if source.commit else f" at {source.branch!r}" if source.branch else ""
+    lines = [line.strip() for line in _without_secrets(output, source).splitlines() if line.strip()]
+    said = " | ".join(lines[-5:]) or "it did not say why"
+    return f"git could not fetch {source.repo!r}{at}: {said}; {_advice(source, output)}"
+
+
+def _advice(source: GitSource, output: str) -> str:
+    if _REFUSED.search(output):
+        if source.login is None:
+            return "give git_config a token, or username and password, or let git keep them (git help credentials)"
+        if source.token is not None:
+            return "check that the token may read it; hosts such as GitLab want it as the password beside a username"
+        return "check username and password; many hosts want a token as the password"
+    for pattern, advice in _ADVICE.items():
+        if re.search(pattern, output):
+            return advice
+    return f"see whether 'git ls-remote {source.repo}' works in a terminal"
+
+
+def _scheme(repo: str) -> str:
+    return repo.partition("://")[0] if "://" in repo else "ssh"
+
+
+def _check_repo(repo: str) -> None:
+    wrong = SpecError(f"git_config['repo'] is {_shown(repo)!r}; give {_URL_FORMS}")
+    if "://" not in repo:
+        if not _SSH_SHORT_FORM.fullmatch(repo):
+            raise wrong
+        return
+    try:
+        url = urlsplit(repo)
+        # A password with a slash in it looks like a port.
+        has_host = url.port is not None or bool(url.hostname)
+    except ValueError as error:
+        raise wrong from error
+    if _scheme(repo) not in (*_WEB, "ssh", "file") or has_host == (url.scheme == "file"):
+        raise wrong
+    if url.password is not None or (url.username is not None and url.scheme in _WEB):
+        raise SpecError(
+            f"git_config['repo'] carries credentials ({_shown(repo)!r}); leave them out of the URL "
+            "and give git_config a token, or username and password"
+        )
+
+
+def _shown(text: str) -> str:
+    """Take out what stands between ``//`` and ``@`` of a URL: it may be a secret."""
+    return re.sub(r"(?<=://).*@", "***@", text)

@@ -1,0 +1,330 @@
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from scriptmode.config import SageMakerConfig, parse, read
+from scriptmode.errors import ConfigError, CredentialsError, DataError, SpecError
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+WHOLE = f"""
+    SchemaVersion: '1.0'
+    CustomParameters: {{JobName: anything}}
+    SageMaker:
+      PythonSDK:
+        Modules:
+          Session: {{DefaultS3Bucket: our-bucket, DefaultS3ObjectKeyPrefix: team/one}}
+          Estimator: {{DebugHookConfig: false}}
+          RemoteFunction: {{InstanceType: ml.m5.large}}
+          ModelTrainer: {{whatever: 1}}
+          TelemetryOptOut: true
+      ProcessingJob: {{RoleArn: another}}
+      EndpointConfig: [of no interest]
+      TrainingJob:
+        EnableInterContainerTrafficEncryption: true
+        EnableNetworkIsolation: false
+        Environment: {{MODE: quick, EMPTY: ''}}
+        OutputDataConfig: {{KmsKeyId: output-key}}
+        ProfilerConfig: {{DisableProfiler: true}}
+        ResourceConfig: {{VolumeKmsKeyId: volume-key}}
+        RoleArn: {ROLE}
+        Tags: [{{Key: team, Value: vision}}, {{Key: cost, Value: ''}}]
+        VpcConfig: {{Subnets: [subnet-1, subnet-2], SecurityGroupIds: [sg-1]}}
+"""
+
+
+class Machine:
+    """A machine's places for config files, and a bucket."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environ = {}
+        self.objects = {}
+        self.fetched = []
+
+    def write(self, path, text):
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(text))
+        return file
+
+    def site(self, text):
+        return self.write("site/sagemaker/config.yaml", text)
+
+    def user(self, text):
+        return self.write("user/sagemaker/config.yaml", text)
+
+    def fetch(self, uri):
+        self.fetched.append(uri)
+        try:
+            return textwrap.dedent(self.objects[uri]).encode()
+        except KeyError:
+            raise DataError(f"{uri}: there is no such object; correct the URI") from None
+
+    def read(self):
+        return read(self.environ, self.fetch)
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_DIRS", str(tmp_path / "site"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    return Machine(tmp_path)
+
+
+def job(text):
+    """A file whose TrainingJob section is this."""
+    return "SchemaVersion: '1.0'\nSageMaker:\n  TrainingJob:\n" + textwrap.indent(textwrap.dedent(text).strip(), "    ")
+
+
+def test_no_file_gives_the_empty_config(machine):
+    assert machine.read() == SageMakerConfig()
+
+
+def test_everything_that_concerns_a_training_job_is_read(machine):
+    machine.user(WHOLE)
+    assert machine.read() == SageMakerConfig(
+        role=ROLE,
+        output_kms_key="output-key",
+        volume_kms_key="volume-key",
+        subnets=("subnet-1", "subnet-2"),
+        security_group_ids=("sg-1",),
+        network_isolation=False,
+        encrypt_traffic=True,
+        disable_profiler=True,
+        debug_hook=False,
+        environment={"MODE": "quick", "EMPTY": ""},
+        tags=(("team", "vision"), ("cost", "")),
+        default_bucket="our-bucket",
+        default_bucket_prefix="team/one",
+    )
+
+
+@pytest.mark.parametrize("document", [None, {}], ids=["nothing", "an empty mapping"])
+def test_a_session_without_a_config_gives_the_empty_config(document):
+    assert parse(document, "sagemaker_session") == SageMakerConfig()
+
+
+def test_the_user_s_file_goes_over_the_administrator_s(machine):
+    machine.site(
+        job(
+            """
+            RoleArn: site-role
+            EnableNetworkIsolation: true
+            Environment: {A: site, B: site}
+            Tags: [{Key: owner, Value: site}]
+            VpcConfig: {Subnets: [site-1, site-2], SecurityGroupIds: [site-sg]}
+            """
+        )
+    )
+    machine.user(
+        job(
+            """
+            RoleArn: user-role
+            Environment: {B: user, C: user}
+            Tags: [{Key: team, Value: user}]
+            VpcConfig: {Subnets: [user-1]}
+            """
+        )
+    )
+    config = machine.read()
+    assert config.role == "user-role"
+    assert config.network_isolation is True
+    assert config.environment == {"A": "site", "B": "user", "C": "user"}
+    assert config.tags == (("team", "user"),)
+    assert (config.subnets, config.security_group_ids) == (("user-1",), ("site-sg",))
+
+
+@pytest.mark.parametrize("variable", ["SAGEMAKER_ADMIN_CONFIG_OVERRIDE", "SAGEMAKER_USER_CONFIG_OVERRIDE"])
+@pytest.mark.parametrize("named", ["elsewhere", "elsewhere/config.yaml"], ids=["by its folder", "by its name"])
+def test_a_variable_moves_a_file(machine, variable, named):
+    machine.site(job("RoleArn: site"))
+    machine.user(job("OutputDataConfig: {KmsKeyId: user}"))
+    machine.write("elsewhere/config.yaml", job("ResourceConfig: {VolumeKmsKeyId: moved}"))
+    machine.environ[variable] = str(machine.folder / named)
+    config = machine.read()
+    assert config.volume_kms_key == "moved"
+    assert (config.role, config.output_kms_key) == ((None, "user") if "ADMIN" in variable else ("site", None))
+
+
+def test_a_variable_names_a_file_by_any_name(machine, hostile_name):
+    file = machine.write(f"{hostile_name}/{hostile_name}", job("RoleArn: r"))
+    machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(file)
+    assert machine.read().role == "r"
+
+
+@pytest.mark.parametrize(
+    ("value", "uri"),
+    [
+        ("s3://b/team/settings.yaml", "s3://b/team/settings.yaml"),
+        ("s3://b/team/settings.yml", "s3://b/team/settings.yml"),
+        ("s3://b/team", "s3://b/team/config.yaml"),
+        ("s3://b/team/", "s3://b/team/config.yaml"),
+        ("s3://b", "s3://b/config.yaml"),
+    ],
+)
+def test_a_variable_names_an_object(machine, value, uri):
+    machine.objects[uri] = job("RoleArn: r")
+    machine.environ["SAGEMAKER_ADMIN_CONFIG_OVERRIDE"] = value
+    assert machine.read().role == "r"
+    assert machine.fetched == [uri]
+
+
+def test_an_empty_variable_moves_nothing(machine):
+    machine.user(job("RoleArn: r"))
+    machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = ""
+    assert machine.read().role == "r"
+
+
+def test_an_empty_file_says_nothing(machine):
+    machine.site("# all of it is a comment")
+    machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = os.devnull
+    assert machine.read() == SageMakerConfig()
+
+
+def test_a_named_place_without_a_file_is_an_error(machine):
+    machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(machine.folder / "nowhere.yaml")
+    with pytest.raises(
+        ConfigError, match="SAGEMAKER_USER_CONFIG_OVERRIDE is '.*nowhere.yaml', which is not there; name"
+    ):
+        machine.read()
+    machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(machine.folder)
+    with pytest.raises(ConfigError, match="which is a folder without a config.yaml; name the config file, or unset"):
+        machine.read()
+
+
+def test_a_named_object_that_is_not_there_is_an_error(machine):
+    machine.environ["SAGEMAKER_ADMIN_CONFIG_OVERRIDE"] = "s3://b/team"
+    with pytest.raises(
+        ConfigError, match="ADMIN_CONFIG_OVERRIDE is 's3://b/team', which .*: s3://b/team/config.yaml: there is no"
+    ) as caught:
+        machine.read()
+    assert isinstance(caught.value.__cause__, DataError)
+
+
+def test_missing_credentials_keep_their_own_error(machine):
+    def fetch(uri):
+        raise CredentialsError(f"{uri}: there are no AWS credentials")
+
+    with pytest.raises(CredentialsError):
+        read({"SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "s3://b/team"}, fetch)
+
+
+def test_a_file_that_is_a_folder_is_an_error(machine):
+    (machine.folder / "user" / "sagemaker" / "config.yaml").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="config.yaml' cannot be read: Is a directory; make it readable"):
+        machine.read()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("RolArn: x", "unknown key SageMaker.TrainingJob.RolArn; did you mean 'RoleArn'?"),
+        ("rolearn: x", "unknown key SageMaker.TrainingJob.rolearn; did you mean 'RoleArn'?"),
+        ("1: x", "unknown key SageMaker.TrainingJob.1; known: Enable"),
+        ("VpcConfig: {Subnet: [a]}", "unknown key SageMaker.TrainingJob.VpcConfig.Subnet; did you mean 'Subnets'?"),
+        ("OutputDataConfig: {S3OutputPath: x}", "unknown key SageMaker.TrainingJob.OutputDataConfig.S3OutputPath; known: KmsKeyId"),
+        ("ProfilerConfig: {Disable: true}", "unknown key SageMaker.TrainingJob.ProfilerConfig.Disable"),
+        ("ResourceConfig: {InstanceType: x}", "unknown key SageMaker.TrainingJob.ResourceConfig.InstanceType"),
+        ("Tags: [{Key: a, Valeu: b}]", "unknown key SageMaker.TrainingJob.Tags[0].Valeu; did you mean 'Value'?"),
+        ("Tags: [{Key: a, Value: b}, {Key: a}]", "SageMaker.TrainingJob.Tags[1] is {'Key': 'a'}; give both Key and Value"),
+        ("Tags: [a]", "SageMaker.TrainingJob.Tags[0] is 'a'; give keys and values"),
+        ("Tags: {Key: a, Value: b}", "SageMaker.TrainingJob.Tags is {'Key': 'a', 'Value': 'b'}; give a list"),
+        ("Tags: [{Key: a, Value: 1}]", "SageMaker.TrainingJob.Tags[0].Value is 1; give text, in quotes: '1'"),
+        ("RoleArn: 123456789012", "SageMaker.TrainingJob.RoleArn is 123456789012; give text, in quotes: '123456789012'"),
+        ("RoleArn: ''", "SageMaker.TrainingJob.RoleArn is ''; give text that is not empty"),
+        ("RoleArn:", "SageMaker.TrainingJob.RoleArn is None; give a value or leave the key out"),
+        ("EnableNetworkIsolation: 'true'", "SageMaker.TrainingJob.EnableNetworkIsolation is 'true'; write true or false, without quotes"),
+        ("EnableNetworkIsolation: 1", "SageMaker.TrainingJob.EnableNetworkIsolation is 1; write true"),
+        ("EnableInterContainerTrafficEncryption: x", "TrafficEncryption is 'x'; write true or false"),
+        ("Environment: [A]", "SageMaker.TrainingJob.Environment is ['A']; give keys and values"),
+        ("Environment: {A: 1}", "SageMaker.TrainingJob.Environment.A is 1; give text, in quotes: '1'"),
+        ("Environment: {on: x}", "SageMaker.TrainingJob.Environment has the name True; write it in quotes"),
+        ("VpcConfig: {Subnets: subnet-1}", "SageMaker.TrainingJob.VpcConfig.Subnets is 'subnet-1'; give a list"),
+        ("VpcConfig: {Subnets: []}", "SageMaker.TrainingJob.VpcConfig.Subnets is []; name at least one"),
+        ("VpcConfig: {Subnets: [1]}", "SageMaker.TrainingJob.VpcConfig.Subnets is [1]; give a list of texts"),
+        ("VpcConfig: subnet-1", "SageMaker.TrainingJob.VpcConfig is 'subnet-1'; give keys and values"),
+        ("ProfilerConfig: {DisableProfiler: no thanks}", "ProfilerConfig.DisableProfiler is 'no thanks'; write true"),
+    ],
+)  # fmt: skip
+def test_what_a_training_job_cannot_have_is_named_with_its_file(machine, text, message):
+    file = machine.user(job(text))
+    with pytest.raises(ConfigError) as caught:
+        machine.read()
+    assert isinstance(caught.value, SpecError)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SageMaker: {}", "SchemaVersion is missing; begin the file with SchemaVersion: '1.0'"),
+        ("SchemaVersion: 1.0", "SchemaVersion is 1.0; write SchemaVersion: '1.0', in quotes"),
+        ("SchemaVersion: '2.0'", "SchemaVersion is '2.0'; write SchemaVersion: '1.0'"),
+        ("schemaVersion: '1.0'", "unknown key schemaVersion; did you mean 'SchemaVersion'?"),
+        ("SchemaVersion: '1.0'\nSagemaker: {}", "unknown key Sagemaker; did you mean 'SageMaker'?"),
+        ("SchemaVersion: '1.0'\nSageMaker:", "SageMaker is None; give a value or leave the key out"),
+        ("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: [x]}", "SageMaker.TrainingJob is ['x']; give keys and values"),
+        ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Session: {DefaultS3Bucket: 1}}}}", "SageMaker.PythonSDK.Modules.Session.DefaultS3Bucket is 1; give text"),
+        ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Estimator: {DebugHookConfig: {}}}}}", "Modules.Estimator.DebugHookConfig is {}; write true or false"),
+        ("- a list", "the file holds ['a list']; give keys and values"),
+        ("just text", "the file holds 'just text'; give keys and values"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_a_config_is_refused(machine, text, message):
+    file = machine.user(text)
+    with pytest.raises(ConfigError) as caught:
+        machine.read()
+    assert str(caught.value).startswith(f"{file}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: 1\nb: [1,\n", "line 3, column 1: "),
+        (b"a: b: c", "line 1, column 5: mapping values are not allowed here"),
+        (b"a: !!python/object:os.system x", "line 1, column 4: could not determine a constructor"),
+        (b"a: 2020-13-45", "month must be in 1..12"),
+        (b"a: \xff\xfe\xff", ""),
+    ],
+    ids=["cut off", "two colons", "a Python object", "an impossible date", "bytes that are no text"],
+)
+def test_broken_yaml_is_an_error_that_names_file_and_place(machine, content, message):
+    file = machine.user("")
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        machine.read()
+    assert str(caught.value).startswith(f"{file} is not YAML: {message}")
+    assert str(caught.value).endswith("; correct the file")
+
+
+def test_each_file_is_blamed_for_its_own_mistake(machine):
+    site = machine.site(job("RoleArn: 1"))
+    machine.user(job("RoleArn: r"))
+    with pytest.raises(ConfigError, match="config.yaml: SageMaker.TrainingJob.RoleArn is 1") as caught:
+        machine.read()
+    assert str(site) in str(caught.value)
+
+
+def test_a_session_s_mapping_is_named_as_the_caller_says():
+    with pytest.raises(ConfigError, match="^sagemaker_session's config: unknown key SageMaker.TrainingJob.Role;"):
+        parse({"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Role": "x"}}}, "sagemaker_session's config")
+
+
+def test_a_machine_without_a_file_neither_imports_yaml_nor_waits(machine):
+    code = (
+        "import sys\nfrom scriptmode import config\nassert config.read({}, None) == config.SageMakerConfig()\n"
+        "assert not {'yaml', 'boto3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    durations = []
+    for _ in range(20):
+        begin = time.perf_counter()
+        machine.read()
+        durations.append(time.perf_counter() - begin)
+    assert min(durations) < 0.001

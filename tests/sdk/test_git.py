@@ -1,0 +1,334 @@
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from fakes.git_server import GitServer, Repository
+
+from scriptmode.errors import SourceError
+from scriptmode.git import GitSource, checkout, parse_git_config
+
+TOKEN = "tok/en+secret"
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path, monkeypatch):
+    """An empty home, so that no setting of this machine's git counts."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "SSH_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    return home / ".gitconfig"
+
+
+@pytest.fixture
+def repository(tmp_path):
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def serve(tmp_path, repository):
+    """Give a function that starts a web server of the repository, at ``/r.git``."""
+    servers = []
+
+    def start(login=None):
+        repository.publish(tmp_path / "served" / "r.git")
+        servers.append(GitServer(tmp_path / "served", login))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Give a function that puts a program of this text before all others in PATH."""
+
+    def put(name, text):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
+        return path
+
+    return put
+
+
+def fetched(**config):
+    """Give the text of the script in what was checked out, and how many commits came along."""
+    with checkout(parse_git_config(config)) as tree:
+        count = subprocess.run(["git", "-C", str(tree), "rev-list", "--count", "HEAD"], capture_output=True, check=True)
+        return (tree / "train.py").read_text(), int(count.stdout)
+
+
+def error_of(**config):
+    with pytest.raises(SourceError) as caught, checkout(parse_git_config(config)):
+        pass
+    return str(caught.value)
+
+
+def test_the_repository_says_which_branch_is_its_default(repository):
+    assert fetched(repo=repository.url) == ("second", 1)
+
+
+@pytest.mark.parametrize(("branch", "text"), [("trunk", "second"), ("other", "other"), ("v1", "first")])
+def test_a_branch_or_a_tag_is_taken_without_history(repository, branch, text):
+    assert fetched(repo=repository.url, branch=branch) == (text, 1)
+
+
+def test_a_commit_by_its_whole_name_is_taken_without_history(repository):
+    assert fetched(repo=repository.url, commit=repository.first) == ("first", 1)
+    assert fetched(repo=repository.url, commit=repository.other, branch="trunk") == ("other", 1)
+
+
+def test_a_commit_by_a_short_name_is_found(repository):
+    assert fetched(repo=repository.url, commit=repository.other[:9]) == ("other", 2)
+
+
+def test_a_server_that_gives_no_single_commits_is_asked_for_all(repository, settings):
+    settings.write_text("[protocol]\n\tversion = 0\n")
+    assert fetched(repo=repository.url, commit=repository.between) == ("between", 2)
+
+
+def test_nothing_is_left_afterwards(repository, tmp_path, monkeypatch):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    with checkout(GitSource(repository.url)) as tree:
+        assert place in tree.parents
+    with pytest.raises(KeyError), checkout(GitSource(repository.url)):
+        raise KeyError
+    error_of(repo=repository.url, branch="gone")
+    assert list(place.iterdir()) == []
+
+
+def test_a_repository_lies_where_it_wants(tmp_path, hostile_name):
+    assert fetched(repo=Repository(tmp_path / hostile_name).url) == ("second", 1)
+
+
+def test_submodules_are_not_followed(repository, tmp_path, settings):
+    settings.write_text("[submodule]\n\trecurse = true\n\tstickyRecursiveClone = true\n")
+    inner = Repository(tmp_path / "inner")
+    repository.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", inner.url, "inner")
+    commit = repository.commit("third")
+    for config in ({}, {"commit": commit}, {"commit": commit[:9]}):
+        with checkout(GitSource(repository.url, **config)) as tree:
+            assert list((tree / "inner").iterdir()) == []
+
+
+def test_hooks_of_the_users_templates_do_not_run(repository, tmp_path, settings, program):
+    hook = program("post-checkout", f"touch '{tmp_path}/ran'")
+    (tmp_path / "template" / "hooks").mkdir(parents=True)
+    shutil.move(hook, tmp_path / "template" / "hooks")
+    settings.write_text(f"[init]\n\ttemplateDir = {tmp_path}/template\n")
+    assert fetched(repo=repository.url) == ("second", 1)
+    assert fetched(repo=repository.url, commit=repository.first) == ("first", 1)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_inside_a_hook_of_another_repository_that_one_is_left_alone(repository, tmp_path, monkeypatch):
+    another = Repository(tmp_path / "another")
+    monkeypatch.setenv("GIT_DIR", str(another.folder / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(another.folder))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(another.folder / ".git" / "index"))
+    for config in ({}, {"commit": repository.second}):
+        with checkout(GitSource(repository.url, **config)) as tree:
+            assert (tree / "train.py").read_text() == "second"
+    assert another.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"branch": "gone"},
+            " at 'gone': .*Remote branch gone not found.*; git_config\\['branch'\\] must be a branch or a",
+        ),
+        (
+            {"commit": "f" * 40},
+            " at commit 'ffff.*; git_config\\['commit'\\] must be a commit of the repository; push it",
+        ),
+        (
+            {"commit": "gone"},
+            " at commit 'gone': .*; git_config\\['commit'\\] must be a commit of the repository; push it",
+        ),
+    ],
+)
+def test_what_the_repository_does_not_have_is_named(repository, config, message):
+    with (
+        pytest.raises(SourceError, match=f"^git could not fetch 'file:///.*'{message}"),
+        checkout(GitSource(repository.url, **config)),
+    ):
+        pass
+
+
+def test_a_repository_that_is_not_there_is_an_error_in_gits_words(tmp_path):
+    message = error_of(repo=tmp_path.as_uri())
+    assert "does not appear to be a git repository" in message
+    assert message.endswith(f"; see whether 'git ls-remote {tmp_path.as_uri()}' works in a terminal")
+
+
+def test_without_git_the_way_to_install_it_is_named(repository, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    message = error_of(repo=repository.url)
+    assert message.startswith("git_config needs the git program to fetch 'file:///")
+    assert "and there is none in PATH; install it (apt install git" in message
+
+
+def test_ssh_is_never_asked_on_a_terminal(tmp_path, monkeypatch, program):
+    record = tmp_path / "session"
+    ssh = program("my ssh", f"'{sys.executable}' -c 'import os; print(os.getsid(0))' > '{record}'\n"
+                  "echo 'git@h: Permission denied (publickey).' >&2; exit 255")  # fmt: skip
+    monkeypatch.setenv("GIT_SSH_COMMAND", f"'{ssh}'")
+    message = error_of(repo="git@h:o/r")
+    assert "git@h: Permission denied (publickey)." in message
+    assert message.endswith("SSH must get there without a question: the host's key in known_hosts, yours in ssh-agent")
+    assert int(record.read_text()) != os.getsid(0)
+
+
+@pytest.mark.parametrize(
+    ("credentials", "login"),
+    [
+        ({"token": TOKEN}, f"{TOKEN}:"),
+        ({"username": "us er", "password": "pass:wörd"}, "us er:pass:wörd"),
+        ({"username": "u", "password": "p", "token": TOKEN, "2FA_enabled": True}, f"{TOKEN}:"),
+    ],
+    ids=["a token", "a password", "a token before a password"],
+)
+def test_a_server_is_given_the_login(serve, repository, credentials, login):
+    server = serve(login)
+    repo = f"{server.url}/r.git"
+    assert fetched(repo=repo, **credentials) == ("second", 3)
+    assert fetched(repo=repo, branch="other", **credentials) == ("other", 2)
+    assert fetched(repo=repo, commit=repository.first, **credentials) == ("first", 1)
+    assert {given for _, (given,) in server.requests} == {server.expected}
+
+
+def test_a_login_is_neither_in_arguments_nor_in_files(serve, program, tmp_path):
+    git = shutil.which("git")
+    program("git", f"echo \"$@\" >> '{tmp_path}/arguments'\nenv >> '{tmp_path}/environment'\nexec '{git}' \"$@\"")
+    server = serve(f"{TOKEN}:")
+    encoded = server.expected.split()[1]
+    with checkout(GitSource(f"{server.url}/r.git", token=TOKEN)) as tree:
+        written = b"".join(path.read_bytes() for path in tree.parent.rglob("*") if path.is_file())
+    written += (tmp_path / "arguments").read_bytes()
+    assert b"/r.git" in written
+    assert TOKEN.encode() not in written
+    assert encoded.encode() not in written
+    environment = (tmp_path / "environment").read_text()
+    assert encoded in environment
+    assert "GIT_TERMINAL_PROMPT=0" in environment
+
+
+def test_a_login_is_in_no_processs_arguments(serve):
+    server = serve(f"{TOKEN}:")
+    seen = []
+    server.on_request = lambda: seen.extend(_arguments_of_all())
+    assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
+    assert any(b"/r.git" in arguments for arguments in seen)
+    assert not any(TOKEN.encode() in each or server.expected.split()[1].encode() in each for each in seen)
+
+
+def _arguments_of_all():
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            yield path.read_bytes()
+
+
+@pytest.mark.parametrize("credentials", [{"token": TOKEN}, {"username": "u", "password": TOKEN}])
+def test_a_login_that_is_not_accepted_is_an_error_without_it(serve, settings, tmp_path, program, credentials):
+    helper = program("helper", f"touch '{tmp_path}/asked'")
+    settings.write_text(f"[credential]\n\thelper = {helper}\n")
+    server = serve("another:")
+    message = error_of(repo=f"{server.url}/r.git", **credentials)
+    assert "Authentication failed" in message or "could not read Username" in message
+    assert message.endswith(
+        "check that the token may read it; hosts such as GitLab want it as the password beside a username"
+        if "token" in credentials
+        else "check username and password; many hosts want a token as the password"
+    )
+    assert TOKEN not in message
+    assert not (tmp_path / "asked").exists()
+
+
+def test_without_a_login_git_s_own_counts(serve, settings, program):
+    server = serve("mine:secret")
+    message = error_of(repo=f"{server.url}/r.git")
+    assert message.endswith(
+        "give git_config a token, or username and password, or let git keep them (git help credentials)"
+    )
+    helper = program("helper", "printf 'username=mine\\npassword=secret\\n'")
+    settings.write_text(f"[credential]\n\thelper = {helper}\n")
+    assert fetched(repo=f"{server.url}/r.git") == ("second", 3)
+
+
+def test_a_redirect_is_followed_without_a_login_alone(serve):
+    server = serve()
+    assert fetched(repo=f"{server.url}/moved/r.git") == ("second", 3)
+    server.requests.clear()
+    message = error_of(repo=f"{server.url}/moved/r.git", token=TOKEN)
+    assert "give the URL that it leads to" in message
+    assert all(path.startswith("/moved/") for path, _ in server.requests)
+
+
+def test_what_git_says_is_told_without_secrets(serve, program):
+    encoded = base64.b64encode(f"{TOKEN}:".encode()).decode()
+    program(
+        "git",
+        f"test \"$3\" = version && echo git version 2.40.1 && exit; echo '{TOKEN} {encoded} {quote(TOKEN, '')}'; exit 1",
+    )
+    message = error_of(repo="https://h/r", token=TOKEN)
+    assert "'https://h/r': *** *** ***; see whether" in message
+
+
+def test_credentials_need_a_git_that_takes_settings_from_its_environment(program):
+    git = program("git", "echo git version 2.30.2")
+    message = error_of(repo="https://h/r", token=TOKEN)
+    assert message == (
+        f"credentials in git_config need git 2.31, and {git} is 'git version 2.30.2'; upgrade git, or leave them out and "
+        "let git keep them (git help credentials)"
+    )
+
+
+def test_settings_that_are_in_the_environment_already_count_too(serve, monkeypatch):
+    server = serve(f"{TOKEN}:")
+    for name, value in {"COUNT": "1", "KEY_0": f"url.{server.url}/.insteadOf", "VALUE_0": "short:"}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "nothing")
+    assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
+
+
+def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
+    server = serve()
+    begin = time.monotonic()
+    message = (
+        f"git did not fetch '{server.url}/stuck/r.git' within 1 s and was stopped; try again, or clone it yourself"
+    )
+    with pytest.raises(SourceError, match=message), checkout(GitSource(f"{server.url}/stuck/r.git"), timeout=1):
+        pass
+    assert time.monotonic() - begin < 10
+    assert not any(b"/stuck/r.git" in arguments for arguments in _arguments_of_all())
+
+
+@pytest.mark.parametrize("ending", ["sleep 98765", "exit 1"], ids=["it stays", "it leaves a child behind"])
+def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch, ending):
+    monkeypatch.setattr("scriptmode.git._STOP_GRACE", 0.2)
+    program("git", f"trap '' TERM\nsleep 98765 &\n{ending}")
+    with pytest.raises(SourceError, match="within 0.3 s"), checkout(GitSource(tmp_path.as_uri()), timeout=0.3):
+        pass
+    deadline = time.monotonic() + 10
+    while any(b"98765" in arguments for arguments in _arguments_of_all()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
