@@ -39,6 +39,15 @@ def hostile_name(request):
 
 
 @pytest.fixture
+def code(tmp_path):
+    """A source folder with a script."""
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "train.py").write_text("print(1)")
+    return str(folder)
+
+
+@pytest.fixture
 def jobs(tmp_path):
     """Jobs of a local platform with a data directory of its own; nothing of them is left afterwards."""
     from fakes.local_jobs import LocalJobs

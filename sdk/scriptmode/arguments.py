@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.spec import InstanceGroup, Script
+from scriptmode.spec import InstanceGroup, PretrainedModel, Script
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +35,11 @@ GONE = {
     "evaluation_steps": "give it to the script as a hyperparameter",
     "checkpoint_path": "say checkpoint_s3_uri",
     "run_tensorboard_locally": "leave it out",
+    "compiler_config": "AWS makes no images with the SageMaker Training Compiler any more; leave it out",
 }
+
+#: Fields of the service's ExperimentConfig.
+EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
 
 
 def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], constructor: CodeType) -> dict[str, Any]:
@@ -58,26 +62,63 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
     return merged
 
 
-def refuse_unsupported(arguments: Mapping[str, Any]) -> None:
-    """Raise `SpecError` for an argument of the SageMaker SDK that this version takes no notice of."""
-    for name, value in arguments.items():
-        if value is not None:
-            raise SpecError(f"{name} is not supported yet; leave it out")
-
-
 def script(
     entry_point: str | os.PathLike[str] | None,
     source_dir: str | os.PathLike[str] | None,
     dependencies: Iterable[str] | None,
+    *,
+    git_config: object,
     log_level: int,
 ) -> Script | None:
     """Read what names the program; without ``entry_point`` the image brings its own."""
     if entry_point is None:
-        if source_dir is not None or dependencies:
-            raise SpecError("source_dir and dependencies need entry_point, the file in source_dir that is run")
+        if source_dir is not None or dependencies or git_config is not None:
+            raise SpecError(
+                "source_dir, dependencies and git_config need entry_point, the file in source_dir that is run"
+            )
         return None
     folder = None if source_dir is None else str(source_dir)
-    return Script(str(entry_point), folder, texts("dependencies", dependencies), log_level)
+    git = None
+    if git_config is not None:
+        from scriptmode.git import parse_git_config
+
+        git = parse_git_config(git_config)
+    return Script(str(entry_point), folder, texts("dependencies", dependencies), log_level, git)
+
+
+def reports_metrics(framework_version: str | None) -> bool:
+    """Say whether AWS's image of that TensorFlow reports metrics: from 1.15 on (SageMaker SDK)."""
+    numbers = str(framework_version or "0").split(".")[:2]
+    return all(each.isdecimal() for each in numbers) and [int(each) for each in numbers] >= [1, 15]
+
+
+def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
+    """Read the model that a job starts from."""
+    if uri is None:
+        return None
+    return PretrainedModel(str(uri)) if channel_name is None else PretrainedModel(str(uri), channel_name)
+
+
+def experiment(value: object) -> dict[str, str]:
+    """Read ``fit``'s experiment_config: the service's ExperimentConfig."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise SpecError(f"experiment_config is {value!r}; give a dict of {', '.join(EXPERIMENT_KEYS)}")
+    for key in value:
+        if key not in EXPERIMENT_KEYS:
+            raise SpecError(f"experiment_config has no key {key!r}{suggestion(str(key), EXPERIMENT_KEYS)}")
+    return dict(value)
+
+
+def shows_logs(value: object) -> bool:
+    """Read ``fit``'s ``logs``: True or False, or the SageMaker SDK's ``"All"``, ``"Training"`` and ``"None"``."""
+    if isinstance(value, bool):
+        return value
+    known = {"All": True, "Training": True, "None": False}
+    if isinstance(value, str) and value in known:
+        return known[value]
+    raise SpecError(f"logs is {value!r}; say True or False, or 'All', 'Training' or 'None'")
 
 
 def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -91,8 +132,10 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     """Read tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
     if value is None:
         return ()
-    if isinstance(value, dict):
+    if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
         return tuple((str(key), str(each)) for key, each in value.items())
+    if isinstance(value, Mapping):
+        value = [value]
     try:
         return tuple((each["Key"], each["Value"]) for each in value)  # type: ignore[attr-defined]
     except (TypeError, KeyError) as error:

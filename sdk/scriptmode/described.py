@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.errors import SpecError
+from scriptmode.inputs import MODEL_CONTENT_TYPE, of_channel
+from scriptmode.naming import base_of_job
 from scriptmode.request import derived_model_dir
 from scriptmode.spec import CODE_CHANNEL, InstanceGroup
 from scriptmode_runtime import contract
@@ -13,8 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.distribution import Distribution
+    from scriptmode.inputs import Input
 
 
+#: Tags that AWS gives itself and takes from nobody.
+_RESERVED_TAGS = "aws:"
 #: Where in the description each plain argument stands.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "image_uri": ("AlgorithmSpecification", "TrainingImage"),
@@ -58,30 +64,117 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "enable_infra_check": ("InfraCheckConfig", "EnableInfraCheck"),
     "enable_remote_debug": ("RemoteDebugConfig", "EnableRemoteDebug"),
     "environment": ("Environment",),
+    "debugger_hook_config": ("DebugHookConfig",),
+    "rules": ("DebugRuleConfigurations",),
+    "profiler_config": ("ProfilerConfig",),
+    "tensorboard_output_config": ("TensorBoardOutputConfig",),
 }
+#: Fields of a request that no argument says: an attached estimator keeps them as they are.
+OTHER_FIELDS: tuple[tuple[str, ...], ...] = (
+    ("AlgorithmSpecification", "AlgorithmName"),
+    ("StoppingCondition", "MaxPendingTimeInSeconds"),
+    ("ProfilerRuleConfigurations",),
+    ("MlflowConfig",),
+    ("ModelPackageConfig",),
+)
+#: Script mode's own hyperparameters that the arguments give again.
+_OWN = frozenset(
+    {
+        contract.PROGRAM,
+        contract.SUBMIT_DIRECTORY,
+        contract.LOG_LEVEL,
+        contract.JOB_NAME,
+        contract.REGION,
+        contract.PARAMETER_SERVER_ENABLED,
+        contract.PARAMETER_SERVER_COORDINATOR,
+        contract.MULTI_WORKER_MIRRORED_ENABLED,
+        contract.MPI_ENABLED,
+        contract.MPI_PROCESSES_PER_HOST,
+        contract.MPI_CUSTOM_OPTIONS,
+        contract.DISTRIBUTION_INSTANCE_GROUPS,
+    }
+)
 
 
-def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the keyword arguments of an `Estimator` that would start the described job again."""
+def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+    """Give the keyword arguments of an `Estimator` that would start the described job again, but its inputs.
+
+    Raises `SpecError` for a job without instances of its own.
+    """
+    resources = description.get("ResourceConfig", {})
+    if not resources.get("InstanceGroups") and "InstanceType" not in resources:
+        raise SpecError(
+            f"training job {description['TrainingJobName']} names no instance type, which an estimator must; "
+            "look at it and follow it with TrainingJob.attach"
+        )
     found = {name: _at(description, path) for name, path in _FIELDS.items()}
-    found["instance_groups"] = _groups(description["ResourceConfig"])
+    found["base_job_name"] = base_of_job(description["TrainingJobName"])
+    found["tags"] = {key: value for key, value in tags.items() if not key.startswith(_RESERVED_TAGS)} or None
+    found["instance_groups"] = _groups(resources)
+    if found["instance_groups"]:
+        found["instance_count"] = found["instance_type"] = None
     found["disable_output_compression"] = _at(description, ("OutputDataConfig", "CompressionType")) == "NONE"
-    parameters = _decoded(description.get("HyperParameters", {}))
-    found["hyperparameters"] = {key: each for key, each in parameters.items() if not _is_own(key)}
-    if contract.PROGRAM in parameters:
-        found["entry_point"] = parameters[contract.PROGRAM]
-        found["source_dir"] = _source(description, parameters)
-        found["container_log_level"] = parameters.get(contract.LOG_LEVEL)
-        found["distribution"] = _distribution(parameters)
-        found["model_dir"] = _model_dir(description, parameters, found["distribution"])
+    for channel in description.get("InputDataConfig", ()):
+        if _carries_model(channel):
+            found["model_uri"] = channel["DataSource"]["S3DataSource"]["S3Uri"]
+            found["model_channel_name"] = channel["ChannelName"]
+    encoded = description.get("HyperParameters", {})
+    parameters = _decoded(encoded)
+    has_script = contract.PROGRAM in parameters
+    own = {key for key in parameters if has_script and _is_own(key)}
+    found["hyperparameters"] = {key: each for key, each in parameters.items() if key not in own}
+    kept = {key: encoded[key] for key in own - _OWN if key != contract.MODEL_DIR_PARAMETER}
+    found["additional_request_fields"] = {**_others(description), **({"HyperParameters": kept} if kept else {})} or None
+    if has_script:
+        found.update(_script(description, parameters))
     return {name: value for name, value in found.items() if value is not None}
+
+
+def channels(description: Mapping[str, Any]) -> dict[str, Input]:
+    """Give a described job's inputs by channel name, but the channels of its source archive and of ``model_uri``."""
+    submitted = str(_decoded(description.get("HyperParameters", {})).get(contract.SUBMIT_DIRECTORY))
+    return {
+        channel["ChannelName"]: of_channel(f"channel {channel['ChannelName']!r}", channel)
+        for channel in description.get("InputDataConfig", ())
+        if not _carries_model(channel)
+        and not (channel["ChannelName"] == CODE_CHANNEL and submitted.startswith(contract.DEFAULT_BASE_DIR))
+    }
+
+
+def _script(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    distribution = _distribution(parameters)
+    return {
+        "entry_point": parameters[contract.PROGRAM],
+        "source_dir": _source(description, parameters),
+        "container_log_level": parameters.get(contract.LOG_LEVEL),
+        "distribution": distribution,
+        "model_dir": _model_dir(description, parameters, distribution),
+    }
+
+
+def _carries_model(channel: Mapping[str, Any]) -> bool:
+    return channel.get("ContentType") == MODEL_CONTENT_TYPE and "S3DataSource" in channel["DataSource"]
+
+
+def _others(description: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for path in OTHER_FIELDS:
+        value = _at(description, path)
+        if value is None:
+            continue
+        target = kept
+        for key in path[:-1]:
+            target = target.setdefault(key, {})
+        target[path[-1]] = value
+    return kept
 
 
 def _at(description: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     value: Any = description
     for key in path:
         value = value.get(key)
-        if value is None:
+        # The service describes some fields that were not given as empty.
+        if value is None or value in ("", [], {}):
             return None
     return value
 

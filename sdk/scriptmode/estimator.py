@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode import arguments, described, inputs, log_view, naming, request, source
+from scriptmode import arguments, described, inputs, log_view, monitoring, naming, request, source
 from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
@@ -26,15 +26,19 @@ class Estimator:
     """A training program and the hosts to run it on; `fit` starts a training job.
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are taken with a
-    ``DeprecationWarning``. Times are seconds, volumes GB. ``platform`` overrides what ``instance_type`` chooses. Raises
-    `SpecError` for values that cannot make a job and ``TypeError`` for names that no version knows. The caller's
-    objects are copied, never changed.
+    ``DeprecationWarning``. Times are seconds, volumes GB. ``platform`` overrides what ``instance_type`` chooses;
+    ``sagemaker_session`` is a boto3 session, or the session of an installed ``sagemaker``, v2 or v3. Debugger, profiler
+    and TensorBoard are off unless asked for (see `Monitoring`). ``additional_request_fields`` go into the request as
+    they are: what the service knows and no argument here says. Raises `SpecError` for values that cannot make a job and
+    ``TypeError`` for names that no version knows. The caller's objects are copied, never changed.
     """
 
     #: The base of job names where neither ``base_job_name`` nor ``image_uri`` gives one.
     _base_name: ClassVar[str] = "training"
     #: Whether the script is given ``--model_dir`` unasked (SageMaker's TensorFlow estimator does).
     _gives_model_dir: ClassVar[bool] = False
+    #: Whether a framework version that reports metrics (TensorFlow 1.15 on) has them stored unasked.
+    _stores_metrics: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -75,8 +79,8 @@ class Estimator:
         instance_placement_config: Mapping[str, Any] | None = None,
         subnets: Iterable[str] | None = None,
         security_group_ids: Iterable[str] | None = None,
-        enable_network_isolation: bool = False,
-        encrypt_inter_container_traffic: bool = False,
+        enable_network_isolation: bool | None = None,
+        encrypt_inter_container_traffic: bool | None = None,
         enable_sagemaker_metrics: bool | None = None,
         enable_infra_check: bool | None = None,
         enable_remote_debug: bool | None = None,
@@ -90,30 +94,14 @@ class Estimator:
         model_uri: str | None = None,
         model_channel_name: str | None = None,
         git_config: Mapping[str, str] | None = None,
-        rules: object = None,
+        rules: Iterable[Any] | None = None,
         debugger_hook_config: object = None,
         tensorboard_output_config: object = None,
         profiler_config: object = None,
         disable_profiler: bool | None = None,
-        compiler_config: object = None,
+        additional_request_fields: Mapping[str, Any] | None = None,
         **older_names: Any,
     ) -> None:
-        arguments.refuse_unsupported(
-            {
-                "model_uri": model_uri,
-                "model_channel_name": model_channel_name,
-                "git_config": git_config,
-                "rules": rules,
-                # False is how a v2 caller says "none", which is what it is here.
-                "debugger_hook_config": debugger_hook_config or None,
-                "tensorboard_output_config": tensorboard_output_config,
-                "profiler_config": profiler_config,
-                "compiler_config": compiler_config,
-                "sagemaker_session": sagemaker_session,
-            }
-        )
-        if disable_profiler is False:
-            raise SpecError("disable_profiler=False asks for the profiler, which is not supported yet; leave it out")
         sizes = arguments.take_old_names(
             older_names,
             {
@@ -134,7 +122,11 @@ class Estimator:
             base_job_name = naming.base_of_image(image_uri) if image_uri else self._base_name
         if model_dir is None:
             model_dir = self._gives_model_dir
-        self._platform = platform
+        if enable_sagemaker_metrics is None and self._stores_metrics and arguments.reports_metrics(framework_version):
+            enable_sagemaker_metrics = True
+        if platform is not None and sagemaker_session is not None:
+            raise SpecError("platform and sagemaker_session both say where to train; keep one")
+        self._platform, self._session = platform, sagemaker_session
         self.latest_training_job: TrainingJob | None = None
         self._spec = TrainingJobSpec(
             base_job_name=base_job_name,
@@ -160,10 +152,13 @@ class Estimator:
                 framework_version=framework_version,
                 py_version=py_version,
             ),
-            script=arguments.script(entry_point, source_dir, dependencies, container_log_level),
+            script=arguments.script(
+                entry_point, source_dir, dependencies, git_config=git_config, log_level=container_log_level
+            ),
+            model=arguments.model(model_uri, model_channel_name),
             distribution=parse_distribution(sizes["distribution"]),
             hyperparameters=arguments.copied("hyperparameters", hyperparameters),
-            environment=arguments.copied("environment", environment),
+            environment=None if environment is None else arguments.copied("environment", environment),
             output=Output(
                 path=output_path,
                 kms_key=output_kms_key,
@@ -190,7 +185,15 @@ class Estimator:
                 remote_debug=enable_remote_debug,
                 session_tag_chaining=enable_session_tag_chaining,
             ),
+            monitoring=monitoring.parse(
+                debugger_hook_config=debugger_hook_config,
+                rules=rules,
+                profiler_config=profiler_config,
+                disable_profiler=disable_profiler,
+                tensorboard_output_config=tensorboard_output_config,
+            ),
             tags=arguments.tags(tags),
+            additional_fields=arguments.copied("additional_request_fields", additional_request_fields),
             model_dir=model_dir,
         )
 
@@ -203,7 +206,7 @@ class Estimator:
     def platform(self) -> Platform:
         """Where `fit` sends the job: the platform given, or the one that ``instance_type`` names."""
         if self._platform is None:
-            self._platform = for_instance_types(self._spec.resources.types)
+            self._platform = for_instance_types(self._spec.resources.types, self._session)
         return self._platform
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -214,29 +217,44 @@ class Estimator:
         """Add or replace hyperparameters for the jobs that follow."""
         self._spec = replace(self._spec, hyperparameters={**self._spec.hyperparameters, **hyperparameters})
 
-    def request(self, inputs: object = None, *, job_name: str | None = None) -> dict[str, Any]:
-        """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored, started or called.
+    def training_image_uri(self) -> str | None:
+        """Return the image that the hosts start from, looked up where only ``framework_version`` was given."""
+        return self.platform.complete(self._spec).algorithm.image_uri
 
-        For Amazon SageMaker it needs a region, as boto3 finds it.
+    def request(
+        self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
+    ) -> dict[str, Any]:
+        """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored or started.
+
+        Nothing is asked either, unless the role is a name: IAM knows its ARN. For Amazon SageMaker it needs a Region,
+        as boto3 finds it.
         """
-        return self._prepare(inputs, job_name)[0]
+        return self._prepare(inputs, job_name, experiment_config)[0]
 
     def fit(
         self,
         inputs: object = None,
         wait: bool = True,  # noqa: FBT001, FBT002 - positional in the SageMaker SDK
-        logs: bool = True,  # noqa: FBT001, FBT002
+        logs: bool | str = True,  # noqa: FBT001, FBT002
         job_name: str | None = None,
+        experiment_config: object = None,
     ) -> TrainingJob:
         """Start a training job and, with ``wait``, follow it to its end; each call is a fresh job.
 
         ``inputs`` is an ``s3://`` or ``file://`` string, a `TrainingInput`, a `FileSystemInput`, or a dict of them by
-        channel name. ``logs`` prints the job's log while waiting. Raises `TrainingJobFailed` or `TrainingJobStopped`
-        when the job ended so, after waiting. Interrupting the wait leaves the job running.
+        channel name. ``logs`` prints the job's status and log while waiting. ``experiment_config`` is the service's
+        ExperimentConfig. Raises `RequestError` with all that the service would refuse before anything is stored,
+        and `TrainingJobFailed` or `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait
+        leaves the job running.
         """
-        body, packed = self._prepare(inputs, job_name)
+        shown = arguments.shows_logs(logs) and wait
+        body, packed = self._prepare(inputs, job_name, experiment_config)
+        self.platform.validate(body)
         if packed is not None:
-            self.platform.put_source(*packed)
+            archive, uri = packed
+            if shown:
+                log_view.packed(archive, uri)
+            self.platform.put_source(archive.data, uri, kms_key=request.source_key(body, uri))
         job = TrainingJob(body["TrainingJobName"], self.platform)
         try:
             self.platform.create(body)
@@ -244,10 +262,10 @@ class Estimator:
             sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
             raise
         self.latest_training_job = job
-        if wait and logs:
+        if shown:
             log_view.started(job.name)
         if wait:
-            job.follow(logs=logs)
+            job.follow(logs=shown)
         return job
 
     @property
@@ -256,32 +274,38 @@ class Estimator:
         return self.latest_training_job.model_data if self.latest_training_job else None
 
     @classmethod
-    def attach(cls, training_job_name: str, platform: Platform | None = None) -> Estimator:
-        """Return an estimator on a job that was started elsewhere, set up as that job was.
+    def attach(
+        cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | None = None
+    ) -> Estimator:
+        """Return an estimator on a job that was started elsewhere, by any client, set up as that job was.
 
-        Looks on this machine first, then in Amazon SageMaker. Raises `JobNotFoundError`.
+        Looks on this machine first, then in Amazon SageMaker, unless told where. Its inputs are
+        ``latest_training_job.inputs()``. Raises `JobNotFoundError`.
         """
-        platform = platform or holding(training_job_name)
-        estimator = cls(platform=platform, **described.arguments(platform.describe(training_job_name)))
+        platform = platform or holding(training_job_name, sagemaker_session)
+        description = platform.describe(training_job_name)
+        found = described.arguments(description, platform.tags(description))
+        estimator = cls(platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
         return estimator
 
-    def _prepare(self, given: object, job_name: str | None) -> tuple[dict[str, Any], tuple[bytes, str] | None]:
+    def _prepare(
+        self, given: object, job_name: str | None, experiment_config: object
+    ) -> tuple[dict[str, Any], tuple[source.Archive, str] | None]:
         """Give the request and, where there is a source to store, the archive and its URI."""
-        spec = replace(self._spec, channels=inputs.parse(given))
-        self.platform.check(spec)
-        name = _NAMES.fresh(spec.base_job_name) if job_name is None else naming.check_job_name(job_name)
-        defaults = self.platform.defaults(spec.role)
+        asked = replace(self._spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
+        name = _NAMES.fresh(asked.base_job_name) if job_name is None else naming.check_job_name(job_name)
+        spec = self.platform.complete(asked)
+        region = self.platform.region
         if spec.script is None:
-            return request.render(spec, request.Placement(name, None, defaults)), None
+            return request.render(spec, request.Placement(name, region)), None
         uri = source.remote_uri(spec.script)
         if uri is not None:
-            return request.render(spec, request.Placement(name, uri, defaults)), None
+            return request.render(spec, request.Placement(name, region, uri)), None
         archive = source.pack(spec.script)
-        where = (spec.output.code_location or defaults.code_location).rstrip("/")
-        uri = f"{where}/{archive.digest}/{source.ARCHIVE_NAME}"
+        uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{source.ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=source.program(spec.script)))
-        return request.render(spec, request.Placement(name, uri, defaults)), (archive.data, uri)
+        return request.render(spec, request.Placement(name, region, uri)), (archive, uri)
 
 
 class TensorFlow(Estimator):
@@ -292,3 +316,4 @@ class TensorFlow(Estimator):
 
     _base_name = "tensorflow-training"
     _gives_model_dir = True
+    _stores_metrics = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ def encode(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
             raise SpecError(f"hyperparameter name {key!r} is not a string with something in it")
         if script_mode and key.startswith(contract.RESERVED_PREFIX):
             raise SpecError(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}; rename it")
-        encoded[key] = _encode_json(key, value) if script_mode else str(value)
+        encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
     return encoded
 
 
@@ -47,10 +48,19 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
 
 
 def _encode_json(key: str, value: object) -> str:
+    if isinstance(value, str) and "\0" in value:
+        raise SpecError(f"hyperparameter {key!r} is {value!r}; no program can be given an argument with a NUL in it")
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
         raise SpecError(f"hyperparameter {key!r} is {value!r}, which JSON cannot carry: {error}") from error
+
+
+def _encode_text(key: str, value: object) -> str:
+    plain = _plain(value)
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise SpecError(f"hyperparameter {key!r} is {value!r}, which is no number; give a finite one, or a string")
+    return str(plain)
 
 
 def _plain(value: Any) -> Any:

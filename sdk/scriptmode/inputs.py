@@ -7,16 +7,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
 from scriptmode.errors import SpecError, suggestion
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
-DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile")
+DATA_TYPES = ("S3Prefix", "ManifestFile", "AugmentedManifestFile", "Converse")
 _CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 #: The channel of an input that was given without a name (SageMaker SDK).
 DEFAULT_CHANNEL = "training"
+#: The content type of the channel that carries a model (SageMaker SDK).
+MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
 
 
 def _one_of(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
@@ -30,12 +32,18 @@ class ShuffleConfig:
 
     seed: int
 
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise SpecError(f"ShuffleConfig seed is {self.seed!r}; give a whole number")
+
 
 @dataclass(frozen=True)
 class TrainingInput:
     """A channel's data at an ``s3://`` (or, on the local platform, ``file://``) URI.
 
     Arguments are those of the SageMaker SDK's ``TrainingInput``. ``input_mode=None`` takes the job's.
+    ``hub_access_config`` and ``model_access_config`` are the service's HubAccessConfig and ModelAccessConfig as they
+    are. ``target_attribute_name`` is refused: it belongs to AutoML jobs.
     """
 
     s3_data: str
@@ -47,10 +55,18 @@ class TrainingInput:
     instance_groups: tuple[str, ...] | list[str] = ()
     input_mode: str | None = None
     attribute_names: tuple[str, ...] | list[str] = ()
+    target_attribute_name: str | None = None
     shuffle_config: ShuffleConfig | None = None
+    hub_access_config: Mapping[str, Any] | None = None
+    model_access_config: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         _check_uri("TrainingInput s3_data", self.s3_data)
+        object.__setattr__(self, "s3_data", str(self.s3_data))
+        if self.distribution is None:
+            object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
+        if self.target_attribute_name is not None:
+            raise SpecError("TrainingInput target_attribute_name is for AutoML jobs; leave it out of a training job's")
         _one_of("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
         _one_of("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
         if self.compression is not None:
@@ -61,6 +77,13 @@ class TrainingInput:
             _one_of("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
             raise SpecError("TrainingInput instance_groups and attribute_names are lists of names, not one string")
+        if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
+            raise SpecError("TrainingInput of an AugmentedManifestFile needs attribute_names: what to read of a line")
+        if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
+            raise SpecError(
+                f"TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
+                f"{self.s3_data_type!r}; correct it or leave attribute_names out"
+            )
         object.__setattr__(self, "instance_groups", tuple(self.instance_groups or ()))
         object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
 
@@ -78,6 +101,11 @@ class FileSystemInput:
     def __post_init__(self) -> None:
         _one_of("FileSystemInput", "file_system_type", self.file_system_type, ("EFS", "FSxLustre"))
         _one_of("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
+        if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
+            raise SpecError(
+                f"FileSystemInput directory_path is {self.directory_path!r}; give a whole path on the file system: "
+                f"{'/' + str(self.directory_path)!r}"
+            )
 
 
 Input = Union[TrainingInput, FileSystemInput]
@@ -110,7 +138,65 @@ def _parse_one(where: str, value: object) -> Input:
     if isinstance(value, (str, os.PathLike)):
         _check_uri(where, value)
         return TrainingInput(str(value))
+    if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
+        return of_channel(where, value.config)  # type: ignore[attr-defined] # the SageMaker SDK's own classes
     raise SpecError(f"{where} is {value!r}; give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput")
+
+
+def check_mode(channel: Channel, job_mode: str) -> None:
+    """Raise `SpecError` for what the service does not do in the channel's input mode (CreateTrainingJob, Channel)."""
+    where, source = f"channel {channel.name!r}", channel.source
+    if isinstance(source, FileSystemInput):
+        if job_mode != "File":
+            raise SpecError(
+                f"{where} is a file system, which is mounted and not streamed, but input_mode is {job_mode!r}; leave "
+                f"it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for"
+            )
+        return
+    mode = source.input_mode or job_mode
+    piped = {
+        "compression": source.compression not in (None, "None"),
+        "record_wrapping": source.record_wrapping not in (None, "None"),
+        "s3_data_type": source.s3_data_type == "AugmentedManifestFile",
+    }
+    for argument, is_given in piped.items():
+        if is_given and mode != "Pipe":
+            raise SpecError(
+                f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}; "
+                "give input_mode='Pipe', or leave it out"
+            )
+
+
+def of_channel(where: str, channel: Mapping[str, Any]) -> Input:
+    """Give the input that a request's channel says; raise `SpecError` for a data source that has no class here."""
+    files = channel["DataSource"].get("FileSystemDataSource")
+    if files is not None:
+        return FileSystemInput(
+            files["FileSystemId"],
+            files["FileSystemType"],
+            files["DirectoryPath"],
+            files["FileSystemAccessMode"],
+            channel.get("ContentType"),
+        )
+    stored = channel["DataSource"].get("S3DataSource")
+    if stored is None:
+        raise SpecError(f"{where} has the data source {', '.join(channel['DataSource'])}; give S3 or file system data")
+    seed = channel.get("ShuffleConfig", {}).get("Seed")
+    return TrainingInput(
+        stored["S3Uri"],
+        distribution=stored.get("S3DataDistributionType", DISTRIBUTIONS[0]),
+        compression=channel.get("CompressionType"),
+        content_type=channel.get("ContentType"),
+        record_wrapping=channel.get("RecordWrapperType"),
+        s3_data_type=stored["S3DataType"],
+        instance_groups=stored.get("InstanceGroupNames", ()),
+        input_mode=channel.get("InputMode"),
+        attribute_names=stored.get("AttributeNames", ()),
+        target_attribute_name=channel.get("TargetAttributeName"),
+        shuffle_config=None if seed is None else ShuffleConfig(seed),
+        hub_access_config=stored.get("HubAccessConfig"),
+        model_access_config=stored.get("ModelAccessConfig"),
+    )
 
 
 def _check_uri(where: str, uri: object) -> None:

@@ -9,9 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms import LogEvent
+    from scriptmode.source import Archive
 
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
+
+
+def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
+    """Write how large a source archive is that is about to be stored, and where."""
+    files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
+    _say(f"source archive: {files}, {_size(len(archive.data))}, at {uri}", stream)
 
 
 def started(name: str, stream: TextIO | None = None) -> None:
@@ -25,6 +32,13 @@ def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
     seconds = description.get("TrainingTimeInSeconds")
     how = f"{description['TrainingJobStatus']}" + (f", {seconds} s of training" if seconds is not None else "")
     _say(f"training job {description['TrainingJobName']}: {how}" + (f"; model: {model}" if model else ""), stream)
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
 
 
 def _say(text: str, stream: TextIO | None) -> None:

@@ -31,6 +31,11 @@ def job_name(base: str, moment: datetime) -> str:
     return f"{head or 'training'}-{stamp}"
 
 
+def base_of_job(name: str) -> str:
+    """Give back the base that a job's name was made of; a name of another make is its own base."""
+    return re.sub(r"-\d{4}(-\d{2}){5}-\d{3}$", "", name)
+
+
 def check_job_name(name: str) -> str:
     """Return a job name the service accepts; raise `SpecError` for another."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode import hyperparameters
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
-from scriptmode.inputs import Channel, FileSystemInput, TrainingInput
+from scriptmode.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
 from scriptmode.spec import CODE_CHANNEL
 from scriptmode_runtime import contract
 
@@ -16,34 +16,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.distribution import Distribution
-    from scriptmode.platforms import PlatformDefaults
-    from scriptmode.spec import Resources, TrainingJobSpec
+    from scriptmode.spec import Network, Resources, TrainingJobSpec
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What a request says beside the spec: the job's name, where its source archive is, the platform's defaults."""
+    """What a request says beside the spec: the job's name, the Region, where its source archive is."""
 
     job_name: str
-    source_uri: str | None
-    defaults: PlatformDefaults
+    region: str
+    source_uri: str | None = None
 
 
 def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
-    """Give the exact CreateTrainingJob request of a job; nothing is set that the job did not ask for."""
-    role = spec.role or placement.defaults.role
-    if role is None:
-        raise SpecError("role is missing; give the ARN of the IAM role that the training job takes on")
-    return _without_empty(
+    """Give the exact CreateTrainingJob request of a spec that its platform completed.
+
+    Nothing is set that the job did not ask for.
+    """
+    fields = _without_empty(
         {
             "TrainingJobName": placement.job_name,
-            "RoleArn": role,
+            "RoleArn": spec.role,
             "AlgorithmSpecification": _algorithm(spec),
             "HyperParameters": _hyperparameters(spec, placement),
-            "Environment": dict(spec.environment),
+            "Environment": dict(spec.environment or {}),
             "InputDataConfig": [_channel(channel) for channel in _channels(spec, placement)],
             "OutputDataConfig": {
-                "S3OutputPath": _output_path(spec, placement),
+                "S3OutputPath": _output_path(spec),
                 "KmsKeyId": spec.output.kms_key,
                 "CompressionType": None if spec.output.compress else "NONE",
             },
@@ -58,18 +57,71 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
                 "S3Uri": spec.output.checkpoint_uri,
                 "LocalPath": spec.output.checkpoint_local_path,
             },
-            "VpcConfig": {
-                "Subnets": list(spec.network.subnets),
-                "SecurityGroupIds": list(spec.network.security_group_ids),
-            },
-            "EnableNetworkIsolation": spec.network.isolation or None,
-            "EnableInterContainerTrafficEncryption": spec.network.encrypt_traffic or None,
+            **_network(spec.network),
             "InfraCheckConfig": {"EnableInfraCheck": spec.features.infra_check},
             "RemoteDebugConfig": {"EnableRemoteDebug": spec.features.remote_debug},
             "SessionChainingConfig": {"EnableSessionTagChaining": spec.features.session_tag_chaining},
             "Tags": [{"Key": key, "Value": value} for key, value in spec.tags],
+            "ExperimentConfig": dict(spec.experiment),
+            **_monitoring(spec),
         }
     )
+    return _with_additional(fields, spec.additional_fields)
+
+
+def source_key(request: Mapping[str, Any], uri: str) -> str | None:
+    """Give the key that encrypts the source archive at ``uri``: the output's, where both are in one bucket."""
+    output = request["OutputDataConfig"]
+    same_bucket = output["S3OutputPath"].split("/")[:3] == uri.split("/")[:3]
+    return output.get("KmsKeyId") if same_bucket else None
+
+
+def _monitoring(spec: TrainingJobSpec) -> dict[str, Any]:
+    """Say debugger, profiler and TensorBoard where they were asked for, or refused."""
+    monitoring, place = spec.monitoring, {"S3OutputPath": _output_path(spec)}
+    fields: dict[str, Any] = {
+        "DebugRuleConfigurations": [dict(rule) for rule in monitoring.debug_rules],
+        "ProfilerRuleConfigurations": [dict(rule) for rule in monitoring.profiler_rules],
+    }
+    if monitoring.debug_hook not in (None, False):
+        asked = monitoring.debug_hook if isinstance(monitoring.debug_hook, dict) else {}
+        fields["DebugHookConfig"] = {**place, **_without_empty(asked)}
+    if monitoring.tensorboard is not None:
+        fields["TensorBoardOutputConfig"] = {**place, **_without_empty(monitoring.tensorboard)}
+    profiler = monitoring.profiler
+    if profiler is None and (monitoring.profiler_off is not None or monitoring.profiler_rules):
+        profiler = {"DisableProfiler": bool(monitoring.profiler_off)}
+    if profiler is not None:
+        stored = {} if profiler.get("DisableProfiler") else place
+        fields["ProfilerConfig"] = {**stored, **_without_empty(profiler)}
+    return fields
+
+
+def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Merge in the fields that no argument says; raise `SpecError` for one that an argument says already."""
+    merged = dict(fields)
+    for key, value in additional.items():
+        if key not in merged:
+            merged[key] = value
+        elif isinstance(value, dict) and isinstance(merged[key], dict):
+            merged[key] = _with_additional(merged[key], value, f"{path}{key}.")
+        elif merged[key] != value:
+            raise SpecError(
+                f"additional_request_fields says {path}{key} {value!r}, but the estimator's arguments say "
+                f"{merged[key]!r}; say it by the argument alone"
+            )
+    return merged
+
+
+def _network(network: Network) -> dict[str, Any]:
+    return {
+        "VpcConfig": {
+            "Subnets": list(network.subnets),
+            "SecurityGroupIds": list(network.security_group_ids),
+        },
+        "EnableNetworkIsolation": network.isolation or None,
+        "EnableInterContainerTrafficEncryption": network.encrypt_traffic or None,
+    }
 
 
 def _algorithm(spec: TrainingJobSpec) -> dict[str, Any]:
@@ -98,7 +150,7 @@ def _hyperparameters(spec: TrainingJobSpec, placement: Placement) -> dict[str, s
             contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, placement),
             contract.LOG_LEVEL: spec.script.log_level,
             contract.JOB_NAME: placement.job_name,
-            contract.REGION: placement.defaults.region,
+            contract.REGION: placement.region,
             **_distribution(spec),
         }
         model_dir = _model_dir(spec, placement)
@@ -109,11 +161,15 @@ def _hyperparameters(spec: TrainingJobSpec, placement: Placement) -> dict[str, s
 
 
 def _channels(spec: TrainingJobSpec, placement: Placement) -> tuple[Channel, ...]:
-    """Add the channel that carries the source archive to hosts that cannot fetch it."""
-    if not spec.network.isolation or placement.source_uri is None:
-        return spec.channels
-    mode = None if spec.algorithm.input_mode == "File" else "File"
-    return (*spec.channels, Channel(CODE_CHANNEL, TrainingInput(placement.source_uri, input_mode=mode)))
+    """Add the channel of a model to start from, and the one that carries the source to hosts that cannot fetch it."""
+    channels = list(spec.channels)
+    if spec.model is not None:
+        given = TrainingInput(spec.model.uri, content_type=MODEL_CONTENT_TYPE, input_mode="File")
+        channels.append(Channel(spec.model.channel_name, given))
+    if spec.network.isolation and placement.source_uri is not None:
+        mode = None if spec.algorithm.input_mode == "File" else "File"
+        channels.append(Channel(CODE_CHANNEL, TrainingInput(placement.source_uri, input_mode=mode)))
+    return tuple(channels)
 
 
 def _source_for_the_host(spec: TrainingJobSpec, placement: Placement) -> str | None:
@@ -141,8 +197,8 @@ def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
     return fields
 
 
-def _output_path(spec: TrainingJobSpec, placement: Placement) -> str:
-    return (spec.output.path or placement.defaults.output_path).rstrip("/")
+def _output_path(spec: TrainingJobSpec) -> str:
+    return (spec.output.path or "").rstrip("/")
 
 
 def _model_dir(spec: TrainingJobSpec, placement: Placement) -> str | None:
@@ -150,7 +206,7 @@ def _model_dir(spec: TrainingJobSpec, placement: Placement) -> str | None:
         return spec.model_dir
     if not spec.model_dir:
         return None
-    return derived_model_dir(_output_path(spec, placement), placement.job_name, spec.distribution)
+    return derived_model_dir(_output_path(spec), placement.job_name, spec.distribution)
 
 
 def derived_model_dir(output_path: str, job_name: str, distribution: Distribution | None) -> str:
@@ -188,6 +244,8 @@ def _s3_channel(name: str, source: TrainingInput) -> dict[str, Any]:
                 "S3DataDistributionType": source.distribution,
                 "AttributeNames": list(source.attribute_names),
                 "InstanceGroupNames": list(source.instance_groups),
+                "HubAccessConfig": dict(source.hub_access_config or {}),
+                "ModelAccessConfig": dict(source.model_access_config or {}),
             }
         },
         "ContentType": source.content_type,

@@ -77,7 +77,7 @@ class S3:
                 for item in page.get("Contents", ()):
                     yield S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]))
 
-    def exists(self, uri: str) -> bool:
+    def exists(self, uri: str, *, owner: str | None = None) -> bool:
         """Say whether there is an object of exactly that key; no where the caller may not know.
 
         Without the right to list, S3 answers for a missing object as for a forbidden one: 403 (HeadObject, S3 API).
@@ -85,7 +85,7 @@ class S3:
         location = parse(uri)
         try:
             with _translated(uri):
-                self._connected(uri).head_object(Bucket=location.bucket, Key=location.key)
+                self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
         except (_MissingError, _DeniedError):
             return False
         return True
@@ -109,11 +109,78 @@ class S3:
         with _translated(uri), _unwrapped():
             self._connected(uri).upload_file(str(path), location.bucket, location.key)
 
-    def upload_bytes(self, content: bytes, uri: str) -> None:
-        """Store bytes at ``uri``."""
+    def read_bytes(self, uri: str) -> bytes:
+        """Return an object's bytes."""
         location = parse(uri)
         with _translated(uri):
-            self._connected(uri).put_object(Bucket=location.bucket, Key=location.key, Body=content)
+            body = self._connected(uri).get_object(Bucket=location.bucket, Key=location.key)["Body"]
+            with body:
+                return bytes(body.read())
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
+        key = parse(uri).key
+        below = f"{key.rstrip('/')}/"
+        written = []
+        for item in self.objects(uri):
+            if item.location.key != key and not item.location.key.startswith(below):
+                continue
+            name = item.location.key[len(below) :] if item.location.key.startswith(below) else key.rpartition("/")[2]
+            if not name or name.endswith("/"):
+                continue
+            path = folder / name
+            if folder.resolve() not in path.resolve().parents:
+                raise DataError(f"{item.location} would be written outside of {str(folder)!r}; it is left alone")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.download(item, path)
+            written.append(path)
+        if not written:
+            raise _MissingError(f"{uri}: there is no such object; correct the URI")
+        return written
+
+    def upload_bytes(
+        self,
+        content: bytes,
+        uri: str,
+        *,
+        kms_key: str | None = None,
+        owner: str | None = None,
+        create_in: str | None = None,
+    ) -> None:
+        """Store bytes at ``uri``, encrypted with ``kms_key`` where one is given.
+
+        ``owner`` is the account that the bucket must belong to. Where there is no such bucket, it is made in the Region
+        ``create_in``, if that is given.
+        """
+        location = parse(uri)
+        key = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
+        try:
+            with _translated(uri):
+                self._connected(uri).put_object(
+                    Bucket=location.bucket, Key=location.key, Body=content, **key, **_owned(owner)
+                )
+        except _NoBucketError:
+            if create_in is None:
+                raise
+            self.ensure_bucket(location.bucket, region=create_in, owner=owner)
+            self.upload_bytes(content, uri, kms_key=kms_key, owner=owner)
+
+    def ensure_bucket(self, bucket: str, *, region: str, owner: str | None) -> None:
+        """Make a bucket unless it is there; raise `DataError` where it is somebody else's."""
+        uri = f"{SCHEME}{bucket}"
+        try:
+            with _translated(uri):
+                self._connected(uri).head_bucket(Bucket=bucket, **_owned(owner))
+        except _MissingError:
+            # S3's first Region is the one that must not be named (CreateBucket, S3 API).
+            place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+            with _translated(uri):
+                self._connected(uri).create_bucket(Bucket=bucket, **place)
+        except _DeniedError as error:
+            raise DataError(
+                f"{uri}: access denied; the bucket may belong to another account than {owner}. Give output_path, or "
+                "DefaultS3Bucket in the SageMaker config file"
+            ) from error
 
     def _connected(self, uri: str) -> Any:
         if self._client is None:
@@ -122,6 +189,14 @@ class S3:
 
             self._client = boto3.session.Session().client("s3")
         return self._client
+
+
+def _owned(owner: str | None) -> dict[str, str]:
+    return {"ExpectedBucketOwner": owner} if owner else {}
+
+
+class _NoBucketError(DataError):
+    """There is no such bucket."""
 
 
 class _MissingError(DataError):
@@ -189,7 +264,7 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
             f"{uri}: S3 does not accept the credentials ({code}: {message}); {HOW_TO_GIVE_CREDENTIALS}"
         )
     if code == "NoSuchBucket":
-        return DataError(f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create the bucket")
+        return _NoBucketError(f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create the bucket")
     if code in _MISSING_CODES:
         return _MissingError(f"{uri}: there is no such object; correct the URI")
     if code in _DENIED_CODES:

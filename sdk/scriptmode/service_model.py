@@ -11,6 +11,7 @@ import gzip
 import importlib.util
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,14 @@ _UNSHOWN = ("HyperParameters.", "Environment.")
 _SHOWN = 80
 
 
+@dataclass(frozen=True)
+class _Rules:
+    """What a request is checked against: the shapes by name, and what is fine beyond them."""
+
+    shapes: Mapping[str, Any]
+    extension: Callable[[str, object], bool]
+
+
 @functools.lru_cache(maxsize=1)
 def shapes() -> dict[str, Any]:
     """Give the shapes that a CreateTrainingJob request is made of, by name."""
@@ -72,13 +81,15 @@ def _service_shapes() -> dict[str, Any]:
     )
 
 
-def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[str]:
+def problems(
+    request: Mapping[str, Any], extension: Callable[[str, object], bool], known: Mapping[str, Any] | None = None
+) -> list[str]:
     """Say everything in which a request is not what the service accepts, each with its field, value and limit.
 
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
-    would not take them.
+    would not take them. ``known`` are the model's shapes where they have been read already.
     """
-    return list(_check("", REQUEST_SHAPE, request, extension))
+    return list(_check("", REQUEST_SHAPE, request, _Rules(shapes() if known is None else known, extension)))
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -88,18 +99,18 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _check(path: str, name: str, value: object, extension: Callable[[str, object], bool]) -> Iterator[str]:
-    shape = shapes()[name]
+def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[str]:
+    shape = rules.shapes[name]
     kind = shape["type"]
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
         given = "None" if value is None else _with_article(type(value).__name__)
         yield f"{path or 'the request'} is {given}; it must be {_with_article(kind)}"
         return
-    if extension(re.sub(r"\[\d+\]", "", path), value):
+    if rules.extension(re.sub(r"\[\d+\]", "", path), value):
         return
     yield from _limits(path, shape, value)
     for field, member, content in _members(path, shape, value):
-        yield from _check(field, member, content, extension)
+        yield from _check(field, member, content, rules)
     if kind == "structure":
         yield from _keys(path, shape, value)
 

@@ -10,7 +10,7 @@ import io
 import os
 import stat
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Optional
 
@@ -39,10 +39,11 @@ _SECRETS = (".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*
 
 @dataclass(frozen=True)
 class Archive:
-    """A packed source: gzip-compressed tar ``data``, and its SHA-256 as ``digest``."""
+    """A packed source: gzip-compressed tar ``data``, its SHA-256 as ``digest``, and how many ``files`` are in it."""
 
     data: bytes
     digest: str
+    files: int
 
 
 def remote_uri(script: Script) -> str | None:
@@ -53,8 +54,37 @@ def remote_uri(script: Script) -> str | None:
 def pack(script: Script) -> Archive:
     """Pack the script's folder and dependencies, sorted, without owners and times.
 
-    Raises `SourceError` for what is not there and for a symbolic link that leaves the tree.
+    A source in a Git repository is checked out for it. Raises `SourceError` for what is not there and for a symbolic
+    link that leaves the tree.
     """
+    if script.git is None:
+        return _pack(script)
+    from scriptmode.git import checkout
+
+    with checkout(script.git) as folder:
+        return _pack(_within(folder, script))
+
+
+def _within(folder: Path, script: Script) -> Script:
+    """Give a script whose places are in the checked out ``folder``, none of them outside of it."""
+
+    def inside(argument: str, value: str) -> str:
+        path = folder / value
+        if folder.resolve() not in (path.resolve(), *path.resolve().parents):
+            raise SourceError(f"{argument} {value!r} is outside the Git repository; give a path within it")
+        if not path.exists():
+            raise SourceError(f"{argument} {value!r} is not in the Git repository{_near(path)}")
+        return str(path)
+
+    dependencies = tuple(inside("dependency", each) for each in script.dependencies)
+    if script.source_dir is None:
+        entry_point = inside("entry_point", script.entry_point)
+        return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
+    source_dir = inside("source_dir", script.source_dir)
+    return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
+
+
+def _pack(script: Script) -> Archive:
     members: dict[str, Path] = {}
     if script.source_dir is None:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
@@ -66,7 +96,7 @@ def pack(script: Script) -> Archive:
     for dependency in script.dependencies:
         members.update(_dependency(dependency))
     data = _archive(members)
-    return Archive(data, hashlib.sha256(data).hexdigest())
+    return Archive(data, hashlib.sha256(data).hexdigest(), len(members))
 
 
 def program(script: Script) -> str:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.inputs import INPUT_MODES, Channel, FileSystemInput
+from scriptmode.inputs import INPUT_MODES, Channel, check_mode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.distribution import Distribution
+    from scriptmode.git import GitSource
 
 
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).
@@ -26,6 +27,11 @@ def _whole_number(name: str, value: object, least: int) -> None:
 def _text(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value):
         raise SpecError(f"{name} is {value!r}; give a string that is not empty")
+
+
+def _switch(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, bool):
+        raise SpecError(f"{name} is {value!r}; say True or False")
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,10 @@ class Resources:
         _whole_number("volume_size", self.volume_size, 1)
         if self.keep_alive_period is not None:
             _whole_number("keep_alive_period_in_seconds", self.keep_alive_period, 0)
+        names = [group.instance_group_name for group in self.instance_groups]
+        for name in names:
+            if names.count(name) > 1:
+                raise SpecError(f"{names.count(name)} instance groups are named {name!r}; names must differ")
 
     @property
     def count(self) -> int:
@@ -113,12 +123,13 @@ _REMOTE = ("s3://", "file://")
 
 @dataclass(frozen=True)
 class Script:
-    """The user's program. ``dependencies`` are folders or files packed beside it."""
+    """The user's program. ``dependencies`` are folders or files packed beside it; with ``git`` all are paths in it."""
 
     entry_point: str
     source_dir: str | None = None
     dependencies: tuple[str, ...] = ()
     log_level: int = 20
+    git: GitSource | None = None
 
     def __post_init__(self) -> None:
         _text("entry_point", self.entry_point)
@@ -126,6 +137,8 @@ class Script:
         _whole_number("container_log_level", self.log_level, 0)
         if self.dependencies and self.is_packed:
             raise SpecError(f"dependencies cannot be added to source_dir {self.source_dir!r}, which is packed already")
+        if self.git and self.is_packed:
+            raise SpecError(f"git_config and source_dir {self.source_dir!r} both say where the source is; keep one")
 
     @property
     def is_packed(self) -> bool:
@@ -184,10 +197,13 @@ class Network:
 
     subnets: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
-    isolation: bool = False
-    encrypt_traffic: bool = False
+    #: ``None`` leaves it to the platform's settings.
+    isolation: bool | None = None
+    encrypt_traffic: bool | None = None
 
     def __post_init__(self) -> None:
+        _switch("enable_network_isolation", self.isolation)
+        _switch("encrypt_inter_container_traffic", self.encrypt_traffic)
         if bool(self.subnets) != bool(self.security_group_ids):
             raise SpecError("subnets and security_group_ids go together: give both or neither")
 
@@ -201,6 +217,44 @@ class Features:
     remote_debug: bool | None = None
     session_tag_chaining: bool | None = None
 
+    def __post_init__(self) -> None:
+        _switch("enable_sagemaker_metrics", self.sagemaker_metrics)
+        _switch("enable_infra_check", self.infra_check)
+        _switch("enable_remote_debug", self.remote_debug)
+        _switch("enable_session_tag_chaining", self.session_tag_chaining)
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """Debugger, profiler and TensorBoard, in the service's own words; where to store is the output path if not said.
+
+    Off unless asked for: each makes the service start machinery of its own beside the job, the debugger's hook needs a
+    library that today's images do not have, and all of them store data that is paid for. ``None`` says nothing,
+    ``debug_hook=False`` and ``profiler_off`` say no.
+    """
+
+    debug_hook: Mapping[str, Any] | bool | None = None
+    debug_rules: tuple[Mapping[str, Any], ...] = ()
+    profiler: Mapping[str, Any] | None = None
+    profiler_rules: tuple[Mapping[str, Any], ...] = ()
+    profiler_off: bool | None = None
+    tensorboard: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _switch("disable_profiler", self.profiler_off)
+        if self.profiler_off and (self.profiler_rules or (self.profiler and not self.profiler.get("DisableProfiler"))):
+            raise SpecError("disable_profiler=True contradicts profiler_config or profiler rules; leave one out")
+        if self.debug_rules and self.debug_hook is False:
+            raise SpecError("rules judge what the debugger's hook stores; leave out debugger_hook_config=False")
+
+
+@dataclass(frozen=True)
+class PretrainedModel:
+    """A model that the job starts from: the archive ``uri`` in a channel of its own."""
+
+    uri: str
+    channel_name: str = "model"
+
 
 @dataclass(frozen=True)
 class TrainingJobSpec:
@@ -212,14 +266,20 @@ class TrainingJobSpec:
     script: Script | None = None
     distribution: Distribution | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    #: ``None`` leaves it to the platform's settings.
+    environment: Mapping[str, str] | None = None
     channels: tuple[Channel, ...] = ()
+    model: PretrainedModel | None = None
     output: Output = Output()
     limits: Limits = Limits()
     network: Network = Network()
     features: Features = Features()
+    monitoring: Monitoring = Monitoring()
     role: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
+    experiment: Mapping[str, str] = field(default_factory=dict)
+    #: Fields of the request that nothing else here says, as they are.
+    additional_fields: Mapping[str, Any] = field(default_factory=dict)
     #: ``False`` leaves the hyperparameter out, ``True`` derives it from the job, a string is taken as it is.
     model_dir: str | bool = False
 
@@ -227,14 +287,32 @@ class TrainingJobSpec:
         if self.distribution is not None and self.script is None:
             raise SpecError("distribution starts a script on every host; give entry_point")
         _text("role", self.role)
-        for name, value in self.environment.items():
+        for name, value in (self.environment or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise SpecError(f"environment[{name!r}] is {value!r}; names and values are strings")
-        if self.network.isolation and any(channel.name == CODE_CHANNEL for channel in self.channels):
-            raise SpecError(f"channel {CODE_CHANNEL!r} carries the script under network isolation; rename yours")
+        self._check_channels()
         self._check_groups()
-        if not self.network.subnets and any(isinstance(c.source, FileSystemInput) for c in self.channels):
-            raise SpecError("a FileSystemInput is reached through a VPC; give subnets and security_group_ids")
+        self._check_spot()
+
+    def _check_channels(self) -> None:
+        names = [channel.name for channel in self.channels]
+        if self.network.isolation and self.script is not None and CODE_CHANNEL in names:
+            raise SpecError(f"channel {CODE_CHANNEL!r} carries the script under network isolation; rename yours")
+        if self.model is not None and self.model.channel_name in names:
+            raise SpecError(
+                f"channel {self.model.channel_name!r} is the one of model_uri; rename it or give model_channel_name"
+            )
+        for channel in self.channels:
+            check_mode(channel, self.algorithm.input_mode)
+
+    def _check_spot(self) -> None:
+        """Refuse what the service does not combine (managed warm pools, its developer guide)."""
+        warm = self.resources.keep_alive_period
+        if warm and self.limits.use_spot_instances:
+            raise SpecError(
+                f"keep_alive_period_in_seconds={warm} keeps the instances after the job, which spot instances are not "
+                "kept for; leave it out or use_spot_instances=False"
+            )
 
     def _check_groups(self) -> None:
         known = [group.instance_group_name for group in self.resources.instance_groups]

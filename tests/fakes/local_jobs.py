@@ -59,7 +59,7 @@ class LocalJobs:
 
     def request(self, script, **fields):
         self.count += 1
-        output = self.platform.defaults(None).output_path
+        output = f"file://{self.data_dir}/jobs"
         return request_for(f"job-{self.count}", source=self.source(script), **{"output": output, **fields})
 
     def start(self, script, **fields):

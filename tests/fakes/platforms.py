@@ -1,47 +1,75 @@
 """A platform that records what it is given and plays a job's life as told: for speed, beside the real ones."""
 
+from dataclasses import replace
+
+from scriptmode.clock import SYSTEM
 from scriptmode.errors import JobNotFoundError
-from scriptmode.platforms import LogEvent, PlatformDefaults
+from scriptmode.platforms import ANY_JOB, LogEvent, Metric
 
 
 class RecordingPlatform:
     poll_seconds = 0.001
+    clock = SYSTEM
+    region = "eu-west-1"
 
     def __init__(self, life=("InProgress", "Completed"), **extra):
         self.life = list(life)
         self.extra = extra
         self.stored = {}
+        self.keys = {}
         self.created = []
         self.stopped = []
 
-    def check(self, spec):
-        self.checked = spec
-
-    def defaults(self, role):
-        return PlatformDefaults(
-            role or "arn:aws:iam::000000000000:role/none", "eu-west-1", "s3://out", "s3://out/source"
+    def complete(self, spec):
+        output = replace(
+            spec.output,
+            path=spec.output.path or "s3://out",
+            code_location=spec.output.code_location or "s3://out/source",
         )
+        return replace(spec, role=spec.role or "arn:aws:iam::000000000000:role/none", output=output)
 
-    def put_source(self, archive, uri):
+    def validate(self, request):
+        self.validated = request
+
+    def put_source(self, archive, uri, *, kms_key=None):
         self.stored[uri] = archive
+        self.keys[uri] = kms_key
 
     def create(self, request):
         self.created.append(request)
-        return f"arn:aws:sagemaker:eu-west-1:000000000000:training-job/{request['TrainingJobName']}"
+        return self._arn(request["TrainingJobName"])
 
     def describe(self, name):
         for request in self.created:
             if request["TrainingJobName"] == name:
                 status = self.life.pop(0) if len(self.life) > 1 else self.life[0]
-                return {**request, "TrainingJobStatus": status, "SecondaryStatus": status, **self.extra}
+                return {
+                    **request,
+                    "TrainingJobArn": self._arn(name),
+                    "TrainingJobStatus": status,
+                    "SecondaryStatus": status,
+                    **self.extra,
+                }
         raise JobNotFoundError(f"training job {name} is not known")
+
+    def tags(self, description):
+        return {tag["Key"]: tag["Value"] for tag in description.get("Tags", ())}
 
     def stop(self, name):
         self.stopped.append(name)
 
-    def log_events(self, name, *, follow):
+    def log_events(self, name, *, follow, on_description=None):
         yield LogEvent("algo-1", "one")
         yield LogEvent("algo-2", "two")
 
-    def list(self):
+    def metrics(self, description):
+        return [Metric("loss", 0.5)]
+
+    def fetch(self, uri, folder):
+        raise NotImplementedError
+
+    def list(self, which=ANY_JOB):
         return [self.describe(request["TrainingJobName"]) for request in self.created]
+
+    def _arn(self, name):
+        return f"arn:aws:sagemaker:eu-west-1:000000000000:training-job/{name}"

@@ -14,6 +14,7 @@ from fakes.processes import until
 
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.spec import Resources, Script, TrainingJobSpec
 
 TELL = """
     import json, os, sys
@@ -204,7 +205,8 @@ def test_an_interpreter_that_is_not_there_is_told(tmp_path):
 
 def test_the_data_directory_is_the_environments(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "named"))
-    assert LocalPlatform().defaults(None).output_path == f"file://{tmp_path}/named/jobs"
+    spec = TrainingJobSpec("job", Resources(1, "local_process"), script=Script("train.py"))
+    assert LocalPlatform().complete(spec).output.path == f"file://{tmp_path}/named/jobs"
 
 
 def test_the_client_keeps_no_child_and_no_warning(jobs):

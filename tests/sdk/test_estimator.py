@@ -172,7 +172,7 @@ def test_one_argument_under_both_its_names_is_refused(code):
         ({"tags": ["a"]}, "tags is ['a']"),
         ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions is"),
         ({"hyperparameters": [1]}, "hyperparameters is [1]"),
-        ({"git_config": {"repo": "x"}}, "git_config is not supported yet"),
+        ({"git_config": {"repo": "x"}}, "git_config['repo'] is 'x'"),
         ({"environment": {"A": 1}}, "environment['A'] is 1"),
         ({"environment": {"A": None}}, "environment['A'] is None"),
         ({"role": 5}, "role is 5"),

@@ -71,7 +71,9 @@ def test_patience_that_ends_leaves_the_job_alone(code):
 
 def test_the_log_is_shown_with_hosts_between_the_jobs_name_and_its_end(code, capsys):
     estimator(code).fit(job_name="job-1")
-    assert capsys.readouterr().out.splitlines() == [
+    archive, *said = capsys.readouterr().out.splitlines()
+    assert archive.startswith("source archive: 1 file, 107 bytes, at s3://out/source/")
+    assert said == [
         "training job job-1 started",
         "algo-1 | one",
         "algo-2 | two",
@@ -149,7 +151,7 @@ def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
 def test_attach_sets_up_what_would_start_the_same_job_again(code, arguments):
     platform = RecordingPlatform(["Completed"])
     job = estimator(code, platform=platform, **arguments).fit(wait=False, job_name="job-1")
-    attached = Estimator.attach(job.name, platform)
+    attached = Estimator.attach(job.name, platform=platform)
     assert attached.latest_training_job.name == "job-1"
     assert attached.request(job_name="job-1") == platform.created[0]
 
@@ -158,6 +160,6 @@ def test_a_job_attached_to_and_fitted_again_has_a_model_dir_of_its_own(code):
     platform = RecordingPlatform(["Completed"])
     arguments = {"entry_point": "train.py", "source_dir": code, "role": ROLE, "instance_type": "ml.m5.large"}
     TensorFlow(**arguments, platform=platform).fit(wait=False, job_name="job-1")
-    Estimator.attach("job-1", platform).fit(wait=False, job_name="job-2")
+    Estimator.attach("job-1", platform=platform).fit(wait=False, job_name="job-2")
     directories = [request["HyperParameters"]["model_dir"] for request in platform.created]
     assert directories == ['"s3://out/job-1/model"', '"s3://out/job-2/model"']

@@ -14,6 +14,7 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, last_lines, replace_file
+from scriptmode.spec import Resources, Script, TrainingJobSpec
 
 JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
 
@@ -152,9 +153,13 @@ def test_the_end_of_a_log_is_read_without_the_rest(tmp_path):
     assert last_lines(tmp_path / "missing", 2, 5) == ""
 
 
+def spec(**arguments):
+    return TrainingJobSpec("job", Resources(1, "local_process"), script=Script("train.py"), **arguments)
+
+
 def test_a_source_is_stored_once(tmp_path):
     platform = LocalPlatform(data_dir=tmp_path / "data dir")
-    uri = platform.defaults(None).code_location + "/abc/sourcedir.tar.gz"
+    uri = f"{platform.complete(spec()).output.code_location}/abc/sourcedir.tar.gz"
     platform.put_source(b"archive", uri)
     path = tmp_path / "data dir/sources/abc/sourcedir.tar.gz"
     before = path.stat().st_mtime_ns
@@ -171,7 +176,7 @@ def test_a_source_is_stored_once(tmp_path):
     ],
 )
 def test_a_role_is_always_an_arn(tmp_path, role, arn):
-    assert LocalPlatform(data_dir=tmp_path).defaults(role).role == arn
+    assert LocalPlatform(data_dir=tmp_path).complete(spec(role=role)).role == arn
 
 
 def test_importing_the_platform_imports_no_client_of_aws():

@@ -12,10 +12,13 @@ from scriptmode import (
     JobExistsError,
     JobNotFoundError,
     PlatformError,
+    QuotaError,
     RequestError,
     SpecError,
+    TransientError,
 )
-from scriptmode.platforms.sagemaker import SageMakerPlatform, _translated
+from scriptmode.platforms.sagemaker import SageMakerPlatform, get_execution_role
+from scriptmode.platforms.sagemaker.translation import translation
 
 ROLE = "arn:aws:iam::123456789012:role/training"
 
@@ -76,7 +79,36 @@ def test_a_job_is_created_described_listed_and_attached(estimator, account):
     assert described["TrainingJobArn"].endswith(":training-job/job-1")
     assert described["ResourceConfig"] == {"InstanceCount": 2, "InstanceType": "ml.m5.large", "VolumeSizeInGB": 30}
     assert "job-1" in [summary["TrainingJobName"] for summary in job.platform.list()]
-    assert Estimator.attach("job-1", job.platform).spec.resources.instance_count == 2
+    assert Estimator.attach("job-1", platform=job.platform).spec.resources.instance_count == 2
+
+
+def test_a_role_is_looked_up_in_iam_and_the_job_is_tagged(account, tmp_path):
+    import boto3
+
+    (tmp_path / "train.py").write_text("print(1)")
+    arn = boto3.client("iam").create_role(RoleName="trainer", Path="/team/", AssumeRolePolicyDocument="{}")["Role"][
+        "Arn"
+    ]
+    made = Estimator(
+        "registry/tf:2.15", "trainer", 1, "ml.m5.large", entry_point=str(tmp_path / "train.py"), tags={"team": "vision"}
+    )
+    job = made.fit(wait=False, job_name="job-tagged")
+    assert job.describe()["RoleArn"] == arn
+    assert Estimator.attach("job-tagged", platform=job.platform).spec.tags == (("team", "vision"),)
+
+
+def test_the_execution_role_is_asked_of_sts(account, tmp_path):
+    import boto3
+
+    boto3.client("iam").create_role(RoleName="notebook", AssumeRolePolicyDocument="{}")
+    assumed = boto3.client("sts").assume_role(
+        RoleArn="arn:aws:iam::123456789012:role/notebook", RoleSessionName="SageMaker"
+    )["Credentials"]
+    session = boto3.session.Session(
+        assumed["AccessKeyId"], assumed["SecretAccessKey"], assumed["SessionToken"], region_name="eu-west-1"
+    )
+    found = get_execution_role(session, metadata=tmp_path / "nowhere")
+    assert found == "arn:aws:iam::123456789012:role/notebook"
 
 
 def test_a_job_that_is_not_there_is_named(account):
@@ -127,13 +159,16 @@ def test_no_credentials_say_how_to_give_them(tmp_path):
         ("ValidationException", "Requested resource not found.", JobNotFoundError),
         ("ValidationException", "1 validation error detected", RequestError),
         ("AccessDeniedException", "not authorized", CredentialsError),
-        ("ResourceLimitExceeded", "account-level limit", PlatformError),
+        ("ResourceLimitExceeded", "account-level limit", QuotaError),
+        ("ThrottlingException", "Rate exceeded", TransientError),
+        ("InternalFailure", "we are sorry", TransientError),
+        ("SomethingNew", "surprise", PlatformError),
     ],
 )
 def test_the_services_errors_leave_as_ours(code, message, error):
-    translated = _translated("job-1", {"Code": code, "Message": message})
-    assert type(translated) is error
-    assert "job-1" in str(translated)
+    found = translation("training job job-1", {"Error": {"Code": code, "Message": message}})
+    assert type(found) is error
+    assert "job-1" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +176,6 @@ def test_the_services_errors_leave_as_ours(code, message, error):
     [
         ({"image_uri": None}, "image_uri is missing"),
         ({"role": None}, "role is missing"),
-        ({"role": "r"}, "no role ARN"),
     ],
 )
 def test_what_the_service_needs_is_asked_for_before_anything_is_done(tmp_path, arguments, message):
@@ -190,5 +224,5 @@ def test_a_log_listing_that_is_denied_leaves_as_one_of_our_errors():
         def get_paginator(self, name):
             raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "DescribeLogStreams")
 
-    with pytest.raises(CredentialsError, match="permissions"):
+    with pytest.raises(CredentialsError, match="allowed to do"):
         list(SageMakerPlatform(Session()).log_events("job-1", follow=False))

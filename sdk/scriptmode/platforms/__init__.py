@@ -1,21 +1,26 @@
-"""What a training platform is: five verbs over the service's own shapes, and a place for the source archive."""
+"""What a training platform is: five verbs over the service's own shapes, and places for source and model."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import JobNotFoundError, PlatformError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
+    from pathlib import Path
 
+    from scriptmode.clock import Clock
     from scriptmode.spec import TrainingJobSpec
 
 #: Each host a plain process of this machine.
 LOCAL_PROCESS = "local_process"
 #: Each host a container of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_CONTAINER = ("local", "local_gpu")
+STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
 
 
 @dataclass(frozen=True)
@@ -27,13 +32,47 @@ class LogEvent:
 
 
 @dataclass(frozen=True)
-class PlatformDefaults:
-    """What a request says where the caller said nothing. URIs carry no trailing slash."""
+class JobFilter:
+    """Which training jobs to list: those that satisfy everything said. ``limit`` counts jobs, newest first."""
 
-    role: str | None
-    region: str
-    output_path: str
-    code_location: str
+    name_contains: str | None = None
+    status: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.status is not None and self.status not in STATUSES:
+            raise SpecError(f"status is {self.status!r}; give one of {', '.join(STATUSES)}")
+        if self.limit is not None and self.limit < 1:
+            raise SpecError(f"limit is {self.limit!r}; give a whole number of at least 1")
+        for name in ("created_after", "created_before"):
+            moment = getattr(self, name)
+            if moment is not None and moment.tzinfo is None:
+                raise SpecError(
+                    f"{name} is {moment!r}, without a time zone; give for example {moment.isoformat()}+00:00"
+                )
+
+    def takes(self, summary: Mapping[str, Any]) -> bool:
+        """Say whether a TrainingJobSummary is one of them, ``limit`` aside."""
+        return (
+            (self.name_contains is None or self.name_contains in summary["TrainingJobName"])
+            and (self.status is None or self.status == summary["TrainingJobStatus"])
+            and (self.created_after is None or summary["CreationTime"] > self.created_after)
+            and (self.created_before is None or summary["CreationTime"] < self.created_before)
+        )
+
+
+ANY_JOB = JobFilter()
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One value of a job's metric. ``timestamp`` is ``None`` where the platform keeps no time with it."""
+
+    name: str
+    value: float
+    timestamp: datetime | None = None
 
 
 class Platform(Protocol):
@@ -42,13 +81,25 @@ class Platform(Protocol):
     #: Seconds between two looks at a job that is waited for.
     poll_seconds: float
 
-    def defaults(self, role: str | None) -> PlatformDefaults:
-        """Give the platform's defaults for a caller's role."""
+    @property
+    def clock(self) -> Clock:
+        """The time that waiting goes by."""
 
-    def check(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a spec that this platform cannot run; no side effect, no call."""
+    @property
+    def region(self) -> str:
+        """The AWS Region that jobs are told to be in."""
 
-    def put_source(self, archive: bytes, uri: str) -> None:
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in what the caller left to the platform: role, output path, code location, image, defaults of a file.
+
+        Raises `SpecError` for a spec that this platform cannot run. Changes nothing anywhere; asks the platform only
+        what neither the spec nor a setting tells (a role's ARN by its name).
+        """
+
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Raise `RequestError` with everything for which the service would refuse a request; no call."""
+
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None) -> None:
         """Store a source archive at ``uri``, below the code location; the same archive is stored once."""
 
     def create(self, request: Mapping[str, Any]) -> str:
@@ -57,36 +108,62 @@ class Platform(Protocol):
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""
 
+    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+        """Return the tags of a described job, which DescribeTrainingJob does not tell."""
+
     def stop(self, name: str) -> None:
         """Ask a job to stop: SIGTERM, the platform's grace, SIGKILL. A job that ended is left as it is."""
 
-    def log_events(self, name: str, *, follow: bool) -> Iterator[LogEvent]:
-        """Yield the job's log lines, each host's in order; with ``follow`` until the job ended."""
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+    ) -> Iterator[LogEvent]:
+        """Yield the job's log lines, each host's in order; with ``follow`` until the job ended.
 
-    def list(self) -> list[dict[str, Any]]:
+        ``on_description`` is given the job's description as often as following asks for it.
+        """
+
+    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+        """Return every value so far of a described job's metrics, each metric's in order of time."""
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the object, or all objects below the prefix, ``uri`` into ``folder``; return the files written."""
+
+    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
 
 
-def for_instance_types(instance_types: tuple[str, ...]) -> Platform:
-    """Choose the platform that a job's instance types name; raise `SpecError` for what cannot run yet."""
+def for_instance_types(instance_types: tuple[str, ...], session: object = None) -> Platform:
+    """Choose the platform that a job's instance types name; raise `SpecError` for what cannot run yet.
+
+    ``session`` is a boto3 session or a ``sagemaker`` one, as the estimator was given it.
+    """
     kinds = {_kind(instance_type) for instance_type in instance_types}
     if len(kinds) > 1:
         raise SpecError(f"instance types {', '.join(map(repr, instance_types))} belong to different platforms; use one")
     if kinds == {LOCAL_PROCESS}:
-        from scriptmode.platforms.local import LocalPlatform
-
-        return LocalPlatform()
+        if session is not None and not getattr(session, "local_mode", False):
+            raise SpecError(
+                f"sagemaker_session is {session!r}, but instance_type {LOCAL_PROCESS!r} runs on this machine, "
+                "with boto3's own settings for S3; leave sagemaker_session out"
+            )
+        return this_machine()
     from scriptmode.platforms.sagemaker import SageMakerPlatform
 
-    return SageMakerPlatform()
+    return SageMakerPlatform(session)
 
 
-def holding(job_name: str) -> Platform:
-    """Find the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`."""
-    from scriptmode.platforms.local import LocalPlatform
+def holding(job_name: str, session: object = None) -> Platform:
+    """Find the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
+    """
     from scriptmode.platforms.sagemaker import SageMakerPlatform
 
-    here, cloud = LocalPlatform(), SageMakerPlatform()
+    cloud = SageMakerPlatform(session)
+    if session is not None or not _runs_local_jobs():
+        cloud.describe(job_name)
+        return cloud
+    here = this_machine()
     try:
         here.describe(job_name)
     except JobNotFoundError as not_here:
@@ -98,6 +175,22 @@ def holding(job_name: str) -> Platform:
             raise JobNotFoundError(f"{not_here}. Amazon SageMaker could not be asked: {error}") from error
         return cloud
     return here
+
+
+def this_machine() -> Platform:
+    """Give the local platform; raise `SpecError` where it cannot run."""
+    if not _runs_local_jobs():
+        raise SpecError(
+            f"jobs on this machine need Linux, whose /proc and process groups their hosts are looked after with; this "
+            f"is {sys.platform!r}. Give an 'ml.*' instance_type to train on Amazon SageMaker"
+        )
+    from scriptmode.platforms.local import LocalPlatform
+
+    return LocalPlatform()
+
+
+def _runs_local_jobs() -> bool:
+    return sys.platform.startswith("linux")
 
 
 def _kind(instance_type: str) -> str:

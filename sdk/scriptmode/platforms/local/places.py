@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from urllib.parse import unquote
+
+from scriptmode.errors import DataError
 
 SCHEME = "file://"
 
@@ -31,6 +34,23 @@ def file_path(uri: str) -> Path:
 def exists(path: Path) -> bool:
     """Say whether there is something; no for a path that is too long or may not be asked about."""
     return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for those
+
+
+def copy(path: Path, folder: Path) -> list[Path]:
+    """Copy a file, or all files below a folder, into ``folder``; return the files written. Raises `DataError`."""
+    if not exists(path):
+        raise DataError(f"there is no file or folder {str(path)!r}; the job's folder may have been removed")
+    sources = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
+    written = []
+    try:
+        for source in sources:
+            target = folder / (source.name if source == path else source.relative_to(path))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            written.append(target)
+    except OSError as error:
+        raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}") from error
+    return written
 
 
 def _existing_depth(path: Path) -> int:

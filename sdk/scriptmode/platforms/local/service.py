@@ -7,20 +7,23 @@ import shutil
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.clock import SYSTEM
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError, SpecError
-from scriptmode.platforms import LogEvent, PlatformDefaults
-from scriptmode.platforms.local import places, recovery
+from scriptmode.platforms import ANY_JOB, LogEvent
+from scriptmode.platforms.local import metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, replace_file
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from scriptmode.platforms import JobFilter, Metric
     from scriptmode.platforms.local.store import JobFolder
     from scriptmode.spec import TrainingJobSpec
 
@@ -42,6 +45,7 @@ class LocalPlatform:
     """
 
     poll_seconds = 0.05
+    clock = SYSTEM
 
     def __init__(
         self,
@@ -55,33 +59,46 @@ class LocalPlatform:
         self._stop_grace = stop_grace
         self._region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
 
-    def defaults(self, role: str | None) -> PlatformDefaults:
-        """Give the places below the data directory, and a role of the local account where none or a name is given."""
-        if role is None or not role.startswith("arn:"):
-            role = f"arn:aws:iam::{ACCOUNT}:role/{role or DEFAULT_ROLE}"
-        return PlatformDefaults(
-            role=role,
-            region=self._region,
-            output_path=f"{places.SCHEME}{self._store.jobs}",
-            code_location=f"{places.SCHEME}{self._store.sources}",
-        )
+    @property
+    def region(self) -> str:
+        """The Region that the hosts are told to be in: boto3's variables, else us-east-1."""
+        return self._region
 
-    def check(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a job without a script, or for a TensorFlow that the hosts do not have."""
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in the places below the data directory, and a role of the local account where none or a name is given.
+
+        The SageMaker config file is for Amazon SageMaker's account and is not read. Raises `SpecError` for a job
+        without a script, or for a TensorFlow that the hosts do not have.
+        """
         if spec.script is None:
             raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
         wanted = spec.algorithm.framework_version
         if wanted is not None and self._python is None:
             _check_tensorflow(wanted)
+        role = spec.role
+        if role is None or not role.startswith("arn:"):
+            role = f"arn:aws:iam::{ACCOUNT}:role/{role or DEFAULT_ROLE}"
+        output = replace(
+            spec.output,
+            path=spec.output.path or f"{places.SCHEME}{self._store.jobs}",
+            code_location=spec.output.code_location or f"{places.SCHEME}{self._store.sources}",
+        )
+        return replace(spec, role=role, output=output)
 
-    def put_source(self, archive: bytes, uri: str) -> None:
-        """Store a source archive; one that is there already is left as it is."""
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Check a request against the service's model, and against what hosts that are processes can do."""
+        from scriptmode.platforms.local import validation
+
+        validation.check(request)
+
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None) -> None:
+        """Store a source archive; one that is there already is left as it is. ``kms_key`` is for S3 alone."""
         if not places.is_file(uri):
             from scriptmode.s3 import S3
 
             bucket = S3()
             if not bucket.exists(uri):
-                bucket.upload_bytes(archive, uri)
+                bucket.upload_bytes(archive, uri, kms_key=kms_key)
             return
         try:
             path = places.file_path(uri)
@@ -95,7 +112,7 @@ class LocalPlatform:
         """Check a request, start its job, and return the job's ARN without waiting for anything."""
         from scriptmode.platforms.local import validation
 
-        validation.check(request)
+        self.validate(request)
         name = str(request["TrainingJobName"])
         if self._store.exists(name):
             raise JobExistsError(f"there is a training job named {name!r} already; use another name")
@@ -111,24 +128,45 @@ class LocalPlatform:
         folder = self._store.find(name)
         return describe(folder.read_job().request, recovery.settled(folder))
 
+    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+        """Return the tags that the job was given."""
+        request = self._store.find(str(description["TrainingJobName"])).read_job().request
+        return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+
     def stop(self, name: str) -> None:
         """Ask a job to stop; one that ended is left as it is."""
         folder = self._store.find(name)
         if recovery.settled(folder).stoppable:
             folder.ask_to_stop()
 
-    def log_events(self, name: str, *, follow: bool) -> Iterator[LogEvent]:
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+    ) -> Iterator[LogEvent]:
         """Yield the lines of every host's log; with ``follow`` until the job ended."""
-        return _log_events(self._store.find(name), follow=follow)
+        return _log_events(self._store.find(name), follow=follow, on_description=on_description)
 
-    def list(self) -> list[dict[str, Any]]:
+    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+        """Find the job's metrics in its log by their regular expressions; the log keeps no time of day."""
+        name = str(description["TrainingJobName"])
+        return metrics.found_in(self.log_events(name, follow=False), description)
+
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Copy the file, or all files below the folder, ``uri``; s3:// places by boto3's settings."""
+        if not places.is_file(uri):
+            from scriptmode.s3 import S3
+
+            return S3().fetch(uri, folder)
+        return places.copy(places.file_path(uri), folder)
+
+    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
         states = []
         for folder in self._store.folders():
             # A folder without a state is no job: a client that is just creating one, or somebody's own.
             with suppress(JobNotFoundError):
                 states.append(recovery.settled(folder))
-        return [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
+        summaries = [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
+        return [summary for summary in summaries if which.takes(summary)][: which.limit]
 
     def _interpreter(self) -> str:
         """Give the hosts' interpreter; raise `PlatformError` when it cannot run them."""
@@ -176,15 +214,23 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
         raise PlatformError(f"the job's agent did not come up: {trouble}" + (f"; it said\n{said}" if said else ""))
 
 
-def _log_events(folder: JobFolder, *, follow: bool) -> Iterator[LogEvent]:
+def _log_events(
+    folder: JobFolder, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None
+) -> Iterator[LogEvent]:
     from scriptmode.platforms.local import cluster
     from scriptmode.platforms.local.logs import LogReader
 
-    readers = [(host, LogReader(folder.log(host))) for host in cluster.hosts(folder.read_job().request)]
+    request = folder.read_job().request
+    readers = [(host, LogReader(folder.log(host))) for host in cluster.hosts(request)]
+    shown = None
     try:
         while True:
             # Asked before the logs are read: what was written before the end is then read after it.
-            ended = recovery.settled(folder).ended
+            state = recovery.settled(folder)
+            ended = state.ended
+            if on_description is not None and state != shown:
+                on_description(describe(request, state))
+                shown = state
             quiet = True
             for host, reader in readers:
                 for line in reader.lines(final=ended):
@@ -193,7 +239,7 @@ def _log_events(folder: JobFolder, *, follow: bool) -> Iterator[LogEvent]:
             if ended or not follow:
                 return
             if quiet:
-                time.sleep(LocalPlatform.poll_seconds)
+                SYSTEM.sleep(LocalPlatform.poll_seconds)
     finally:
         for _, reader in readers:
             reader.close()

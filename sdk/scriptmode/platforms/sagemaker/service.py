@@ -1,209 +1,216 @@
-"""Amazon SageMaker through boto3; every error of the service leaves as one of ours."""
+"""Amazon SageMaker's verbs: what each needs of the account, in as few calls as can be."""
 
 from __future__ import annotations
 
 import os
-import re
-import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode.errors import (
-    CredentialsError,
-    JobExistsError,
-    JobNotFoundError,
-    PlatformError,
-    RequestError,
-    SpecError,
-)
+from scriptmode import config, service_model
+from scriptmode.errors import JobExistsError, JobNotFoundError, PlatformError, RequestError, TransientError
 from scriptmode.job import ENDED
-from scriptmode.platforms import LogEvent, PlatformDefaults
-from scriptmode.s3 import S3
+from scriptmode.platforms import ANY_JOB
+from scriptmode.platforms.sagemaker import completion
+from scriptmode.platforms.sagemaker.connection import Connection
+from scriptmode.s3 import S3, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
+    from scriptmode.clock import Clock
+    from scriptmode.platforms import JobFilter, LogEvent, Metric
     from scriptmode.spec import TrainingJobSpec
 
-_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
-#: CloudWatch usually has a line within this time.
-_TAIL_SECONDS = 2.0
 _T = TypeVar("_T")
+#: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
+_GROWING = frozenset(
+    {
+        "ResourceConfig.InstanceType",
+        "ResourceConfig.InstanceGroups.InstanceType",
+        "DebugRuleConfigurations.InstanceType",
+        "ProfilerRuleConfigurations.InstanceType",
+    }
+)
 
 
 class SageMakerPlatform:
-    """Training jobs of one account and region: those of ``session``, by default boto3's own settings.
+    """Training jobs of one account and Region. Implements `scriptmode.platforms.Platform`.
 
-    boto3 is imported by the first call that needs the service.
+    ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
+    settings. boto3 is imported by the first call that needs it.
     """
 
     poll_seconds = 5.0
 
     def __init__(self, session: Any = None) -> None:
-        self._session = session
-        self._clients: dict[str, Any] = {}
+        self._connection = Connection(session)
+        #: A bucket of our own naming that is known to be there.
+        self._ready_bucket: str | None = None
 
-    def check(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a job that Amazon SageMaker has no image, role or data for."""
-        if spec.algorithm.image_uri is None:
-            raise SpecError(
-                f"image_uri is missing; instance type {spec.resources.types[0]!r} is of Amazon SageMaker, whose hosts "
-                "start from an image in Amazon ECR (finding one by framework_version is not supported yet)"
-            )
-        if spec.role is None:
-            raise SpecError("role is missing; give the ARN of the IAM role that the training job takes on")
-        _account(spec.role)
-        for what, uri in _places(spec):
-            if uri is not None and uri.startswith("file://"):
-                raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
+    @property
+    def clock(self) -> Clock:
+        """The clock of the session, where it has one, else this machine's."""
+        return self._connection.clock
 
-    def defaults(self, role: str | None) -> PlatformDefaults:
-        """Name the default bucket of the role's account and the session's region, without a call."""
-        region = self._region()
-        bucket = f"s3://sagemaker-{region}-{_account(role)}"
-        return PlatformDefaults(role, region, bucket, f"{bucket}/scriptmode/source")
+    @property
+    def region(self) -> str:
+        """The session's Region."""
+        return self._connection.region
 
-    def put_source(self, archive: bytes, uri: str) -> None:
+    def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
+        """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
+        completion.check(spec)
+        return completion.complete(spec, self._config, self._connection)
+
+    def validate(self, request: Mapping[str, Any]) -> None:
+        """Check a request against the service's own model, limits, enumerations and patterns included."""
+        loader = self._connection.client("sagemaker").meta.service_model
+        found = service_model.problems(request, lambda field, _: field in _GROWING, shapes_of(loader))
+        if len(found) == 1:
+            raise RequestError(f"Amazon SageMaker does not take such a job: {found[0]}")
+        if found:
+            listed = "\n".join(f"- {problem}" for problem in found)
+            raise RequestError(f"Amazon SageMaker does not take such a job:\n{listed}")
+
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None) -> None:
         """Upload the archive unless the object is there already: its name holds its digest."""
-        store = S3(self._call(uri, lambda: self._client("s3")))
-        if not store.exists(uri):
-            store.upload_bytes(archive, uri)
+        bucket = parse(uri).bucket
+        owner = self._owner_of(bucket)
+        if not self._s3.exists(uri, owner=owner):
+            self._s3.upload_bytes(archive, uri, kms_key=kms_key, owner=owner, create_in=self.region if owner else None)
+        if owner:
+            self._ready_bucket = bucket
 
     def create(self, request: Mapping[str, Any]) -> str:
-        """Call CreateTrainingJob."""
+        """Call CreateTrainingJob; where its answer was lost, find out whether the job was started."""
         name = str(request["TrainingJobName"])
-        return str(self._call(name, lambda: self._client("sagemaker").create_training_job(**request))["TrainingJobArn"])
+        self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]))
+        try:
+            answer = self._ask(name, lambda client: client.create_training_job(**request))
+        except (TransientError, JobExistsError) as error:
+            arn = self._started(request, error)
+            if arn is None:
+                raise
+            return arn
+        return str(answer["TrainingJobArn"])
 
     def describe(self, name: str) -> dict[str, Any]:
         """Call DescribeTrainingJob."""
-        return dict(self._call(name, lambda: self._client("sagemaker").describe_training_job(TrainingJobName=name)))
+        return dict(self._ask(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+
+    def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
+        """Call ListTags for every page."""
+        arn = description["TrainingJobArn"]
+
+        def read(client: Any) -> dict[str, str]:
+            pages = client.get_paginator("list_tags").paginate(ResourceArn=arn)
+            return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+
+        return self._ask(description["TrainingJobName"], read)
 
     def stop(self, name: str) -> None:
         """Call StopTrainingJob; a job that ended is left as it is."""
         if self.describe(name)["TrainingJobStatus"] not in ENDED:
-            self._call(name, lambda: self._client("sagemaker").stop_training_job(TrainingJobName=name))
+            try:
+                self._ask(name, lambda client: client.stop_training_job(TrainingJobName=name))
+            except RequestError:
+                # It may have ended between the two calls.
+                if self.describe(name)["TrainingJobStatus"] not in ENDED:
+                    raise
 
-    def log_events(self, name: str, *, follow: bool) -> Iterator[LogEvent]:
+    def log_events(
+        self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
+    ) -> Iterator[LogEvent]:
         """Read the job's CloudWatch log streams, one a host; with ``follow`` until the job ended."""
-        tokens: dict[str, str] = {}
-        ended = False
-        while True:
-            was_over, ended = ended, self.describe(name)["TrainingJobStatus"] in ENDED
-            for stream in self._streams(name):
-                yield from self._stream_events(stream, tokens)
-            # CloudWatch is a little behind: what a job said last is looked for once more.
-            if was_over or not follow:
-                return
-            time.sleep(_TAIL_SECONDS if ended else self.poll_seconds)
+        from scriptmode.platforms.sagemaker.logs import LogTail
 
-    def _streams(self, name: str) -> list[str]:
-        def read() -> list[str]:
-            pages = self._client("logs").get_paginator("describe_log_streams")
-            found = pages.paginate(logGroupName=_LOG_GROUP, logStreamNamePrefix=f"{name}/")
-            return [stream["logStreamName"] for page in found for stream in page["logStreams"]]
+        tail = LogTail(name, self._connection, self.poll_seconds)
+        if not follow:
+            return tail.so_far()
+        return tail.follow(lambda: self.describe(name), on_description)
 
-        try:
-            return self._call(name, read)
-        except JobNotFoundError:  # no job of this account has logged yet: there is no log group
-            return []
+    def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
+        """Read the job's metrics from CloudWatch, by the minute."""
+        from scriptmode.platforms.sagemaker.metrics import values_of
 
-    def _stream_events(self, stream: str, tokens: dict[str, str]) -> Iterator[LogEvent]:
-        host = stream.rsplit("/", 1)[-1].rpartition("-")[0]
-        while True:
-            arguments = {"logGroupName": _LOG_GROUP, "logStreamName": stream, "startFromHead": True}
-            if stream in tokens:
-                arguments["nextToken"] = tokens[stream]
-            page = self._log_page(stream, arguments)
-            for event in page["events"]:
-                yield LogEvent(host, event["message"])
-            if page["nextForwardToken"] == tokens.get(stream):
-                return
-            tokens[stream] = page["nextForwardToken"]
+        return values_of(description, self._connection)
 
-    def _log_page(self, stream: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        return self._call(stream, lambda: dict(self._client("logs").get_log_events(**arguments)))
+    def fetch(self, uri: str, folder: Path) -> list[Path]:
+        """Download the object, or all objects below the prefix, ``uri``."""
+        return self._s3.fetch(uri, folder)
 
-    def _region(self) -> str:
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        if self._session is not None or not region:
-            region = self._call("", lambda: self._boto_session().region_name)
-        if not region:
-            raise CredentialsError("no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure'")
-        return str(region)
+    def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
+        """Call ListTrainingJobs for as many pages as are asked for; the service does the filtering."""
+        asked = {
+            "NameContains": which.name_contains,
+            "StatusEquals": which.status,
+            "CreationTimeAfter": which.created_after,
+            "CreationTimeBefore": which.created_before,
+        }
 
-    def _boto_session(self) -> Any:
-        if self._session is None:
-            import boto3
-
-            self._session = boto3.Session()
-        return self._session
-
-    def _client(self, service: str) -> Any:
-        if service not in self._clients:
-            self._clients[service] = self._boto_session().client(service, region_name=self._region())
-        return self._clients[service]
-
-    def _call(self, name: str, call: Callable[[], _T]) -> _T:
-        from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ParamValidationError
-
-        try:
-            return call()
-        except ClientError as error:
-            raise _translated(name, error.response["Error"]) from error
-        except ParamValidationError as error:
-            raise RequestError(f"training job {name}: {error}") from error
-        except NoCredentialsError as error:
-            raise CredentialsError(
-                "no AWS credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run 'aws configure'"
-            ) from error
-        except BotoCoreError as error:
-            raise PlatformError(f"Amazon SageMaker could not be reached: {error}") from error
-
-    def list(self) -> list[dict[str, Any]]:
-        """Call ListTrainingJobs for every page."""
-
-        def read() -> list[dict[str, Any]]:
-            pages = self._client("sagemaker").get_paginator("list_training_jobs").paginate(SortBy="CreationTime")
+        def read(client: Any) -> list[dict[str, Any]]:
+            pages = client.get_paginator("list_training_jobs").paginate(
+                SortBy="CreationTime",
+                SortOrder="Descending",
+                PaginationConfig={"MaxItems": which.limit},
+                **{key: value for key, value in asked.items() if value is not None},
+            )
             return [job for page in pages for job in page["TrainingJobSummaries"]]
 
-        return self._call("", read)
+        return self._ask("the list of training jobs", read)
+
+    @cached_property
+    def _config(self) -> config.SageMakerConfig:
+        if self._connection.settings is not None:
+            return config.parse(self._connection.settings, "the config of sagemaker_session")
+        return config.read(os.environ, self._read_bytes)
+
+    def _read_bytes(self, uri: str) -> bytes:
+        return self._s3.read_bytes(uri)
+
+    @cached_property
+    def _s3(self) -> S3:
+        return S3(self._connection.call("Amazon S3", lambda: self._connection.client("s3")))
+
+    def _ask(self, subject: str, call: Callable[[Any], _T]) -> _T:
+        what = subject if " " in subject else f"training job {subject}"
+        return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
+
+    def _owner_of(self, bucket: str) -> str | None:
+        """Give the account that a bucket of the SageMaker SDK's naming must belong to, lest somebody else made it."""
+        prefix, _, account = bucket.rpartition("-")
+        return account if prefix == f"sagemaker-{self.region}" and account.isdecimal() else None
+
+    def _prepare_output(self, path: str) -> None:
+        """Make the default bucket where a job's output goes to it and it is not there yet."""
+        bucket = parse(path).bucket
+        owner = self._owner_of(bucket)
+        if owner and bucket != self._ready_bucket:
+            self._s3.ensure_bucket(bucket, region=self.region, owner=owner)
+            self._ready_bucket = bucket
+
+    def _started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
+        """Give the ARN of the job that a lost answer left behind; ``None`` where there is none, or another one."""
+        if isinstance(error, JobExistsError) and not _was_retried(error):
+            return None
+        try:
+            found = self.describe(str(request["TrainingJobName"]))
+        except JobNotFoundError:
+            return None
+        except PlatformError:
+            name = request["TrainingJobName"]
+            raise TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
+        same = all(found.get(field) == request.get(field) for field in ("RoleArn", "HyperParameters"))
+        return str(found["TrainingJobArn"]) if same else None
 
 
-def _account(role: str | None) -> str:
-    """Give the account of a role's ARN; raise `SpecError` for what is none."""
-    found = _ROLE.fullmatch(role or "")
-    if found is None:
-        raise SpecError(
-            f"role {role!r} is no role ARN; give 'arn:aws:iam::<account>:role/<name>' "
-            "(looking a name up is not supported yet)"
-        )
-    return found.group(1)
+def shapes_of(model: Any) -> Mapping[str, Any] | None:
+    """Give the shapes that a client's model was read from, so that they are not read again."""
+    shapes: Mapping[str, Any] | None = getattr(model, "_service_description", {}).get("shapes")
+    return shapes
 
 
-def _places(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
-    """Name every place a job reads from or writes to."""
-    inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
-    output = spec.output
-    return [
-        *inputs,
-        ("output_path", output.path),
-        ("code_location", output.code_location),
-        ("checkpoint_s3_uri", output.checkpoint_uri),
-        ("source_dir", spec.script.source_dir if spec.script else None),
-    ]
-
-
-def _translated(name: str, error: Mapping[str, Any]) -> PlatformError:
-    code, message = error.get("Code", ""), error.get("Message", "")
-    text = f"training job {name}: {message} ({code})"
-    if code == "ResourceInUse":
-        return JobExistsError(f"training job {name} exists already; give another job_name, or none")
-    if code in ("ResourceNotFound", "ResourceNotFoundException") or (
-        code == "ValidationException" and re.search(r"not (find|found)", message)
-    ):
-        return JobNotFoundError(text)
-    if code == "ValidationException":
-        return RequestError(text)
-    if code in ("AccessDeniedException", "ExpiredTokenException", "UnrecognizedClientException"):
-        return CredentialsError(f"{text}; check the credentials and their permissions")
-    return PlatformError(text)
+def _was_retried(error: PlatformError) -> bool:
+    response = getattr(error.__cause__, "response", {})
+    return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))

@@ -1,0 +1,8 @@
+"""Amazon SageMaker through boto3; every error of the service leaves as one of ours."""
+
+from __future__ import annotations
+
+from scriptmode.platforms.sagemaker.role import get_execution_role
+from scriptmode.platforms.sagemaker.service import SageMakerPlatform
+
+__all__ = ["SageMakerPlatform", "get_execution_role"]

@@ -1,0 +1,170 @@
+"""What a job on Amazon SageMaker says where its caller said nothing: the config file's settings, then our defaults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scriptmode.errors import SpecError
+from scriptmode.inputs import FileSystemInput
+from scriptmode.platforms.sagemaker.role import account_of, arn_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.config import SageMakerConfig
+    from scriptmode.platforms.sagemaker.connection import Connection
+    from scriptmode.spec import Monitoring, Network, TrainingJobSpec
+
+#: Below the output path; the archives in it are named by their content.
+SOURCE_PREFIX = "scriptmode/source"
+#: Families with storage of their own, to which the service attaches no volume to encrypt (SageMaker SDK); so do those
+#: with a "d" in their name.
+_OWN_STORAGE = ("g5", "g6", "p5", "trn1")
+_T = TypeVar("_T")
+
+
+def check(spec: TrainingJobSpec) -> None:
+    """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; asks nobody."""
+    for what, uri in _places(spec):
+        if uri is not None and uri.startswith("file://"):
+            raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
+    algorithm = spec.algorithm
+    named = spec.additional_fields.get("AlgorithmSpecification", {}).get("AlgorithmName")
+    if algorithm.image_uri is None and algorithm.framework_version is None and named is None:
+        raise SpecError(
+            f"image_uri is missing; hosts of type {spec.resources.types[0]!r} start from an image in Amazon ECR. Give "
+            "its URI, or framework_version and py_version to have AWS's TensorFlow image looked up"
+        )
+
+
+def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
+    """Fill in what the spec left open; raises `SpecError` where nothing says a role, or the VPC that data needs."""
+    role = spec.role or config.role
+    if role is None:
+        raise SpecError(
+            "role is missing; give the name or ARN of the IAM role that the training job takes on, or set "
+            "SageMaker.TrainingJob.RoleArn in the SageMaker config file"
+        )
+    network = _network(spec, config)
+    role = arn_of(role, connection)
+    completed = replace(
+        spec,
+        role=role,
+        network=network,
+        environment=_first(spec.environment, config.environment),
+        tags=_tags(spec.tags, config.tags),
+        resources=replace(spec.resources, volume_kms_key=_volume_key(spec, config)),
+        monitoring=_monitoring(spec.monitoring, config),
+        algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
+    )
+    path = spec.output.path or _default_path(role, config, connection)
+    output = replace(
+        spec.output,
+        path=path,
+        kms_key=spec.output.kms_key or config.output_kms_key,
+        code_location=spec.output.code_location or f"{path.rstrip('/')}/{SOURCE_PREFIX}",
+    )
+    return _with_rule_images(replace(completed, output=output), connection)
+
+
+def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
+    given = spec.network
+    network = replace(
+        given,
+        subnets=given.subnets or config.subnets,
+        security_group_ids=given.security_group_ids or config.security_group_ids,
+        isolation=_first(given.isolation, config.network_isolation),
+        encrypt_traffic=_first(given.encrypt_traffic, config.encrypt_traffic),
+    )
+    if not network.subnets and any(isinstance(each.source, FileSystemInput) for each in spec.channels):
+        raise SpecError("a FileSystemInput is reached through a VPC; give subnets and security_group_ids")
+    return network
+
+
+def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
+    return replace(
+        given,
+        debug_hook=config.debug_hook if given.debug_hook is None else given.debug_hook,
+        profiler_off=_first(given.profiler_off, None if given.profiler else config.disable_profiler),
+    )
+
+
+def own_bucket(role: str, region: str) -> str | None:
+    """Name the bucket that the SageMaker SDK makes for an account and Region: the role's account is the caller's."""
+    account = account_of(role)
+    return f"sagemaker-{region}-{account}" if account else None
+
+
+def _default_path(role: str, config: SageMakerConfig, connection: Connection) -> str:
+    bucket = connection.default_bucket or config.default_bucket or own_bucket(role, connection.region)
+    prefix = connection.default_bucket_prefix or config.default_bucket_prefix
+    return f"s3://{bucket}/{prefix.strip('/')}" if prefix else f"s3://{bucket}"
+
+
+def _first(said: _T | None, otherwise: _T | None) -> _T | None:
+    return otherwise if said is None else said
+
+
+def _tags(own: tuple[tuple[str, str], ...], others: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Add the config file's tags; a key of the caller's own keeps the caller's value."""
+    keys = {key for key, _ in own}
+    return (*own, *((key, value) for key, value in others if key not in keys))
+
+
+def _volume_key(spec: TrainingJobSpec, config: SageMakerConfig) -> str | None:
+    if spec.resources.volume_kms_key or not any(map(_has_volume, spec.resources.types)):
+        return spec.resources.volume_kms_key
+    return config.volume_kms_key
+
+
+def _has_volume(instance_type: str) -> bool:
+    family = instance_type.split(".")[1] if instance_type.count(".") > 1 else ""
+    return "d" not in family and not family.startswith(_OWN_STORAGE)
+
+
+def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
+    algorithm = spec.algorithm
+    if algorithm.image_uri is not None or algorithm.framework_version is None:
+        return algorithm.image_uri
+    from scriptmode import images
+
+    return images.lookup(
+        framework_version=algorithm.framework_version,
+        py_version=algorithm.py_version,
+        region=connection.region,
+        instance_types=spec.resources.types,
+    )
+
+
+def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> TrainingJobSpec:
+    """Name the Region's image where a rule of the SageMaker SDK was left with its default."""
+
+    def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+        image = rule.get("RuleEvaluatorImage")
+        if image is None or isinstance(image, str):
+            return rule
+        from scriptmode import images
+
+        return {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
+
+    monitoring = replace(
+        spec.monitoring,
+        debug_rules=tuple(map(named, spec.monitoring.debug_rules)),
+        profiler_rules=tuple(map(named, spec.monitoring.profiler_rules)),
+    )
+    return replace(spec, monitoring=monitoring)
+
+
+def _places(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
+    """Name every place a job reads from or writes to."""
+    inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
+    output = spec.output
+    return [
+        *inputs,
+        ("output_path", output.path),
+        ("code_location", output.code_location),
+        ("checkpoint_s3_uri", output.checkpoint_uri),
+        ("model_uri", spec.model.uri if spec.model else None),
+        ("source_dir", spec.script.source_dir if spec.script else None),
+    ]

@@ -1,0 +1,96 @@
+"""The account and Region that calls go to, whichever session they were given by, and the errors they end in."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+from scriptmode.clock import SYSTEM
+from scriptmode.errors import CredentialsError, SpecError
+from scriptmode.platforms.sagemaker.translation import translated
+
+if TYPE_CHECKING:
+    from scriptmode.clock import Clock
+
+_T = TypeVar("_T")
+#: Longer than any answer of these services takes; botocore's own 60 s would hold a dead connection longer than a poll.
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 30}
+
+
+class Connection:
+    """The clients of one session: a boto3 session, a ``sagemaker`` session (v2 or v3), or boto3's own settings.
+
+    boto3 is imported by the first call that needs it. A session with a ``clock`` is waited for by that clock.
+    """
+
+    def __init__(self, session: Any = None) -> None:
+        if getattr(session, "local_mode", False):
+            raise SpecError(
+                f"sagemaker_session is {session!r}, a session of local mode, but the instance type is Amazon "
+                "SageMaker's; give a boto3.Session, or instance_type='local_process' to train on this machine"
+            )
+        if session is not None and not hasattr(session, "client") and not hasattr(session, "boto_session"):
+            raise SpecError(
+                f"sagemaker_session is {session!r}; give a boto3.Session or the session of an installed sagemaker"
+            )
+        self._given = session
+        self._boto_session = getattr(session, "boto_session", session)
+        self._clients: dict[str, Any] = {}
+        self.clock: Clock = getattr(session, "clock", SYSTEM)
+
+    @property
+    def region(self) -> str:
+        """The session's Region; raises `CredentialsError` where none is set."""
+        if self._given is not None:
+            region = self._boto_session.region_name
+        else:
+            # The common case, without importing boto3.
+            region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or self._session().region_name
+        if not region:
+            raise CredentialsError("no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure'")
+        return str(region)
+
+    @property
+    def settings(self) -> Any:
+        """The ``sagemaker_config`` that a ``sagemaker`` session has read, or ``None`` where the file is to be read."""
+        return getattr(self._given, "sagemaker_config", None)
+
+    @property
+    def default_bucket(self) -> str | None:
+        """The bucket that a ``sagemaker`` session was given; asking it for its own would make calls."""
+        for name in ("_default_bucket", "_default_bucket_name_override"):
+            if bucket := getattr(self._given, name, None):
+                return str(bucket)
+        return None
+
+    @property
+    def default_bucket_prefix(self) -> str | None:
+        """The prefix that a ``sagemaker`` session was given for what it stores."""
+        prefix = getattr(self._given, "default_bucket_prefix", None)
+        return str(prefix) if prefix else None
+
+    def client(self, service: str) -> Any:
+        """Give the boto3 client of a service; one each."""
+        if service not in self._clients:
+            own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
+            client = getattr(self._given, own, None) if own else None
+            self._clients[service] = client or self._new_client(service)
+        return self._clients[service]
+
+    def call(self, subject: str, call: Callable[[], _T]) -> _T:
+        """Give a call's result; whatever boto3 raises leaves as one of `scriptmode.errors` that names ``subject``."""
+        with translated(subject):
+            return call()
+
+    def _new_client(self, service: str) -> Any:
+        from botocore.config import Config
+
+        return self._session().client(service, region_name=self.region, config=Config(**_TIMEOUTS))
+
+    def _session(self) -> Any:
+        if self._boto_session is None:
+            import boto3
+
+            with translated("the AWS settings"):
+                self._boto_session = boto3.session.Session()
+        return self._boto_session

@@ -1,0 +1,65 @@
+"""IAM roles: the ARN that a name stands for, and the role that this notebook or instance has."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import CredentialsError, JobNotFoundError, SpecError
+from scriptmode.platforms.sagemaker.connection import Connection
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.sagemaker.connection import Connection as _Connection
+
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
+_ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::\d{12}:assumed-role/([^/]+)/.+")
+_ROLE_NAME = re.compile(r"[\w+=,.@/-]+", re.ASCII)
+#: Where SageMaker's notebooks and Studio say what they run as.
+_METADATA = Path("/opt/ml/metadata/resource-metadata.json")
+
+
+def account_of(arn: str) -> str | None:
+    """Give the account of a role's ARN; ``None`` for what is no role ARN."""
+    found = _ROLE.fullmatch(arn)
+    return found.group(1) if found else None
+
+
+def arn_of(role: str, connection: _Connection) -> str:
+    """Give the ARN of a role given by its ARN, its name or its path and name; a name is looked up in IAM.
+
+    Raises `SpecError` for what cannot be a role, `CredentialsError` where IAM may not be asked.
+    """
+    if account_of(role) is not None:
+        return role
+    if not _ROLE_NAME.fullmatch(role):
+        raise SpecError(f"role {role!r} is neither a role's name nor its ARN, 'arn:aws:iam::<account>:role/<name>'")
+    name = role.rsplit("/", 1)[-1]
+    try:
+        answer = connection.call(f"role {role!r}", lambda: connection.client("iam").get_role(RoleName=name))
+    except JobNotFoundError as error:
+        raise SpecError(f"role {role!r} is not a role of this account; give its name or its ARN") from error
+    except CredentialsError as error:
+        raise CredentialsError(f"{error}; or give the role's ARN, which is not looked up") from error
+    return str(answer["Role"]["Arn"])
+
+
+def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
+    """Give the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
+
+    Raises `CredentialsError` where the credentials are a user's and no role's.
+    """
+    if metadata.is_file():
+        found = json.loads(metadata.read_text(encoding="utf-8")).get("ExecutionRoleArn")
+        if found:
+            return str(found)
+    connection = Connection(sagemaker_session)
+    caller = connection.call("the caller's identity", lambda: connection.client("sts").get_caller_identity())
+    arn = str(caller["Arn"])
+    if account_of(arn) is not None:
+        return arn
+    assumed = _ASSUMED.fullmatch(arn)
+    if assumed is None:
+        raise CredentialsError(f"the credentials in use are {arn}, which is no role; give role= to the estimator")
+    return arn_of(assumed.group(1), connection)

@@ -1,0 +1,111 @@
+"""From boto3's errors to ours: which leave hope that the same call succeeds later, and what to do about the others."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import (
+    CredentialsError,
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    QuotaError,
+    RequestError,
+    TransientError,
+)
+from scriptmode.s3 import HOW_TO_GIVE_CREDENTIALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_THROTTLED = "AWS asks to be called less often, try again later"
+_UNWELL = "the service is not well, try again later"
+_DENIED = "check the credentials and what they are allowed to do"
+_QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS for a higher quota"
+_SERVER_ERRORS = 500
+#: Our error and the next step for what the services say (Common Errors of their API references).
+_CODES: dict[str, tuple[type[PlatformError], str]] = {
+    **dict.fromkeys(
+        (
+            "ThrottlingException",
+            "Throttling",
+            "ThrottledException",
+            "TooManyRequestsException",
+            "RequestLimitExceeded",
+            "LimitExceededException",
+            "SlowDown",
+        ),
+        (TransientError, _THROTTLED),
+    ),
+    **dict.fromkeys(
+        (
+            "InternalFailure",
+            "InternalServerError",
+            "InternalServerException",
+            "ServiceUnavailable",
+            "ServiceUnavailableException",
+            "RequestTimeout",
+        ),
+        (TransientError, _UNWELL),
+    ),
+    **dict.fromkeys(
+        (
+            "AccessDenied",
+            "AccessDeniedException",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "UnrecognizedClientException",
+            "InvalidClientTokenId",
+            "InvalidSignatureException",
+            "SignatureDoesNotMatch",
+        ),
+        (CredentialsError, _DENIED),
+    ),
+    **dict.fromkeys(("ResourceNotFound", "ResourceNotFoundException", "NoSuchEntity"), (JobNotFoundError, "")),
+    "ResourceInUse": (JobExistsError, "give another job_name, or none"),
+    "ResourceLimitExceeded": (QuotaError, _QUOTA),
+    "ValidationException": (RequestError, ""),
+}
+
+
+@contextmanager
+def translated(subject: str) -> Iterator[None]:
+    """Let whatever boto3 raises leave as one of `scriptmode.errors`; ``subject`` is what was asked about."""
+    from botocore import exceptions
+
+    try:
+        yield
+    except exceptions.ClientError as error:
+        raise translation(subject, error.response) from error
+    except exceptions.ParamValidationError as error:
+        raise RequestError(f"{subject}: {error}") from error
+    except (
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+    ) as error:
+        raise CredentialsError(f"{subject}: {error}; {HOW_TO_GIVE_CREDENTIALS}") from error
+    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
+        raise TransientError(
+            f"{subject}: AWS could not be reached: {error}; check the network, and AWS_ENDPOINT_URL if it is set"
+        ) from error
+    except exceptions.BotoCoreError as error:
+        raise PlatformError(f"{subject}: {error}") from error
+
+
+def translation(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:
+    """Give our error for the response of a ClientError."""
+    answer = response.get("Error", {})
+    code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    kind, next_step = _CODES.get(code, (PlatformError, ""))
+    if kind is RequestError and re.search(r"not (find|found)", message):
+        kind = JobNotFoundError
+    if kind is PlatformError and isinstance(status, int) and status >= _SERVER_ERRORS:
+        kind, next_step = TransientError, _UNWELL
+    return kind(f"{subject}: {message} ({code})" + (f"; {next_step}" if next_step else ""))

@@ -1,0 +1,255 @@
+"""Every member, enumeration and pattern of CreateTrainingJob: given by an argument, or left out for a reason."""
+
+import copy
+
+import boto3
+import pytest
+
+from scriptmode import Estimator, FileSystemInput, InstanceGroup, RequestError, ShuffleConfig, TrainingInput
+from scriptmode.platforms.sagemaker import SageMakerPlatform
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+SESSION = boto3.session.Session("key", "secret", region_name="eu-west-1")
+PLATFORM = SageMakerPlatform(SESSION)
+MODEL = SESSION.client("sagemaker").meta.service_model.operation_model("CreateTrainingJob").input_shape
+
+SERVERLESS = "serverless fine-tuning of AWS's own models: no script and no hosts"
+PREFERENCES = "a list of types to choose from; distribution and data need to know the hosts"
+ANSWERED = "the service's answer to InstancePreferences"
+LEFT_OUT = {
+    "ServerlessJobConfig": SERVERLESS,
+    "ResourceConfig.InstancePreferences": PREFERENCES,
+    "ResourceConfig.SelectedInstanceType": ANSWERED,
+    "ResourceConfig.SelectedInstanceCount": ANSWERED,
+    "InputDataConfig.DataSource.DatasetSource": "data of serverless fine-tuning",
+}
+
+RULE = {
+    "RuleConfigurationName": "loss",
+    "LocalPath": "/opt/ml/rules",
+    "S3OutputPath": "s3://out/rules",
+    "RuleEvaluatorImage": "rules:1",
+    "InstanceType": "ml.t3.medium",
+    "VolumeSizeInGB": 10,
+    "RuleParameters": {"rule_to_invoke": "LossNotDecreasing"},
+}
+ONE = {"instance_type": "ml.m5.large", "instance_count": 2}
+LARGE = {
+    **ONE,
+    "role": ROLE,
+    "output_path": "s3://out/jobs",
+    "output_kms_key": "key-1",
+    "disable_output_compression": True,
+    "hyperparameters": {"epochs": 3},
+    "environment": {"A": "b"},
+    "tags": {"team": "vision"},
+    "volume_size": 50,
+    "volume_kms_key": "key-2",
+    "keep_alive_period_in_seconds": 60,
+    "training_plan": "arn:aws:sagemaker:eu-west-1:123456789012:training-plan/plan",
+    "instance_placement_config": {
+        "EnableMultipleJobs": True,
+        "PlacementSpecifications": [{"UltraServerId": "ultra-1", "InstanceCount": 2}],
+    },
+    "metric_definitions": [{"Name": "loss", "Regex": "loss=(.*)"}],
+    "enable_sagemaker_metrics": True,
+    "container_entry_point": ["train"],
+    "container_arguments": ["--plan"],
+    "training_repository_access_mode": "Vpc",
+    "training_repository_credentials_provider_arn": "arn:aws:lambda:eu-west-1:123456789012:function:login",
+    "subnets": ["subnet-1"],
+    "security_group_ids": ["sg-1"],
+    "enable_network_isolation": True,
+    "encrypt_inter_container_traffic": True,
+    "checkpoint_s3_uri": "s3://out/checkpoints",
+    "checkpoint_local_path": "/opt/ml/checkpoints",
+    "max_run": 100,
+    "max_retry_attempts": 3,
+    "enable_infra_check": True,
+    "enable_remote_debug": True,
+    "enable_session_tag_chaining": True,
+    "debugger_hook_config": {
+        "LocalPath": "/opt/ml/tensors",
+        "S3OutputPath": "s3://out/tensors",
+        "HookParameters": {"save_interval": "10"},
+        "CollectionConfigurations": [{"CollectionName": "losses", "CollectionParameters": {"a": "b"}}],
+    },
+    "rules": [RULE],
+    "tensorboard_output_config": {"S3OutputPath": "s3://out/tb", "LocalPath": "/opt/ml/tb"},
+    "profiler_config": {
+        "S3OutputPath": "s3://out/profile",
+        "ProfilingIntervalInMilliseconds": 500,
+        "ProfilingParameters": {"a": "b"},
+        "DisableProfiler": False,
+    },
+    "additional_request_fields": {
+        "ProfilerRuleConfigurations": [RULE],
+        "StoppingCondition": {"MaxPendingTimeInSeconds": 7200},
+        "MlflowConfig": {
+            "MlflowResourceArn": "arn:aws:sagemaker:eu-west-1:123456789012:mlflow-app/app-1",
+            "MlflowExperimentName": "digits",
+            "MlflowRunName": "first",
+        },
+        "ModelPackageConfig": {
+            "ModelPackageGroupArn": "arn:aws:sagemaker:eu-west-1:123456789012:model-package-group/digits",
+            "SourceModelPackageArn": "arn:aws:sagemaker:eu-west-1:123456789012:model-package/digits/1",
+        },
+    },
+}
+EXPERIMENT = {"ExperimentName": "e", "TrialName": "t", "TrialComponentDisplayName": "c", "RunName": "r"}
+CHANNELS = {
+    "images": TrainingInput(
+        "s3://in/images",
+        distribution="ShardedByS3Key",
+        content_type="image/png",
+        input_mode="Pipe",
+        compression="Gzip",
+        record_wrapping="RecordIO",
+        shuffle_config=ShuffleConfig(7),
+        hub_access_config={"HubContentArn": "arn:aws:sagemaker:eu-west-1:aws:hub-content/h/Model/m/1"},
+        model_access_config={"AcceptEula": True},
+    ),
+    "lines": TrainingInput(
+        "s3://in/lines", s3_data_type="AugmentedManifestFile", attribute_names=["source-ref"], input_mode="Pipe"
+    ),
+    "files": FileSystemInput("fs-0123456789", "EFS", "/data"),
+}
+
+
+def large():
+    return Estimator("img:1", platform=PLATFORM, **LARGE).request(CHANNELS, experiment_config=EXPERIMENT)
+
+
+def grouped():
+    groups = [InstanceGroup("workers", "ml.m5.large", 2)]
+    data = TrainingInput("s3://in/x", instance_groups=["workers"])
+    return Estimator("img:1", ROLE, instance_groups=groups, platform=PLATFORM).request(data)
+
+
+def spot():
+    return Estimator(
+        "img:1", ROLE, use_spot_instances=True, max_run=10, max_wait=20, platform=PLATFORM, **ONE
+    ).request()
+
+
+def marketplace():
+    arn = "arn:aws:sagemaker:eu-west-1:123456789012:algorithm/a"
+    fields = {"AlgorithmSpecification": {"AlgorithmName": arn}}
+    return Estimator(role=ROLE, additional_request_fields=fields, platform=PLATFORM, **ONE).request()
+
+
+REQUESTS = [make() for make in (large, grouped, spot, marketplace)]
+
+
+def members(shape, path=""):
+    """Every member of a structure by its path, lists passed through."""
+    while shape.type_name == "list":
+        shape = shape.member
+    if shape.type_name == "structure":
+        for name, member in shape.members.items():
+            inner = f"{path}.{name}".lstrip(".")
+            yield inner, member
+            yield from members(member, inner)
+
+
+def given(value, path=""):
+    if isinstance(value, list):
+        for each in value:
+            yield from given(each, path)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            inner = f"{path}.{name}".lstrip(".")
+            yield inner
+            yield from given(each, inner)
+
+
+FIELDS = dict(members(MODEL))
+GIVEN = {path for request in REQUESTS for path in given(request)}
+
+
+def is_left_out(path):
+    return any(path == left or path.startswith(f"{left}.") for left in LEFT_OUT)
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_a_field_is_given_by_an_argument_or_left_out_for_a_reason(path):
+    assert (path in GIVEN) != is_left_out(path)
+
+
+def test_nothing_is_left_out_that_the_service_does_not_have():
+    assert set(LEFT_OUT) <= set(FIELDS)
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=["large", "groups", "spot", "marketplace"])
+def test_what_the_arguments_give_is_what_the_service_takes(request_):
+    PLATFORM.validate(request_)
+
+
+def mutated(path, change):
+    """A request in which the field at ``path`` has another value, wherever it stands."""
+    request = copy.deepcopy(next(each for each in REQUESTS if path in set(given(each))))
+    *parents, last = path.split(".")
+    found = [request]
+    for key in parents:
+        found = [
+            part
+            for each in found
+            if key in each
+            for part in (each[key] if isinstance(each[key], list) else [each[key]])
+        ]
+    for each in found:
+        if last in each:
+            each[last] = [change for _ in each[last]] if isinstance(each[last], list) else change
+    return request
+
+
+def innermost(shape):
+    return innermost(shape.member) if shape.type_name == "list" else shape
+
+
+# The service knows instance types that the installed boto3 does not; no other list of words is open.
+ENUMERATED = [
+    path
+    for path, shape in FIELDS.items()
+    if not is_left_out(path) and getattr(innermost(shape), "enum", None) and not path.endswith("InstanceType")
+]
+
+
+@pytest.mark.parametrize("path", ENUMERATED)
+def test_every_word_of_an_enumeration_is_taken_and_no_other(path):
+    for word in innermost(FIELDS[path]).enum:
+        PLATFORM.validate(mutated(path, word))
+    with pytest.raises(RequestError, match=path.rpartition(".")[2]):
+        PLATFORM.validate(mutated(path, "Sideways"))
+
+
+PATTERNS = [
+    path
+    for path, shape in FIELDS.items()
+    if not is_left_out(path) and innermost(shape).metadata.get("pattern") not in (None, ".*")
+]
+
+
+@pytest.mark.parametrize("path", PATTERNS)
+def test_what_breaks_a_pattern_is_refused_by_name(path):
+    with pytest.raises(RequestError, match=path.rpartition(".")[2]):
+        PLATFORM.validate(mutated(path, "\n"))
+
+
+LONGEST = [
+    path
+    for path, shape in FIELDS.items()
+    if not is_left_out(path) and innermost(shape).type_name == "string" and innermost(shape).metadata.get("max")
+]
+
+
+@pytest.mark.parametrize("path", LONGEST)
+def test_what_is_too_long_is_refused_by_name(path):
+    too_long = "x" * (innermost(FIELDS[path]).metadata["max"] + 1)
+    with pytest.raises(RequestError, match=path.rpartition(".")[2]):
+        PLATFORM.validate(mutated(path, too_long))
+
+
+def test_an_instance_type_that_only_the_service_knows_yet_is_left_to_it():
+    made = Estimator("img", ROLE, 1, "ml.next9.huge", platform=PLATFORM, output_path="s3://out")
+    PLATFORM.validate(made.request())
