@@ -24,6 +24,7 @@ from scriptmode.estimator import Estimator, TensorFlow
 from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
 from scriptmode.job import TrainingJob
 from scriptmode.platforms import LogEvent
+from scriptmode.platforms.sagemaker.role import get_execution_role
 from scriptmode.spec import InstanceGroup
 
 __all__ = [
@@ -55,4 +56,5 @@ __all__ = [
     "TrainingJobStopped",
     "TransientError",
     "WaitTimeoutError",
+    "get_execution_role",
 ]

@@ -6,6 +6,7 @@ import base64
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
@@ -276,7 +277,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
     if process.stdout is None or process.stdout.closed:
         return
-    if not hasattr(os, "killpg"):
+    if sys.platform == "win32":
         process.kill()
     else:
         with suppress(OSError, subprocess.TimeoutExpired):

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode import log_view
-from scriptmode.errors import TrainingJobFailed, TrainingJobStopped, WaitTimeoutError
-from scriptmode.platforms import holding
+from scriptmode import described, log_view
+from scriptmode.errors import CapacityError, DataError, TrainingJobFailed, TrainingJobStopped, WaitTimeoutError
+from scriptmode.patience import Patience, goes_on
+from scriptmode.platforms import JobFilter, holding, named
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
+    from datetime import datetime
+    from pathlib import Path
 
+    from scriptmode.inputs import Input
     from scriptmode.platforms import LogEvent, Platform
 
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
@@ -67,13 +71,60 @@ class TrainingJob:
         artifacts = self.describe().get("ModelArtifacts") or {}
         return artifacts.get("S3ModelArtifacts") or None
 
+    @property
+    def training_seconds(self) -> int | None:
+        """Seconds from the hosts' first download to the last upload, or ``None`` while the job goes on."""
+        return self.describe().get("TrainingTimeInSeconds")
+
+    @property
+    def billable_seconds(self) -> int | None:
+        """Seconds that are paid for, all hosts together as the SageMaker SDK counts; ``None`` while unknown."""
+        return log_view.billable_seconds(self.describe())
+
+    @property
+    def spot_savings(self) -> float | None:
+        """The part of the training time that spot instances saved, from 0 to 1; ``None`` for other jobs."""
+        return log_view.spot_savings(self.describe())
+
+    def inputs(self) -> dict[str, Input]:
+        """Return what the job reads, by channel, as ``fit`` takes it."""
+        return described.channels(self.describe())
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics so far as a table: rows of ``metric_name``, ``value`` and ``timestamp``.
+
+        From Amazon SageMaker each row is a minute's average; locally each is one line of the log, without a time.
+        """
+        return [
+            {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp}
+            for metric in self.platform.metrics(self.describe())
+        ]
+
+    def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
+        """Fetch the model into ``folder``, which is made, and return it; without ``extract`` as the one archive.
+
+        What leads out of the folder is refused, and nothing is left there unless all of it could be fetched. Raises
+        `DataError` while there is no model, and for a folder that has something in it.
+        """
+        from scriptmode import model_archive
+
+        description = self.describe()
+        uri = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
+        if not uri:
+            raise DataError(
+                f"training job {self.name} is {description['TrainingJobStatus']} and has no model; "
+                "wait for it to complete, or look at its log"
+            )
+        return model_archive.fetch(self.platform, uri, folder, extract=extract)
+
     def logs(self, *, follow: bool = False) -> Iterator[LogEvent]:
         """Yield the job's log lines so far; with ``follow``, go on until the job ended."""
         return self.platform.log_events(self.name, follow=follow)
 
     def print_logs(self, *, follow: bool = False) -> None:
-        """Print the log lines so far, each with its host; with ``follow``, go on until the job ended."""
-        log_view.show(self.logs(follow=follow))
+        """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended."""
+        on_description = log_view.StatusLines() if follow else None
+        log_view.show(self.platform.log_events(self.name, follow=follow, on_description=on_description))
 
     def stop(self) -> None:
         """Ask the job to stop: SIGTERM, 120 s to save what it has, SIGKILL. Returns at once."""
@@ -102,20 +153,39 @@ class TrainingJob:
     def wait(self, timeout: float | None = None, *, poll: float | None = None) -> dict[str, Any]:
         """Wait until the job ended and return its description.
 
-        ``timeout`` and ``poll`` are seconds. Raises `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError`
-        when ``timeout`` ran out (the job goes on).
+        ``timeout`` and ``poll`` are seconds. Throttling and lost connections are waited out. Raises
+        `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out (the job goes on).
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        clock = self.platform.clock
+        deadline = None if timeout is None else clock.now() + timeout
         pause = self.platform.poll_seconds if poll is None else poll
-        while (description := self.describe())["TrainingJobStatus"] not in ENDED:
-            left = pause if deadline is None else deadline - time.monotonic()
+        patience = Patience(clock, goes_on(self.name))
+        while (description := patience.through(self.describe))["TrainingJobStatus"] not in ENDED:
+            left = pause if deadline is None else deadline - clock.now()
             if left <= 0:
                 raise WaitTimeoutError(
                     f"training job {self.name} is {description['TrainingJobStatus']} "
                     f"({description['SecondaryStatus']}) after {timeout} s; it goes on, wait again or stop it"
                 )
-            time.sleep(min(pause, left))
+            clock.sleep(min(pause, left))
         return raise_for_status(description)
+
+    @staticmethod
+    def list(
+        platform: Platform | str | None = None,
+        *,
+        name_contains: str | None = None,
+        status: str | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the training jobs that satisfy everything said, newest first, as ListTrainingJobs' summaries.
+
+        ``platform`` is a platform, ``"local"`` (this machine, the default) or ``"sagemaker"``. Times have a time zone.
+        """
+        which = JobFilter(name_contains, status, created_after, created_before, limit)
+        return named(platform).list(which)
 
 
 def raise_for_status(description: dict[str, Any]) -> dict[str, Any]:
@@ -128,17 +198,28 @@ def raise_for_status(description: dict[str, Any]) -> dict[str, Any]:
 
 def _failed(description: dict[str, Any]) -> TrainingJobFailed:
     reason = description.get("FailureReason", "the platform gave no reason")
-    return TrainingJobFailed(f"training job {description['TrainingJobName']} failed: {reason}", description)
+    text = f"training job {description['TrainingJobName']} failed: {reason}"
+    if any(word in reason for word in _NO_CAPACITY):
+        return CapacityError(f"{text}; try another instance type, another Region, or later", description)
+    return TrainingJobFailed(text, description)
 
 
 def _stopped(description: dict[str, Any]) -> TrainingJobStopped:
-    name = description["TrainingJobName"]
-    if description["SecondaryStatus"] == "MaxRuntimeExceeded":
-        limit = description.get("StoppingCondition", {}).get("MaxRuntimeInSeconds")
-        text = f"training job {name} ran longer than max_run ({limit} s) and was stopped; give it more time"
-    else:
-        text = f"training job {name} was stopped ({description['SecondaryStatus']})"
-    return TrainingJobStopped(text, description)
+    name, limits = description["TrainingJobName"], description.get("StoppingCondition", {})
+    texts = {
+        "MaxRuntimeExceeded": f"ran longer than max_run ({limits.get('MaxRuntimeInSeconds')} s) and was stopped; "
+        "give it more time",
+        "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({limits.get('MaxWaitTimeInSeconds')} s) and was "
+        "stopped; give it more time, or use no spot instances",
+        "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to go on from, and start it "
+        "again",
+    }
+    text = texts.get(description["SecondaryStatus"], f"was stopped ({description['SecondaryStatus']})")
+    return TrainingJobStopped(f"training job {name} {text}", description)
+
+
+#: What the service's FailureReason says when there were no instances.
+_NO_CAPACITY = ("CapacityError", "InsufficientCapacity")
 
 
 _ENDINGS: dict[str, Callable[[dict[str, Any]], Exception]] = {FAILED: _failed, STOPPED: _stopped}

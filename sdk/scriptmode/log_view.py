@@ -30,8 +30,51 @@ def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
     """Write how a job ended that was followed, and where its model is."""
     model = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
     seconds = description.get("TrainingTimeInSeconds")
-    how = f"{description['TrainingJobStatus']}" + (f", {seconds} s of training" if seconds is not None else "")
+    how = f"{description['TrainingJobStatus']}" + (f", {seconds:,} s of training" if seconds is not None else "")
+    billable, saved = billable_seconds(description), spot_savings(description)
+    if saved is not None:
+        how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
+    elif billable not in (None, seconds):
+        how += f", {billable:,} s billable on all hosts"
     _say(f"training job {description['TrainingJobName']}: {how}" + (f"; model: {model}" if model else ""), stream)
+
+
+class StatusLines:
+    """Writes a line for each secondary status that a job enters, once; called with the job's descriptions."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+        self._shown = 0
+        self._last = ""
+
+    def __call__(self, description: Mapping[str, Any]) -> None:
+        """Write what is new in a description."""
+        transitions = description.get("SecondaryStatusTransitions", ())
+        for transition in transitions[max(0, self._shown - 1) :]:
+            # The service changes the message of the status that the job is in.
+            line = f"{transition['Status']}: {transition.get('StatusMessage', '')}".rstrip(": ")
+            if line != self._last:
+                _say(f"-- {line}", self._stream)
+            self._last = line
+        self._shown = len(transitions)
+
+
+def billable_seconds(description: Mapping[str, Any]) -> int | None:
+    """Give the seconds that are paid for: the service counts one host's, a job pays for each of them."""
+    seconds = description.get("BillableTimeInSeconds")
+    if seconds is None:
+        return None
+    resources = description.get("ResourceConfig", {})
+    groups = resources.get("InstanceGroups") or [resources]
+    return int(seconds) * sum(int(group.get("InstanceCount", 1)) for group in groups)
+
+
+def spot_savings(description: Mapping[str, Any]) -> float | None:
+    """Give the part of a spot job's training time that is not paid for; ``None`` for other jobs, and too early."""
+    seconds, billable = description.get("TrainingTimeInSeconds"), description.get("BillableTimeInSeconds")
+    if not description.get("EnableManagedSpotTraining") or not seconds or billable is None:
+        return None
+    return 1.0 - float(billable) / float(seconds)
 
 
 def _size(count: int) -> str:

@@ -60,6 +60,9 @@ def is_standard(name):
 @pytest.mark.parametrize("path", sorted(SDK.rglob("*.py")), ids=label)
 def test_the_two_halves_meet_in_the_contract_alone(path):
     met = {module for module in imported(path) if module.partition(".")[0] == "scriptmode_runtime"}
+    if path == SDK / "model_archive.py":
+        # One unpacker that lets nothing out of its folder, not two.
+        met -= {"scriptmode_runtime.archive.place", "scriptmode_runtime.errors.UserCodeError"}
     assert all(module.startswith("scriptmode_runtime.contract") for module in met), met
 
 
@@ -85,11 +88,10 @@ def test_processes_are_started_in_few_places(path):
 
 @pytest.mark.parametrize("path", sorted((SDK / "cli").glob("*.py")), ids=label)
 def test_the_command_line_uses_public_names(path):
-    public = {"scriptmode.platforms.local.LocalPlatform"}
     for module in imported(path):
         if module.startswith("scriptmode."):
             is_public = module.count(".") == 1 and module.partition(".")[2] in scriptmode.__all__
-            assert is_public or module in public or module.startswith("scriptmode.cli."), module
+            assert is_public or module.startswith("scriptmode.cli."), module
 
 
 PURE = [

@@ -98,7 +98,7 @@ def test_an_interrupt_while_the_job_is_created_still_tells_its_name(code, capsys
 
 def test_an_interrupted_wait_says_how_to_come_back(code, capsys):
     class Interrupted(RecordingPlatform):
-        def log_events(self, name, *, follow):
+        def log_events(self, name, *, follow, on_description=None):
             raise KeyboardInterrupt
             yield
 

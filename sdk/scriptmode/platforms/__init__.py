@@ -177,6 +177,19 @@ def holding(job_name: str, session: object = None) -> Platform:
     return here
 
 
+def named(platform: Platform | str | None) -> Platform:
+    """Give the platform that ``"local"`` (or nothing) or ``"sagemaker"`` names, or the platform given."""
+    if platform is None or platform == "local":
+        return this_machine()
+    if platform == "sagemaker":
+        from scriptmode.platforms.sagemaker import SageMakerPlatform
+
+        return SageMakerPlatform()
+    if isinstance(platform, str):
+        raise SpecError(f"platform is {platform!r}; say 'local' or 'sagemaker', or give a platform")
+    return platform
+
+
 def this_machine() -> Platform:
     """Give the local platform; raise `SpecError` where it cannot run."""
     if not _runs_local_jobs():

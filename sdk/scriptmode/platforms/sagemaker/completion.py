@@ -21,6 +21,8 @@ SOURCE_PREFIX = "scriptmode/source"
 #: Families with storage of their own, to which the service attaches no volume to encrypt (SageMaker SDK); so do those
 #: with a "d" in their name.
 _OWN_STORAGE = ("g5", "g6", "p5", "trn1")
+#: The rule whose host the caller chooses although its image is AWS's (SageMaker SDK).
+_OWN_HOST_RULE = "DetailedProfilerProcessingJobConfig"
 _T = TypeVar("_T")
 
 
@@ -146,7 +148,11 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
             return rule
         from scriptmode import images
 
-        return {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
+        found = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
+        if not str(rule["RuleConfigurationName"]).startswith(_OWN_HOST_RULE):
+            # AWS's own rules bring their host along (SageMaker SDK).
+            found = {key: value for key, value in found.items() if key not in ("InstanceType", "VolumeSizeInGB")}
+        return found
 
     monitoring = replace(
         spec.monitoring,
