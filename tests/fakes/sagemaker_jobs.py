@@ -1,0 +1,17 @@
+"""A training job of Amazon SageMaker's own kind, on the fake that plays its life."""
+
+from scriptmode import Estimator
+from scriptmode.testing import FakeSageMaker
+
+ROLE = "arn:aws:iam::123456789012:role/training"
+
+
+def started(life, *, instance_count=1, fake=None, **arguments):
+    """Start one job that lives ``life``; give the fake and the job."""
+    fake = fake or FakeSageMaker("eu-west-1")
+    fake.expect(life)
+    made = Estimator(
+        "img:1", ROLE, instance_count, "ml.m5.large", output_path="s3://out/jobs", sagemaker_session=fake, **arguments
+    )
+    fake.buckets["out"] = fake.account
+    return fake, made.fit(wait=False, job_name="job-1")

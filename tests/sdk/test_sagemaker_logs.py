@@ -1,0 +1,128 @@
+"""The logs of a job on Amazon SageMaker: every line once and in order, whatever the network does."""
+
+import pytest
+from fakes.sagemaker_jobs import started
+
+from scriptmode import CredentialsError, TransientError
+from scriptmode.testing import Life, Phase, ServiceError
+
+
+def lines_of(host, count, *, first=100.0, step=1.0):
+    return [(first + number * step, f"{host} line {number}") for number in range(count)]
+
+
+def by_host(events):
+    found = {}
+    for event in events:
+        found.setdefault(event.host, []).append(event.message)
+    return found
+
+
+def expected(logs):
+    return {host: [text for _, text in lines] for host, lines in logs.items()}
+
+
+def test_two_hundred_streams_are_read_whole_and_in_order():
+    logs = {f"algo-{number}": lines_of(f"algo-{number}", 30, step=5) for number in range(1, 201)}
+    fake, job = started(Life.completed(logs=logs), instance_count=200)
+    fake.page_lines = 7
+    assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+def test_streams_are_looked_for_only_until_every_host_has_one():
+    logs = {"algo-1": lines_of("algo-1", 50), "algo-2": lines_of("algo-2", 50, first=120)}
+    fake, job = started(Life.completed(logs=logs), instance_count=2)
+    list(job.logs(follow=True))
+    listings = [call for call in fake.calls if call.operation == "describe_log_streams"]
+    descriptions = [call for call in fake.calls if call.operation == "describe_training_job"]
+    # Once a look until the second host's first line at second 120, and once more at the end.
+    assert len(listings) < len(descriptions) / 2
+
+
+@pytest.mark.parametrize("operation", ["get_log_events", "describe_log_streams", "describe_training_job"])
+@pytest.mark.parametrize("fault", ["throttle", "disconnect"])
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_no_line_is_lost_or_doubled_by_throttling_and_lost_connections(operation, fault, after):
+    logs = {"algo-1": lines_of("algo-1", 40), "algo-2": lines_of("algo-2", 40)}
+    fake, job = started(Life.completed(logs=logs), instance_count=2)
+    fake.page_lines = 3
+    getattr(fake, fault)(operation, times=6, after=after)
+    assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+def test_a_refused_client_asks_less_and_less_often():
+    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
+    fake.throttle("get_log_events", times=7)
+    list(job.logs(follow=True))
+    pauses = [seconds for seconds in fake.clock.slept if seconds not in (3.0, 2.0)]
+    assert len(pauses) == 7
+    assert all(0.25 * 2**turn <= seconds <= 15 for turn, seconds in enumerate(pauses[:5]))
+
+
+def test_an_answer_without_lines_is_not_the_end():
+    logs = {"algo-1": lines_of("algo-1", 20)}
+    fake, job = started(Life.completed(logs=logs))
+    fake.page_lines, fake.empty_log_pages = 4, 2
+    assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+def test_lines_that_cloudwatch_has_only_after_the_end_are_waited_for():
+    logs = {"algo-1": [(389.5, "last words")]}
+    fake, job = started(Life.completed(logs=logs))
+    fake.log_delay = 1.5
+    assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+def test_a_host_that_starts_again_after_an_interruption_goes_on_in_its_log():
+    logs = {"algo-1": [(100, "first try"), (390, "second try"), (400, "done")]}
+    _, job = started(Life.interrupted(logs=logs), use_spot_instances=True, max_run=1000, max_wait=2000)
+    assert by_host(job.logs(follow=True)) == {"algo-1": ["first try", "second try", "done"]}
+
+
+def test_following_ends_within_one_poll_of_the_jobs_end():
+    for training in (300, 301.3, 302.7, 304.9):
+        fake, job = started(Life.completed(training=training))
+        began = fake.clock.now()
+        list(job.logs(follow=True))
+        job.wait()
+        end = 60 + 20 + training + 10
+        assert end <= fake.clock.now() - began <= end + job.platform.poll_seconds
+
+
+def test_patience_ends_and_says_that_the_job_goes_on():
+    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
+    fake.disconnect("get_log_events", times=10_000)
+    with pytest.raises(
+        TransientError, match="given up after 900 s. Training job job-1 goes on.*scriptmode logs -f job-1"
+    ):
+        list(job.logs(follow=True))
+    assert job.status == "InProgress" or fake.clock.now() > 390
+
+
+def test_what_is_refused_for_good_is_not_tried_again():
+    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
+    fake.fault("get_log_events", ServiceError("AccessDeniedException", "not authorized to perform: logs:GetLogEvents"))
+    with pytest.raises(CredentialsError, match="logs:GetLogEvents"):
+        list(job.logs(follow=True))
+    assert sum(call.operation == "get_log_events" for call in fake.calls) <= 1
+
+
+def test_a_job_without_logs_yet_has_no_lines():
+    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
+    assert list(job.logs()) == []
+    fake.clock.advance(101)
+    assert by_host(job.logs()) == {"algo-1": ["algo-1 line 0", "algo-1 line 1"]}
+
+
+def test_a_reader_that_stops_in_between_has_lost_nothing_for_the_next():
+    logs = {"algo-1": lines_of("algo-1", 10)}
+    _, job = started(Life.completed(logs=logs))
+    first = next(job.logs(follow=True))
+    assert first.message == "algo-1 line 0"
+    assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+def test_a_long_start_costs_few_calls():
+    fake, job = started(Life((Phase("Starting", 600), Phase("Training", 10)), logs={"algo-1": [(605, "hello")]}))
+    list(job.logs(follow=True))
+    assert len(fake.calls) <= 3 * 610 / 3 + 20
