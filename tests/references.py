@@ -1,22 +1,68 @@
-"""The projects we are measured against, each installed into an environment of its own, kept between runs."""
+"""The projects we are compared with, each installed into an environment of its own, kept between runs."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Wheels only: what is compared is what a user installs, and nothing is compiled; but these publish no wheel.
+SOURCE_ONLY = ("inotify_simple", "sagemaker-training")
+#: pip's lines that show how far it is.
+SHOWN = ("Collecting ", "Building ", "Installing ")
 
 
 def environment(*requirements: str) -> Path:
-    """Give the ``bin`` folder of a virtual environment with these requirements; made once."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scriptmode" / "benchmarks"
-    key = hashlib.sha256(f"{sys.version}{requirements}".encode()).hexdigest()[:16]
-    folder = cache / key
-    if not (folder / "done").exists():
-        print(f"  installing {' '.join(requirements)} into an environment of its own", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        subprocess.run([str(folder / "bin" / "pip"), "install", "-qq", *requirements], check=True)
-        (folder / "done").touch()
+    """Give the ``bin`` folder of a virtual environment with these requirements; made once.
+
+    Another process that asks for it meanwhile waits. What an interrupted installation left is made anew.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scriptmode" / "references"
+    folder = cache / hashlib.sha256(f"{sys.version}{requirements}".encode()).hexdigest()[:16]
+    whole = folder / "whole"
+    if not whole.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with _lock(folder.with_suffix(".lock")) as lock:
+            if not whole.exists():
+                _install(folder, requirements, lock)
+                whole.touch()
     return folder / "bin"
+
+
+def _install(folder: Path, requirements: tuple[str, ...], lock: int) -> None:
+    """Its processes hold the lock too: when this one is killed, the next waits until they have ended."""
+    _say(f"an environment of its own for {' '.join(requirements)}")
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, pass_fds=(lock,))
+    wheels = ("--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY))
+    command = (str(folder / "bin" / "pip"), "install", "--progress-bar", "off", *wheels, *requirements)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=(lock,)) as pip:
+        assert pip.stdout
+        for line in pip.stdout:
+            if line.startswith(SHOWN):
+                _say(line.strip()[:100])
+    if pip.returncode:
+        raise subprocess.CalledProcessError(pip.returncode, command)
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[int]:
+    """Hold the file's lock, which falls with the process, however that ends; give its descriptor."""
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("another process is making the environment; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def _say(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)

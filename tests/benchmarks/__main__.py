@@ -6,9 +6,10 @@ import os
 import sys
 import tempfile
 
-from tests.benchmarks import client, failure, launcher, relay, training
+from tests.benchmarks import client, failure, footprint, launcher, relay, submit, training
 
-BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in (client, launcher, relay, failure, training)}
+MODULES = (client, submit, launcher, relay, failure, training, footprint)
+BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 
 def main() -> int:

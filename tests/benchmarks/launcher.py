@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure, in_turn
-from tests.benchmarks.references import environment
+from tests.references import environment
 
 # The script's parent is the launcher: its highest resident size so far stands in /proc.
 SCRIPT = """import time

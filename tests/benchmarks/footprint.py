@@ -1,0 +1,59 @@
+"""What an installation brings: packages and megabytes, against the SageMaker SDK v2 and v3."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+from tests.benchmarks.figures import Figure
+from tests.references import environment
+
+CHECKOUT = Path(__file__).parents[2]
+#: Every environment has them, whatever is installed; names of their packages and of their files.
+OWN = {"pip", "setuptools", "wheel", "_distutils_hack", "pkg_resources"}
+
+
+@dataclass(frozen=True)
+class Footprint:
+    packages: int
+    megabytes: float
+
+
+def run(folder: str) -> list[Figure]:
+    ours = footprint(installed(Path(folder) / "scriptmode"))
+    second, third = footprint(environment("sagemaker<3")), footprint(environment("sagemaker>=3"))
+    return [
+        Figure("packages of an installation", ours.packages, "", 15),
+        Figure("the same of sagemaker v2", second.packages, ""),
+        Figure("the same of sagemaker v3", third.packages, ""),
+        Figure("its size", ours.megabytes, "MB", 50),
+        Figure("the same of sagemaker v2", second.megabytes, "MB"),
+        Figure("the same of sagemaker v3", third.megabytes, "MB"),
+    ]
+
+
+def installed(folder: Path) -> Path:
+    """Install this checkout without extras into a fresh environment; give its ``bin``."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    subprocess.run([str(folder / "bin" / "pip"), "install", "-q", str(CHECKOUT)], check=True)
+    return folder / "bin"
+
+
+def footprint(binaries: Path) -> Footprint:
+    (site,) = binaries.parent.glob("lib/python*/site-packages")
+    packages = {each.name.lower() for each in distributions(path=[str(site)])} - OWN
+    size = sum(
+        file.lstat().st_size
+        for top in site.iterdir()
+        if top.name.partition("-")[0] not in OWN
+        for file in ([top] if top.is_file() else _files(top))
+    )
+    return Footprint(len(packages), size / 1e6)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [Path(root) / name for root, _, names in os.walk(folder) for name in names]
