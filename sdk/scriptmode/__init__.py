@@ -23,8 +23,7 @@ from scriptmode.errors import (
 from scriptmode.estimator import Estimator, TensorFlow
 from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
 from scriptmode.job import TrainingJob
-from scriptmode.platforms import LogEvent
-from scriptmode.platforms.sagemaker.role import get_execution_role
+from scriptmode.platforms import LogEvent, get_execution_role
 from scriptmode.spec import InstanceGroup
 
 __all__ = [

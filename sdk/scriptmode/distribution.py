@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable, Union
@@ -51,6 +50,8 @@ class MPI:
             raise SpecError(f"MPI processes_per_host is {count!r}; give a whole number of at least 1")
         if not isinstance(self.custom_mpi_options, str):
             raise SpecError(f"MPI custom_mpi_options is {self.custom_mpi_options!r}; give one string of mpirun options")
+        import shlex
+
         try:
             shlex.split(self.custom_mpi_options)
         except ValueError as error:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode import arguments, described, inputs, log_view, monitoring, naming, request, source
+from scriptmode import arguments, inputs, log_view, monitoring, naming, request
 from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms import Platform
+    from scriptmode.source import Archive
 
 _NAMES = naming.JobNames()
 
@@ -282,6 +283,8 @@ class Estimator:
         Looks on this machine first, then in Amazon SageMaker, unless told where. Its inputs are
         ``latest_training_job.inputs()``. Raises `JobNotFoundError`.
         """
+        from scriptmode import described
+
         platform = platform or holding(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = described.arguments(description, platform.tags(description))
@@ -291,7 +294,7 @@ class Estimator:
 
     def _prepare(
         self, given: object, job_name: str | None, experiment_config: object
-    ) -> tuple[dict[str, Any], tuple[source.Archive, str] | None]:
+    ) -> tuple[dict[str, Any], tuple[Archive, str] | None]:
         """Give the request and, where there is a source to store, the archive and its URI."""
         asked = replace(self._spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else naming.check_job_name(job_name)
@@ -299,6 +302,8 @@ class Estimator:
         region = self.platform.region
         if spec.script is None:
             return request.render(spec, request.Placement(name, region)), None
+        from scriptmode import source
+
         uri = source.remote_uri(spec.script)
         if uri is not None:
             return request.render(spec, request.Placement(name, region, uri)), None

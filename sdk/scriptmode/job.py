@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode import described, log_view
+from scriptmode import log_view
 from scriptmode.errors import CapacityError, DataError, TrainingJobFailed, TrainingJobStopped, WaitTimeoutError
 from scriptmode.patience import Patience, goes_on
 from scriptmode.platforms import JobFilter, holding, named
@@ -88,6 +88,8 @@ class TrainingJob:
 
     def inputs(self) -> dict[str, Input]:
         """Return what the job reads, by channel, as ``fit`` takes it."""
+        from scriptmode import described
+
         return described.channels(self.describe())
 
     def metrics(self) -> list[dict[str, Any]]:

@@ -115,6 +115,11 @@ class Algorithm:
         _text("py_version", self.py_version)
         if self.input_mode not in INPUT_MODES:
             raise SpecError(f"input_mode is {self.input_mode!r}{suggestion(str(self.input_mode), INPUT_MODES)}")
+        if self.repository_credentials_provider_arn is not None and self.repository_access_mode is None:
+            raise SpecError(
+                "training_repository_credentials_provider_arn is for a private registry; "
+                "give training_repository_access_mode='Vpc' too"
+            )
 
 
 #: A source_dir that is packed already, and only referred to.

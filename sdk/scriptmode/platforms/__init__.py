@@ -202,6 +202,16 @@ def this_machine() -> Platform:
     return LocalPlatform()
 
 
+def get_execution_role(sagemaker_session: object = None) -> str:
+    """Give the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
+
+    ``sagemaker_session`` is one as the estimators take it. Raises `CredentialsError` for credentials of a user.
+    """
+    from scriptmode.platforms.sagemaker import role
+
+    return role.get_execution_role(sagemaker_session)
+
+
 def _runs_local_jobs() -> bool:
     return sys.platform.startswith("linux")
 

@@ -156,6 +156,8 @@ def _s3_data_source(name: str, source: Mapping[str, Any], groups: set[str]) -> I
 
 def _places(request: Mapping[str, Any]) -> Iterator[str]:
     yield from _uri("OutputDataConfig.S3OutputPath", request["OutputDataConfig"]["S3OutputPath"])
+    if "TensorBoardOutputConfig" in request:
+        yield f"TensorBoardOutputConfig {NOT_YET}; leave it out and write the events below SM_OUTPUT_DATA_DIR"
     checkpoints = request.get("CheckpointConfig")
     if checkpoints is None:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scriptmode.platforms.sagemaker.role import get_execution_role
 from scriptmode.platforms.sagemaker.service import SageMakerPlatform
 
-__all__ = ["SageMakerPlatform", "get_execution_role"]
+__all__ = ["SageMakerPlatform"]

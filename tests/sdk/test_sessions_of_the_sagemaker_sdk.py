@@ -1,0 +1,67 @@
+"""The real sessions of an installed sagemaker, v2 and v3, each in an environment of its own."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from references import environment
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import boto3
+from scriptmode import Estimator, SpecError
+if sys.argv[1] == "v2":
+    from sagemaker import Session
+    from sagemaker.local import LocalSession
+else:
+    from sagemaker.core.helper.session_helper import Session
+    from sagemaker.core.local.local_session import LocalSession
+
+boto_session = boto3.session.Session("key", "secret", region_name="ap-south-1")
+arguments = dict(image_uri="img", role="arn:aws:iam::123456789012:role/r", instance_type="ml.m5.large")
+
+def output(**settings):
+    session = Session(boto_session=boto_session, **settings)
+    made = Estimator(sagemaker_session=session, **arguments)
+    assert made.platform._connection.client("sagemaker") is session.sagemaker_client
+    return made.request()
+
+config = {"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Tags": [{"Key": "from", "Value": "session"}]}}}
+found = {
+    "plain": output()["OutputDataConfig"]["S3OutputPath"],
+    "bucket": output(default_bucket="mine", default_bucket_prefix="a/b")["OutputDataConfig"]["S3OutputPath"],
+    "tags": output(sagemaker_config=config)["Tags"],
+}
+try:
+    Estimator(sagemaker_session=LocalSession(boto_session), **arguments).request()
+except SpecError as error:
+    found["local"] = str(error)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # the first time it installs them
+@pytest.mark.parametrize(
+    ("version", "requirement"), [("v2", "sagemaker<3"), ("v3", "sagemaker-core>=2,<3")], ids=["v2", "v3"]
+)
+def test_a_session_brings_region_clients_bucket_and_config(version, requirement, tmp_path):
+    python = environment(requirement) / "python"
+    variables = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": f"{ROOT / 'sdk'}{os.pathsep}{ROOT / 'entrypoints'}",
+    }
+    done = subprocess.run(
+        [python, "-c", PROGRAM, version], check=False, capture_output=True, text=True, timeout=120, env=variables
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["plain"] == "s3://sagemaker-ap-south-1-123456789012"
+    assert found["bucket"] == "s3://mine/a/b"
+    assert found["tags"] == [{"Key": "from", "Value": "session"}]
+    assert "a session of local mode" in found["local"]
