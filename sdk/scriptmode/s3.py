@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -100,6 +99,8 @@ class S3:
                     client.download_file(bucket, key, str(path))
                 return
             body = client.get_object(Bucket=bucket, Key=key)["Body"]
+            import shutil
+
             with body, path.open("wb") as file:
                 shutil.copyfileobj(body, file, 1024 * 1024)
 

@@ -6,7 +6,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode import config, service_model
+from scriptmode import config
 from scriptmode.errors import JobExistsError, JobNotFoundError, PlatformError, RequestError, TransientError
 from scriptmode.job import ENDED
 from scriptmode.platforms import ANY_JOB
@@ -65,6 +65,8 @@ class SageMakerPlatform:
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
+        from scriptmode import service_model
+
         loader = self._connection.client("sagemaker").meta.service_model
         found = service_model.problems(request, lambda field, _: field in _GROWING, shapes_of(loader))
         if len(found) == 1:
