@@ -42,7 +42,7 @@ def endpoint():
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()
         host, port = server.get_host_and_port()
-        create_bucket(f"http://{host}:{port}", "sagemaker-eu-west-1-123456789012")
+        create_bucket(f"http://{host}:{port}", "out")
         yield f"http://{host}:{port}"
         server.stop()
 
@@ -74,7 +74,7 @@ def test_a_job_is_created_described_listed_and_attached(estimator, account):
     import boto3
 
     job = estimator.fit("s3://b/train", wait=False, job_name="job-1")
-    stored = boto3.client("s3").list_objects_v2(Bucket="sagemaker-eu-west-1-123456789012")["Contents"]
+    stored = boto3.client("s3").list_objects_v2(Bucket="out")["Contents"]
     assert [entry["Key"].rpartition("/")[2] for entry in stored] == ["sourcedir.tar.gz"]
     described = job.describe()
     assert described["TrainingJobArn"].endswith(":training-job/job-1")
