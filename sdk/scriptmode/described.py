@@ -119,25 +119,25 @@ def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[s
             found["model_uri"] = channel["DataSource"]["S3DataSource"]["S3Uri"]
             found["model_channel_name"] = channel["ChannelName"]
     encoded = description.get("HyperParameters", {})
-    parameters = _decoded(encoded)
-    has_script = contract.PROGRAM in parameters
+    source = _source(description)
+    has_script = contract.PROGRAM in encoded and source is not None
+    parameters = _decoded(encoded) if has_script else dict(encoded)
     own = {key for key in parameters if has_script and _is_own(key)}
     found["hyperparameters"] = {key: each for key, each in parameters.items() if key not in own}
     kept = {key: encoded[key] for key in own - _OWN if key != contract.MODEL_DIR_PARAMETER}
     found["additional_request_fields"] = {**_others(description), **({"HyperParameters": kept} if kept else {})} or None
     if has_script:
-        found.update(_script(description, parameters))
+        found.update(_script(description, parameters), source_dir=source)
     return {name: value for name, value in found.items() if value is not None}
 
 
 def channels(description: Mapping[str, Any]) -> dict[str, Input]:
     """Give a described job's inputs by channel name, but the channels of its source archive and of ``model_uri``."""
-    submitted = str(_decoded(description.get("HyperParameters", {})).get(contract.SUBMIT_DIRECTORY))
+    carried = _source_channel(description)
     return {
         channel["ChannelName"]: of_channel(f"channel {channel['ChannelName']!r}", channel)
         for channel in description.get("InputDataConfig", ())
-        if not _carries_model(channel)
-        and not (channel["ChannelName"] == CODE_CHANNEL and submitted.startswith(contract.DEFAULT_BASE_DIR))
+        if not _carries_model(channel) and channel is not carried
     }
 
 
@@ -145,7 +145,6 @@ def _script(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> di
     distribution = _distribution(parameters)
     return {
         "entry_point": parameters[contract.PROGRAM],
-        "source_dir": _source(description, parameters),
         "container_log_level": parameters.get(contract.LOG_LEVEL),
         "distribution": distribution,
         "model_dir": _model_dir(description, parameters, distribution),
@@ -180,8 +179,6 @@ def _at(description: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _decoded(encoded: Mapping[str, str]) -> dict[str, Any]:
-    if contract.PROGRAM not in encoded:
-        return dict(encoded)
     return {key: contract.decode(text) for key, text in encoded.items()}
 
 
@@ -189,13 +186,26 @@ def _is_own(key: str) -> bool:
     return key.startswith(contract.RESERVED_PREFIX) or key in (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
 
 
-def _source(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> str | None:
-    """Give where the source archive is stored; under network isolation its channel tells."""
-    submitted = parameters.get(contract.SUBMIT_DIRECTORY)
+def _source(description: Mapping[str, Any]) -> str | None:
+    """Give where the source archive is stored; ``None`` where the script is the image's own."""
+    channel = _source_channel(description)
+    if channel is not None:
+        return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
+    submitted = _submitted(description)
+    return submitted if "://" in submitted else None
+
+
+def _source_channel(description: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Give the channel that carries the source archive under network isolation."""
     for channel in description.get("InputDataConfig", ()):
-        if channel["ChannelName"] == CODE_CHANNEL and str(submitted).startswith(contract.DEFAULT_BASE_DIR):
-            return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
-    return submitted
+        if channel["ChannelName"] == CODE_CHANNEL and _submitted(description).startswith(contract.DEFAULT_BASE_DIR):
+            found: Mapping[str, Any] = channel
+            return found
+    return None
+
+
+def _submitted(description: Mapping[str, Any]) -> str:
+    return str(contract.decode(description.get("HyperParameters", {}).get(contract.SUBMIT_DIRECTORY, '""')))
 
 
 def _model_dir(

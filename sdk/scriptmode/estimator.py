@@ -280,8 +280,8 @@ class Estimator:
     ) -> Estimator:
         """Return an estimator on a job that was started elsewhere, by any client, set up as that job was.
 
-        Looks on this machine first, then in Amazon SageMaker, unless told where. Its inputs are
-        ``latest_training_job.inputs()``. Raises `JobNotFoundError`.
+        Looks on this machine first, then in Amazon SageMaker, unless told where. What ``fit`` is given is not part of
+        it: the job's inputs are ``latest_training_job.inputs()``. Raises `JobNotFoundError`.
         """
         from scriptmode import described
 

@@ -43,6 +43,21 @@ def promised(case: Case, request: Request) -> tuple[Request, set[str]]:
     return promise, used
 
 
+def differing(expected: Any, actual: Any, path: str = "") -> dict[str, str]:
+    """Give every field in which two requests differ, by its path, with both values."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        keys = sorted({*expected, *actual})
+        missing = "(nothing)"
+        parts = [(f"{path}.{key}".strip("."), expected.get(key, missing), actual.get(key, missing)) for key in keys]
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        parts = [(f"{path}[{number}]", *pair) for number, pair in enumerate(zip(expected, actual))]
+    elif expected == actual:
+        return {}
+    else:
+        return {path: f"expected {expected!r}, rendered {actual!r}"}
+    return {where: text for key, one, other in parts for where, text in differing(one, other, key).items()}
+
+
 def _rules(case: Case, kind: str) -> list[Made]:
     return [rule for rule in case.arguments.get("rules", ()) if rule.name.startswith(kind)]
 

@@ -1,19 +1,14 @@
-"""Whatever the SageMaker SDK v2 sends for a call, scriptmode sends too, but for the differences that are explained.
-
-v2 is installed into an environment of its own at the first run, which takes about a minute.
-"""
+"""Whatever the SageMaker SDK v2 sends for a call, scriptmode sends too, but for the differences that are explained."""
 
 import json
 import re
 
 import pytest
-from contract import v2_requests
-from contract.differences import DIFFERENCES, promised
+from contract.differences import DIFFERENCES, differing, promised
 from contract.matrix import CASES, REFUSED
 
 pytestmark = pytest.mark.timeout(600)
 
-FILES = ("code/train.py", "code/train.sh", "code/inner/other.py", "library/part.py", "single.py")
 #: The end of a job's name that was made of the time.
 TIME = re.compile(r"\d{4}(-\d{2}){5}-\d{3}")
 #: v2's arguments that no case gives: what they do is not in a request, or not to be had without a network.
@@ -22,30 +17,6 @@ NOT_COMPARED = {
     "sagemaker_session": "given in every case",
     "git_config": "v2 clones from a server; what it clones becomes a source_dir",
 }
-
-
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sources")
-    for name in FILES:
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(f"{name}\n")
-    return folder, v2_requests.ask(folder)
-
-
-def differences(expected, actual, path=""):
-    """Name every field in which two requests differ, with both values."""
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        keys = sorted({*expected, *actual})
-        missing = "(nothing)"
-        pairs = [(f"{path}.{key}".strip("."), expected.get(key, missing), actual.get(key, missing)) for key in keys]
-    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
-        pairs = [(f"{path}[{number}]", *pair) for number, pair in enumerate(zip(expected, actual))]
-    elif expected == actual:
-        return []
-    else:
-        return [f"{path}: promised {expected!r}, rendered {actual!r}"]
-    return [line for key, one, other in pairs for line in differences(one, other, key)]
 
 
 def without_times(request):
@@ -60,8 +31,8 @@ def test_the_request_is_v2s_but_for_what_is_explained(case, asked, monkeypatch):
     assert "error" not in ours, f"scriptmode does not render this: {ours['error']}"
     monkeypatch.chdir(folder)
     promise, _ = promised(case, v2)
-    found = differences(without_times(promise), without_times(ours))
-    assert not found, "\n".join(["not explained:", *found])
+    found = differing(without_times(promise), without_times(ours))
+    assert not found, "\n".join(["not explained:", *(f"{path}: {values}" for path, values in found.items())])
 
 
 @pytest.mark.parametrize(("case", "words"), REFUSED, ids=[case.id for case, _ in REFUSED])

@@ -43,6 +43,15 @@ def archive_of(path, *members):
             [member("d/e/l1", tarfile.SYMTYPE, "../.."), member("l2", tarfile.SYMTYPE, "d/e/l1/../x")],
             id="a link out through a link",
         ),
+        pytest.param(
+            [member("d/a", tarfile.SYMTYPE, "sub/../.."), member("d/sub", tarfile.SYMTYPE, ".")],
+            id="a link out through a later link",
+        ),
+        pytest.param(
+            [member("d/e/l", tarfile.SYMTYPE, "../.."), member("h", tarfile.LNKTYPE, "d/e/l")],
+            id="a hard link of a link that leads out from there",
+        ),
+        pytest.param([member("a\0b" * 60)], id="a name with a zero byte"),
     ],
 )
 def test_an_archive_that_leads_out_is_refused(tmp_path, members):
@@ -51,6 +60,12 @@ def test_an_archive_that_leads_out_is_refused(tmp_path, members):
         place(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
     assert not (tmp_path / "evil").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "code", "secret"]
+
+
+def test_an_archive_is_called_what_the_caller_calls_it(tmp_path):
+    archive = archive_of(tmp_path / "a.tar.gz", member("../evil"))
+    with pytest.raises(UserCodeError, match="^the model s3://b/m holds '../evil', which leads out of its folder"):
+        place(archive, str(tmp_path / "code"), title="the model s3://b/m")
 
 
 def test_links_inside_the_folder_are_kept(tmp_path):

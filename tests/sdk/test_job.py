@@ -9,6 +9,7 @@ from fakes.sagemaker_jobs import started
 
 from scriptmode import (
     CapacityError,
+    CredentialsError,
     DataError,
     Estimator,
     SpecError,
@@ -19,7 +20,9 @@ from scriptmode import (
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode.testing import Life, Phase
+from scriptmode.log_view import StatusLines, show
+from scriptmode.platforms import LogEvent
+from scriptmode.testing import Life, Phase, ServiceError
 
 SPOT = {"use_spot_instances": True, "max_run": 1000, "max_wait": 2000}
 
@@ -52,6 +55,24 @@ def test_patience_of_the_callers_ends_at_its_second():
     assert fake.clock.now() == pytest.approx(12)
 
 
+@pytest.mark.parametrize("timeout", [0, 30, 200])
+def test_the_callers_patience_ends_at_its_second_without_a_connection_too(timeout):
+    fake, job = started(Life.completed())
+    fake.disconnect("describe_training_job", times=10_000)
+    with pytest.raises(WaitTimeoutError, match=f"could not be asked within {timeout} s.*it goes on") as caught:
+        job.wait(timeout=timeout)
+    assert isinstance(caught.value.__cause__, TransientError)
+    assert fake.clock.now() == pytest.approx(timeout)
+
+
+def test_following_with_credentials_that_expire_says_how_to_come_back(capsys):
+    fake, job = started(Life.completed())
+    fake.fault("describe_training_job", ServiceError("ExpiredTokenException", "The security token is expired"), after=9)
+    with pytest.raises(CredentialsError, match="expired"):
+        job.follow()
+    assert "Training job job-1 goes on. Follow it again: scriptmode logs -f job-1" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("life", "arguments", "error", "message"),
     [
@@ -68,6 +89,13 @@ def test_patience_of_the_callers_ends_at_its_second():
             TrainingJobStopped,
             r"longer than max_wait \(200 s\)",
             id="max_wait",
+        ),
+        pytest.param(
+            Life((Phase("Starting", 60), Phase("Training", 10)), "Stopped", secondary_status="Interrupted"),
+            SPOT,
+            TrainingJobStopped,
+            "lost its spot instances.*checkpoint_s3_uri",
+            id="interrupted",
         ),
     ],
 )  # fmt: skip
@@ -126,33 +154,23 @@ def test_a_job_of_plain_instances_saves_nothing(capsys):
     assert "330 s of training, 660 s billable on all hosts" in capsys.readouterr().out
 
 
-def test_metrics_are_a_table():
-    metrics = {"loss": [(100, 0.9), (110, 0.7), (170, 0.5)], "accuracy": [(170, 0.8)]}
-    definitions = [{"Name": "loss", "Regex": "loss=(.*)"}, {"Name": "accuracy", "Regex": "accuracy=(.*)"}]
-    _, job = started(Life.completed(metrics=metrics), metric_definitions=definitions)
-    job.wait()
-    rows = job.metrics()
-    assert [(row["metric_name"], round(row["value"], 6)) for row in rows] == [
-        ("loss", 0.8), ("loss", 0.5), ("accuracy", 0.8),
+def test_a_status_says_each_of_its_messages_once_and_no_message_where_it_has_none():
+    told = io.StringIO()
+    show = StatusLines(told)
+    starting, waiting = {"Status": "Starting"}, {"Status": "Starting", "StatusMessage": "Waiting for instances"}
+    training = {"Status": "Training", "StatusMessage": "In progress"}
+    for transitions in ([], [starting], [starting], [waiting], [waiting, training], [waiting, training, starting]):
+        show({"SecondaryStatusTransitions": transitions})
+    assert told.getvalue().splitlines() == [
+        "-- Starting", "-- Starting: Waiting for instances", "-- Training: In progress", "-- Starting",
     ]  # fmt: skip
-    assert rows[0]["timestamp"] < rows[1]["timestamp"]
-    assert all(set(row) == {"metric_name", "value", "timestamp"} for row in rows)
 
 
-def test_a_job_without_metrics_asks_nobody():
-    fake, job = started(Life.completed())
-    job.wait()
-    fake.calls.clear()
-    assert job.metrics() == []
-    assert [call.operation for call in fake.calls] == ["describe_training_job"]
-
-
-def test_metrics_that_cloudwatch_has_no_more_leave_their_last_value():
-    definitions = [{"Name": "loss", "Regex": "loss=(.*)"}]
-    fake, job = started(Life.completed(metrics={"loss": [(100, 0.9), (170, 0.5)]}), metric_definitions=definitions)
-    job.wait()
-    fake.clock.advance(timedelta(days=500).total_seconds())
-    assert [(row["metric_name"], row["value"]) for row in job.metrics()] == [("loss", 0.5)]
+def test_what_the_terminal_cannot_show_does_not_end_the_following():
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
+    show([LogEvent("algo-1", "50% \u2588\u2588"), LogEvent("algo-1", "done")], stream)
+    StatusLines(stream)({"SecondaryStatusTransitions": [{"Status": "Training", "StatusMessage": "\u2026"}]})
+    assert stream.buffer.getvalue() == b"algo-1 | 50% \\u2588\\u2588\nalgo-1 | done\n-- Training: \\u2026\n"
 
 
 def archive(**members):
@@ -186,11 +204,47 @@ def test_a_model_that_was_not_packed_is_fetched_file_by_file(tmp_path):
     assert (folder / "variables" / "v.index").read_bytes() == b"v"
 
 
-@pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped-model", "a/../../escaped"])
-def test_a_model_that_would_leave_its_folder_is_refused_and_leaves_nothing(tmp_path, name):
-    _, job = started(Life.completed(model=archive(**{"fine": b"x", name: b"y"})))
+def archive_with(link, kind, target):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        member = tarfile.TarInfo(link)
+        member.type, member.linkname = kind, target
+        tar.addfile(member)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        pytest.param(archive(**{"fine": b"x", "../escaped": b"y"}), id="above"),
+        pytest.param(archive(**{"fine": b"x", "/tmp/escaped-model": b"y"}), id="absolute"),
+        pytest.param(archive(**{"fine": b"x", "a/../../escaped": b"y"}), id="above in the middle"),
+        pytest.param(archive_with("link", tarfile.SYMTYPE, "/etc"), id="absolute link"),
+        pytest.param(archive_with("link", tarfile.SYMTYPE, "../.."), id="link to above"),
+        pytest.param(archive_with("link", tarfile.LNKTYPE, "../secret"), id="hard link"),
+    ],
+)
+def test_a_model_that_would_leave_its_folder_is_refused_and_leaves_nothing(tmp_path, packed):
+    _, job = started(Life.completed(model=packed))
     job.wait()
-    with pytest.raises(DataError, match="leads out of its folder"):
+    with pytest.raises(DataError, match=r"^the model s3://out/\S+ holds '\S+', which leads out of its folder$"):
+        job.download_model(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_is_no_archive_is_refused_and_leaves_nothing(tmp_path):
+    _, job = started(Life.completed(model=archive(a=b"b" * 5000)[:-20]))
+    job.wait()
+    with pytest.raises(DataError, match=r"^the model s3://out/\S+ is no whole tar archive"):
+        job.download_model(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_cannot_be_fetched_leaves_nothing(tmp_path):
+    fake, job = started(Life.completed(model={"a": b"b"}))
+    job.wait()
+    fake.disconnect("get_object", times=1)
+    with pytest.raises(DataError, match="cannot be reached"):
         job.download_model(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

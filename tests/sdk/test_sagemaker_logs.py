@@ -1,10 +1,13 @@
 """The logs of a job on Amazon SageMaker: every line once and in order, whatever the network does."""
 
 import pytest
+from fakes.log_streams import LogStreams
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, TransientError
-from scriptmode.testing import Life, Phase, ServiceError
+from scriptmode.platforms.sagemaker.connection import Connection
+from scriptmode.platforms.sagemaker.logs import LogTail
+from scriptmode.testing import FakeSageMaker, Life, Phase, ServiceError
 
 
 def lines_of(host, count, *, first=100.0, step=1.0):
@@ -54,9 +57,11 @@ def test_a_refused_client_asks_less_and_less_often():
     fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
     fake.throttle("get_log_events", times=7)
     list(job.logs(follow=True))
-    pauses = [seconds for seconds in fake.clock.slept if seconds not in (3.0, 2.0)]
-    assert len(pauses) == 7
+    begin = fake.clock.slept.index(next(seconds for seconds in fake.clock.slept if seconds not in (3.0, 2.0)))
+    pauses = fake.clock.slept[begin : begin + 7]
     assert all(0.25 * 2**turn <= seconds <= 15 for turn, seconds in enumerate(pauses[:5]))
+    assert all(7.5 <= seconds <= 15 for seconds in pauses[5:])
+    assert set(fake.clock.slept[begin + 8 :]) <= {3.0, 2.0}
 
 
 def test_an_answer_without_lines_is_not_the_end():
@@ -64,6 +69,16 @@ def test_an_answer_without_lines_is_not_the_end():
     fake, job = started(Life.completed(logs=logs))
     fake.page_lines, fake.empty_log_pages = 4, 2
     assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_answers_without_lines_and_without_an_end_are_left_alone(follow):
+    # As CloudWatch Logs answers for a stream whose lines are past their retention.
+    fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 20)}))
+    fake.empty_log_pages = 10**9
+    fake.clock.advance(0 if follow else 1000)
+    assert list(job.logs(follow=follow)) == []
+    assert len(fake.calls) < 20_000
 
 
 def test_lines_that_cloudwatch_has_only_after_the_end_are_waited_for():
@@ -77,6 +92,61 @@ def test_a_host_that_starts_again_after_an_interruption_goes_on_in_its_log():
     logs = {"algo-1": [(100, "first try"), (390, "second try"), (400, "done")]}
     _, job = started(Life.interrupted(logs=logs), use_spot_instances=True, max_run=1000, max_wait=2000)
     assert by_host(job.logs(follow=True)) == {"algo-1": ["first try", "second try", "done"]}
+
+
+def test_a_host_whose_job_started_again_goes_on_in_a_stream_of_its_own():
+    first, second = 1_700_000_000_000, 1_700_000_600_000
+    restarts = [{"Status": status} for status in ("Starting", "Training", "Interrupted", "Starting", "Training")]
+    logs = LogStreams(hosts=2)
+    logs.write(0, f"algo-1-{first}", "one", "two")
+    logs.write(0, f"algo-2-{first}", "one", "two")
+    logs.write(20, f"algo-1-{first}", "interrupted")
+    logs.write(22, f"algo-1-{second}", "again")
+    logs.write(40, f"algo-2-{second}", "again", "done")
+    logs.transitions = [(0, restarts[:2]), (20, restarts)]
+    logs.ends_at = 60
+    found = by_host(LogTail("job-1", Connection(logs), 5.0).follow(logs.describe, None))
+    assert found == {"algo-1": ["one", "two", "interrupted", "again"], "algo-2": ["one", "two", "again", "done"]}
+
+
+def test_a_place_that_cloudwatch_has_forgotten_is_found_again_by_time():
+    logs = LogStreams(hosts=1, page=2)
+    logs.write(0, "algo-1-1700000000000", "a", "b", "b", "c")
+    logs.write(30, "algo-1-1700000000000", "d", "d")
+    logs.write(60, "algo-1-1700000000000", "e")
+    logs.tokens_end_at = [10, 31, 50]
+    logs.ends_at = 70
+    found = by_host(LogTail("job-1", Connection(logs), 5.0).follow(logs.describe, None))
+    assert found == {"algo-1": ["a", "b", "b", "c", "d", "d", "e"]}
+    assert logs.refused == 3
+
+
+def test_a_stream_that_somebody_deleted_does_not_end_the_following():
+    logs = {"algo-1": lines_of("algo-1", 5), "algo-2": lines_of("algo-2", 5)}
+    fake, job = started(Life.completed(logs=logs), instance_count=2)
+    fake.fault("get_log_events", ServiceError("ResourceNotFoundException", "The log stream does not exist."), 3)
+    assert by_host(job.logs(follow=True)) == expected(logs)
+
+
+class Slow(FakeSageMaker):
+    """Each call takes 50 ms."""
+
+    def settle(self):
+        self.clock.advance(0.05)
+        super().settle()
+
+
+def test_two_hundred_streams_far_away_do_not_hide_the_jobs_end():
+    logs = {f"algo-{number}": lines_of(f"algo-{number}", 10, step=30) for number in range(1, 201)}
+    fake, job = started(Life.completed(logs=logs), instance_count=200, fake=Slow("eu-west-1"))
+    seen = []
+    found = job.platform.log_events("job-1", follow=True, on_description=lambda _: seen.append(fake.clock.now()))
+    assert by_host(found) == expected(logs)
+    pauses = [after - before for before, after in zip(seen, seen[1:])]
+    # A look takes its time too, and so does the list of 200 streams.
+    assert max(pauses) <= 3.5
+    last_reading = 0.05 * 400 + 2.5
+    assert fake.clock.now() - 390 <= 3.5 + last_reading
 
 
 def test_following_ends_within_one_poll_of_the_jobs_end():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contract.matrix.case import LEFT_OUT, Case, Maker, every_kind, image, tensorflow
 
 InstanceGroup = Maker("InstanceGroup")
-WORKERS, SERVERS = InstanceGroup("workers", "ml.p3.2xlarge", 2), InstanceGroup("servers", "ml.c5.large", 1)
+WORKERS, SERVERS = InstanceGroup("workers", "ml.p3.2xlarge", 2), InstanceGroup("servers", "ml.c5.xlarge", 1)
 NO_INSTANCES = {"instance_count": LEFT_OUT, "instance_type": LEFT_OUT}
 LAMBDA = "arn:aws:lambda:us-east-1:123456789012:function:credentials"
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/plan"

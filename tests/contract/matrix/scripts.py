@@ -75,7 +75,7 @@ MODEL_DIRS = {
 #: framework_version, py_version, instance_type
 IMAGES = [
     ("2.19.0", "py312", "ml.m5.xlarge"), ("2.19.0", "py312", "ml.g5.xlarge"), ("2.18.0", "py310", "ml.p4d.24xlarge"),
-    ("2.16", "py310", "ml.c5.large"), ("2.14", "py310", "ml.p3.2xlarge"), ("2.11.0", "py39", "ml.m5.xlarge"),
+    ("2.16", "py310", "ml.c5.xlarge"), ("2.14", "py310", "ml.p3.2xlarge"), ("2.11.0", "py39", "ml.m5.xlarge"),
     ("2.9.2", "py39", "ml.p3.16xlarge"), ("2.4.1", "py37", "ml.m5.xlarge"), ("2.1.0", "py3", "ml.p2.xlarge"),
     ("1.15.5", "py37", "ml.p3.2xlarge"), ("1.15.2", "py2", "ml.m5.xlarge"), ("1.14", "py3", "ml.m5.xlarge"),
 ]  # fmt: skip

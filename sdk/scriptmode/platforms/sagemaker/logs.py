@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
 from scriptmode.job import ENDED
 from scriptmode.patience import Patience, goes_on
 from scriptmode.platforms import LogEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from scriptmode.platforms.sagemaker.connection import Connection
 
@@ -20,6 +21,8 @@ LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 TAIL_SECONDS = 2.0
 #: Secondary statuses after which every host starts again, with a stream of its own.
 _RESTARTS = ("Interrupted", "Restarting")
+#: Where all lines are past their retention, CloudWatch answers without lines and with new tokens for ever.
+_EMPTY_PAGES = 100
 
 
 class LogTail:
@@ -30,13 +33,14 @@ class LogTail:
         self._connection = connection
         self._pause = poll_seconds - TAIL_SECONDS
         self._patience = Patience(connection.clock, goes_on(name))
-        #: Each stream's token for what comes next; the empty one is the stream's beginning.
-        self._tokens: dict[str, str] = {}
+        self._places: dict[str, _Place] = {}
 
     def so_far(self) -> Iterator[LogEvent]:
         """Yield every line there is."""
         self._find_streams()
-        yield from self._new_lines()
+        for stream in self._streams():
+            while (yield from self._next_page(stream)):
+                pass
 
     def follow(
         self, describe: Callable[[], dict[str, Any]], on_description: Callable[[dict[str, Any]], None] | None
@@ -45,19 +49,32 @@ class LogTail:
 
         Throttling and lost connections are waited out; raises `TransientError` when they do not end.
         """
+        clock = self._connection.clock
+        unread: deque[str] = deque()
         while True:
             description = self._patience.through(describe)
+            look_again = clock.now() + self._pause
             if on_description is not None:
                 on_description(description)
             ended = description["TrainingJobStatus"] in ENDED
             if ended:
-                self._connection.clock.sleep(TAIL_SECONDS)
-            if ended or len(self._tokens) < _expected(description):
+                clock.sleep(TAIL_SECONDS)
+            if ended or len(self._places) < _expected(description):
                 self._find_streams()
-            yield from self._new_lines()
+            if ended or not unread:
+                unread.extend(self._streams())
+            # Many streams, or a host that logs faster than is read, must not hide the job's end.
+            while unread and (ended or clock.now() < look_again):
+                if not (yield from self._next_page(unread[0])):
+                    unread.popleft()
             if ended:
                 return
-            self._connection.clock.sleep(self._pause)
+            if not unread and clock.now() < look_again:
+                clock.sleep(look_again - clock.now())
+
+    def _streams(self) -> list[str]:
+        # By name, which ends with the time it began: a host that started again continues its earlier stream.
+        return sorted(self._places)
 
     def _find_streams(self) -> None:
         def read() -> list[str]:
@@ -70,36 +87,90 @@ class LogTail:
         except JobNotFoundError:  # no job of this account has logged yet: there is no log group
             return
         for stream in found:
-            self._tokens.setdefault(stream, "")
+            self._places.setdefault(stream, _Place())
 
-    def _new_lines(self) -> Iterator[LogEvent]:
-        # By name, which ends with the time it began: a host that started again continues its earlier stream.
-        for stream in sorted(self._tokens):
-            yield from self._new_lines_of(stream)
-
-    def _new_lines_of(self, stream: str) -> Iterator[LogEvent]:
+    def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
+        """Yield the next lines of a stream; return whether there may be more now."""
         host = stream.rsplit("/", 1)[-1].rpartition("-")[0]
-        while True:
-            token = self._tokens[stream]
-            page = self._page(stream, token)
-            for event in page["events"]:
+        place = self._places[stream]
+        try:
+            page = self._page(stream, place)
+        except JobNotFoundError:  # somebody deleted the stream
+            return False
+        for event in page["events"]:
+            if place.is_new(event["timestamp"]):
                 yield LogEvent(host, event["message"])
-            # Only now: whoever stops reading within a page has not read it. An empty page is not the end; the same
-            # token is (GetLogEvents, CloudWatch Logs API reference).
-            self._tokens[stream] = page["nextForwardToken"]
-            if page["nextForwardToken"] == token:
-                return
+        # Only now: whoever stops reading within a page has not read it.
+        return place.go_on(page)
 
-    def _page(self, stream: str, token: str) -> Mapping[str, Any]:
-        arguments = {"logGroupName": LOG_GROUP, "logStreamName": stream, "startFromHead": True}
-        if token:
-            arguments["nextToken"] = token
+    def _page(self, stream: str, place: _Place) -> Mapping[str, Any]:
+        try:
+            return self._answer(stream, place)
+        except PlatformError as error:
+            # Refused for what was asked: the token is too old.
+            if not place.token or type(error) not in (PlatformError, RequestError):
+                raise
+        place.forget_token()
+        return self._answer(stream, place)
 
+    def _answer(self, stream: str, place: _Place) -> Mapping[str, Any]:
         def read() -> Mapping[str, Any]:
-            page: Mapping[str, Any] = self._connection.client("logs").get_log_events(**arguments)
+            page: Mapping[str, Any] = self._connection.client("logs").get_log_events(
+                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **place.arguments()
+            )
             return page
 
         return self._patience.through(lambda: self._connection.call(f"the log stream {stream}", read))
+
+
+class _Place:
+    """How far a stream was read: the token for what comes next, and where that is, should the token be refused.
+
+    A token lives for 24 hours (GetLogEvents, CloudWatch Logs API reference): a host may well be silent for longer.
+    """
+
+    def __init__(self) -> None:
+        #: Empty at the place that ``_start`` is.
+        self.token = ""
+        #: Epoch milliseconds from which on the stream is read; 0 is its beginning.
+        self._start = 0
+        #: The time of the last line that was read, and how many of that time were.
+        self._time = self._lines = 0
+        #: Lines of that time that come a second time.
+        self._again = 0
+        self._empty_pages = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """Give what to ask GetLogEvents for."""
+        start = {"startTime": self._start} if self._start else {}
+        return {**start, "nextToken": self.token} if self.token else start
+
+    def is_new(self, timestamp: int) -> bool:
+        """Count a line; say whether it was not read before."""
+        if self._again and timestamp == self._time:
+            self._again -= 1
+            return False
+        self._again = 0
+        self._lines = self._lines + 1 if timestamp == self._time else 1
+        self._time = timestamp
+        return True
+
+    def go_on(self, page: Mapping[str, Any]) -> bool:
+        """Go behind a page; say whether there may be another one now.
+
+        A page without lines is not the end, the token that was sent is (GetLogEvents, CloudWatch Logs API reference).
+        """
+        sent, self.token = self.token, page["nextForwardToken"]
+        self._empty_pages = 0 if page["events"] else self._empty_pages + 1
+        if self.token != sent and self._empty_pages < _EMPTY_PAGES:
+            return True
+        self._empty_pages = 0
+        return False
+
+    def forget_token(self) -> None:
+        """Go on from the time of the last line."""
+        self.token = ""
+        self._start, self._again = self._time, self._lines
 
 
 def _expected(description: Mapping[str, Any]) -> int:
