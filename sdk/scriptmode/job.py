@@ -31,12 +31,13 @@ class TrainingJob:
         self.platform = platform
 
     @classmethod
-    def attach(cls, name: str) -> TrainingJob:
+    def attach(cls, name: str, sagemaker_session: object = None) -> TrainingJob:
         """Return a job that was started elsewhere: on this machine, else in Amazon SageMaker.
 
-        Raises `JobNotFoundError`.
+        With ``sagemaker_session``, as the estimators take it, Amazon SageMaker alone is asked. Raises
+        `JobNotFoundError`.
         """
-        return cls(name, holding(name))
+        return cls(name, holding(name, sagemaker_session))
 
     def __repr__(self) -> str:
         return f"TrainingJob({self.name!r})"

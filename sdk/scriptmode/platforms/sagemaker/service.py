@@ -67,8 +67,9 @@ class SageMakerPlatform:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
         from scriptmode import service_model
 
-        loader = self._connection.client("sagemaker").meta.service_model
-        found = service_model.problems(request, lambda field, _: field in _GROWING, shapes_of(loader))
+        client = self._connection.call("Amazon SageMaker", lambda: self._connection.client("sagemaker"))
+        known = shapes_of(client.meta.service_model)
+        found = service_model.problems(request, lambda field, _: field in _GROWING, known)
         if len(found) == 1:
             raise RequestError(f"Amazon SageMaker does not take such a job: {found[0]}")
         if found:
