@@ -92,6 +92,15 @@ def reports_metrics(framework_version: str | None) -> bool:
     return all(each.isdecimal() for each in numbers) and [int(each) for each in numbers] >= [1, 15]
 
 
+def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read fields of the request that no argument says."""
+    found = copied("additional_request_fields", value)
+    for name, each in found.items():
+        if each is None:
+            raise SpecError(f"additional_request_fields[{name!r}] is None; give the field's value, or leave it out")
+    return found
+
+
 def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
     """Read the model that a job starts from."""
     if uri is None:
@@ -125,12 +134,15 @@ def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     """Copy a dict of the caller's, what is in it included."""
     if value is not None and not isinstance(value, Mapping):
         raise SpecError(f"{name} is {value!r}; give a dict")
-    return copy.deepcopy(dict(value or {}))
+    try:
+        return copy.deepcopy(dict(value or {}))
+    except TypeError as error:
+        raise SpecError(f"{name} has a value that cannot be copied: {error}; give plain values") from error
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:
     """Read tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
-    if value is None:
+    if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
         return tuple((str(key), str(each)) for key, each in value.items())

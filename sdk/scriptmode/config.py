@@ -143,7 +143,10 @@ class _Section:
         return None
 
     def error(self, key: str, advice: str) -> ConfigError:
-        return ConfigError(f"{self.where}: {self.path}{key} is {self.content[key]!r}; {advice}")
+        # Values of the job's environment may be secrets.
+        value = self.content[key]
+        shown = f"of type {type(value).__name__}" if self.path.endswith("Environment.") else repr(value)
+        return ConfigError(f"{self.where}: {self.path}{key} is {shown}; {advice}")
 
     def allow(self, known: Collection[str]) -> None:
         """Refuse every other key."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
-from scriptmode.inputs import MODEL_CONTENT_TYPE, of_channel
+from scriptmode.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
 from scriptmode.naming import base_of_job
 from scriptmode.request import derived_model_dir
 from scriptmode.spec import CODE_CHANNEL, InstanceGroup
@@ -139,6 +139,38 @@ def channels(description: Mapping[str, Any]) -> dict[str, Input]:
         for channel in description.get("InputDataConfig", ())
         if not _carries_model(channel) and channel is not carried
     }
+
+
+def of_channel(where: str, channel: Mapping[str, Any]) -> Input:
+    """Give the input that a request's channel says; raise `SpecError` for a data source that has no class here."""
+    files = channel["DataSource"].get("FileSystemDataSource")
+    if files is not None:
+        return FileSystemInput(
+            files["FileSystemId"],
+            files["FileSystemType"],
+            files["DirectoryPath"],
+            files["FileSystemAccessMode"],
+            channel.get("ContentType"),
+        )
+    stored = channel["DataSource"].get("S3DataSource")
+    if stored is None:
+        raise SpecError(f"{where} has the data source {', '.join(channel['DataSource'])}; give S3 or file system data")
+    seed = channel.get("ShuffleConfig", {}).get("Seed")
+    return TrainingInput(
+        stored["S3Uri"],
+        distribution=stored.get("S3DataDistributionType", DISTRIBUTIONS[0]),
+        compression=channel.get("CompressionType"),
+        content_type=channel.get("ContentType"),
+        record_wrapping=channel.get("RecordWrapperType"),
+        s3_data_type=stored["S3DataType"],
+        instance_groups=stored.get("InstanceGroupNames", ()),
+        input_mode=channel.get("InputMode"),
+        attribute_names=stored.get("AttributeNames", ()),
+        target_attribute_name=channel.get("TargetAttributeName"),
+        shuffle_config=None if seed is None else ShuffleConfig(seed),
+        hub_access_config=stored.get("HubAccessConfig"),
+        model_access_config=stored.get("ModelAccessConfig"),
+    )
 
 
 def _script(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

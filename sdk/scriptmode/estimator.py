@@ -140,7 +140,7 @@ class Estimator:
                 volume_kms_key=sizes["volume_kms_key"],
                 keep_alive_period=keep_alive_period_in_seconds,
                 training_plan=training_plan,
-                instance_placement=instance_placement_config,
+                instance_placement=arguments.copied("instance_placement_config", instance_placement_config),
             ),
             algorithm=Algorithm(
                 image_uri=image_uri,
@@ -194,7 +194,7 @@ class Estimator:
                 tensorboard_output_config=tensorboard_output_config,
             ),
             tags=arguments.tags(tags),
-            additional_fields=arguments.copied("additional_request_fields", additional_request_fields),
+            additional_fields=arguments.additional_fields(additional_request_fields),
             model_dir=model_dir,
         )
 
@@ -212,11 +212,12 @@ class Estimator:
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return a copy of the hyperparameters."""
-        return dict(self._spec.hyperparameters)
+        return arguments.copied("hyperparameters", self._spec.hyperparameters)
 
     def set_hyperparameters(self, **hyperparameters: Any) -> None:
         """Add or replace hyperparameters for the jobs that follow."""
-        self._spec = replace(self._spec, hyperparameters={**self._spec.hyperparameters, **hyperparameters})
+        added = arguments.copied("hyperparameters", hyperparameters)
+        self._spec = replace(self._spec, hyperparameters={**self._spec.hyperparameters, **added})
 
     def training_image_uri(self) -> str | None:
         """Return the image that the hosts start from, looked up where only ``framework_version`` was given."""
@@ -227,8 +228,8 @@ class Estimator:
     ) -> dict[str, Any]:
         """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored or started.
 
-        Nothing is asked either, unless the role is a name: IAM knows its ARN. For Amazon SageMaker it needs a Region,
-        as boto3 finds it.
+        For Amazon SageMaker it needs a Region. Nobody is asked either, unless the role is a name (IAM knows its ARN),
+        the SageMaker config file lies in S3, or the source is in Git.
         """
         return self._prepare(inputs, job_name, experiment_config)[0]
 
@@ -255,7 +256,7 @@ class Estimator:
             archive, uri = packed
             if shown:
                 log_view.packed(archive, uri)
-            self.platform.put_source(archive.data, uri, kms_key=request.source_key(body, uri))
+            self.platform.put_source(archive.data, uri, kms_key=request.source_key(body, uri), role=body["RoleArn"])
         job = TrainingJob(body["TrainingJobName"], self.platform)
         try:
             self.platform.create(body)
@@ -285,10 +286,14 @@ class Estimator:
         """
         from scriptmode import described
 
+        if platform is not None and sagemaker_session is not None:
+            raise SpecError("platform and sagemaker_session both say where the job is; keep one")
         platform = platform or holding(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = described.arguments(description, platform.tags(description))
         estimator = cls(platform=platform, **found)
+        # As that job was: what it did not say, no setting of this machine says for it.
+        estimator._spec = replace(estimator._spec, is_whole=True)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
         return estimator
 

@@ -202,24 +202,27 @@ class _Git:
 
         command = (self._program, "-c", "submodule.recurse=false", *arguments)
         # A session of its own has no terminal, on which ssh would ask; and it is stopped as a whole.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=self._environment,
-            start_new_session=True,
-        )
-        try:
-            said, _ = process.communicate(timeout=max(self._deadline - self._clock.now(), 0.0))
-        except subprocess.TimeoutExpired as error:
-            raise SourceError(
-                f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
-                "try again, or clone it yourself and give source_dir"
-            ) from error
-        finally:
-            _stop(process)
-        output = said.decode(errors="replace")
+        # What it says goes into a file: a pipe would be held open by what git leaves in the background, as ssh may.
+        with tempfile.TemporaryFile() as said:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+                start_new_session=True,
+            )
+            try:
+                process.wait(timeout=max(self._deadline - self._clock.now(), 0.0))
+            except subprocess.TimeoutExpired as error:
+                raise SourceError(
+                    f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
+                    "try again, or clone it yourself and give source_dir"
+                ) from error
+            finally:
+                _stop(process)
+            said.seek(0)
+            output = said.read().decode(errors="replace")
         if process.returncode:
             kind = _NoShallowError if "does not support shallow" in output else _GitError
             raise kind(_complaint(self._source, output))
@@ -275,7 +278,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     import signal
     import subprocess
 
-    if process.stdout is None or process.stdout.closed:
+    if process.returncode is not None:
         return
     if sys.platform == "win32":
         process.kill()
@@ -285,7 +288,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait(_STOP_GRACE)
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
 
 
 _REFUSED = re.compile(r"Authentication failed|could not read (Username|Password)|returned error: 40[13]")

@@ -49,11 +49,12 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
 
 def _encode_json(key: str, value: object) -> str:
     if isinstance(value, str) and "\0" in value:
-        raise SpecError(f"hyperparameter {key!r} is {value!r}; no program can be given an argument with a NUL in it")
+        raise SpecError(f"hyperparameter {key!r} has a NUL character in it, which no program can be given; take it out")
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
-        raise SpecError(f"hyperparameter {key!r} is {value!r}, which JSON cannot carry: {error}") from error
+        shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
+        raise SpecError(f"hyperparameter {key!r} is {shown}, which JSON cannot carry: {error}") from error
 
 
 def _encode_text(key: str, value: object) -> str:

@@ -12,12 +12,11 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
+from scriptmode.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: What a debugger rule of the SageMaker SDK has for an image until its Region is known.
-DEFAULT_RULE_IMAGE = "DEFAULT_RULE_EVALUATOR_IMAGE"
 _INSTALL = "pip install 'scriptmode[sagemaker]'"
 #: Families of GPU types begin with g or p, as the SageMaker SDK tells them apart.
 _GPU_TYPE = re.compile(r"ml[._][gp]")

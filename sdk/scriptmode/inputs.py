@@ -86,6 +86,14 @@ class TrainingInput:
             )
         object.__setattr__(self, "instance_groups", tuple(self.instance_groups or ()))
         object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
+        self._copy_access()
+
+    def _copy_access(self) -> None:
+        for name in ("hub_access_config", "model_access_config"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise SpecError(f"TrainingInput {name} is {value!r}; give a dict of the service's fields")
+            object.__setattr__(self, name, None if value is None else dict(value))
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,10 @@ def _parse_one(where: str, value: object) -> Input:
         _check_uri(where, value)
         return TrainingInput(str(value))
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
-        return of_channel(where, value.config)  # type: ignore[attr-defined] # the SageMaker SDK's own classes
+        # The inputs of the SageMaker SDK say themselves as the service's channels.
+        from scriptmode.described import of_channel
+
+        return of_channel(where, value.config)  # type: ignore[attr-defined]
     raise SpecError(f"{where} is {value!r}; give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput")
 
 
@@ -165,38 +176,6 @@ def check_mode(channel: Channel, job_mode: str) -> None:
                 f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}; "
                 "give input_mode='Pipe', or leave it out"
             )
-
-
-def of_channel(where: str, channel: Mapping[str, Any]) -> Input:
-    """Give the input that a request's channel says; raise `SpecError` for a data source that has no class here."""
-    files = channel["DataSource"].get("FileSystemDataSource")
-    if files is not None:
-        return FileSystemInput(
-            files["FileSystemId"],
-            files["FileSystemType"],
-            files["DirectoryPath"],
-            files["FileSystemAccessMode"],
-            channel.get("ContentType"),
-        )
-    stored = channel["DataSource"].get("S3DataSource")
-    if stored is None:
-        raise SpecError(f"{where} has the data source {', '.join(channel['DataSource'])}; give S3 or file system data")
-    seed = channel.get("ShuffleConfig", {}).get("Seed")
-    return TrainingInput(
-        stored["S3Uri"],
-        distribution=stored.get("S3DataDistributionType", DISTRIBUTIONS[0]),
-        compression=channel.get("CompressionType"),
-        content_type=channel.get("ContentType"),
-        record_wrapping=channel.get("RecordWrapperType"),
-        s3_data_type=stored["S3DataType"],
-        instance_groups=stored.get("InstanceGroupNames", ()),
-        input_mode=channel.get("InputMode"),
-        attribute_names=stored.get("AttributeNames", ()),
-        target_attribute_name=channel.get("TargetAttributeName"),
-        shuffle_config=None if seed is None else ShuffleConfig(seed),
-        hub_access_config=stored.get("HubAccessConfig"),
-        model_access_config=stored.get("ModelAccessConfig"),
-    )
 
 
 def _check_uri(where: str, uri: object) -> None:

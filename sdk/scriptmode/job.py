@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import log_view
-from scriptmode.errors import CapacityError, DataError, TrainingJobFailed, TrainingJobStopped, WaitTimeoutError
+from scriptmode.errors import (
+    CapacityError,
+    CredentialsError,
+    DataError,
+    TrainingJobFailed,
+    TrainingJobStopped,
+    TransientError,
+    WaitTimeoutError,
+)
 from scriptmode.patience import Patience, goes_on
-from scriptmode.platforms import JobFilter, holding, named
+from scriptmode.platforms import ENDED, FAILED, STOPPED, JobFilter, holding, named
 
 if TYPE_CHECKING:
     import os
@@ -18,9 +27,6 @@ if TYPE_CHECKING:
 
     from scriptmode.inputs import Input
     from scriptmode.platforms import LogEvent, Platform
-
-COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
-ENDED = frozenset({COMPLETED, FAILED, STOPPED})
 
 
 class TrainingJob:
@@ -136,14 +142,14 @@ class TrainingJob:
     def follow(self, *, logs: bool = True) -> dict[str, Any]:
         """Print the job's log (with ``logs``) until it ended, say how, and return its description.
 
-        An interrupt leaves the job running and says how to come back. Raises `TrainingJobFailed` and
-        `TrainingJobStopped`.
+        An interrupt, like credentials that expire, leaves the job running and says how to come back. Raises
+        `TrainingJobFailed` and `TrainingJobStopped`.
         """
         try:
             if logs:
                 self.print_logs(follow=True)
             description = self.wait()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, CredentialsError):
             sys.stderr.write(
                 f"\nTraining job {self.name} goes on. Follow it again: scriptmode logs -f {self.name}, "
                 f"or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
@@ -160,18 +166,26 @@ class TrainingJob:
         `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out (the job goes on).
         """
         clock = self.platform.clock
-        deadline = None if timeout is None else clock.now() + timeout
+        deadline = math.inf if timeout is None else clock.now() + timeout
         pause = self.platform.poll_seconds if poll is None else poll
         patience = Patience(clock, goes_on(self.name))
-        while (description := patience.through(self.describe))["TrainingJobStatus"] not in ENDED:
-            left = pause if deadline is None else deadline - clock.now()
-            if left <= 0:
+        while True:
+            try:
+                description = patience.through(self.describe, until=deadline)
+            except TransientError as error:
+                if clock.now() < deadline:
+                    raise
+                raise WaitTimeoutError(
+                    f"training job {self.name} could not be asked within {timeout} s ({error}); it goes on, wait again"
+                ) from error
+            if description["TrainingJobStatus"] in ENDED:
+                return raise_for_status(description)
+            if clock.now() >= deadline:
                 raise WaitTimeoutError(
                     f"training job {self.name} is {description['TrainingJobStatus']} "
                     f"({description['SecondaryStatus']}) after {timeout} s; it goes on, wait again or stop it"
                 )
-            clock.sleep(min(pause, left))
-        return raise_for_status(description)
+            clock.sleep(min(pause, deadline - clock.now()))
 
     @staticmethod
     def list(
@@ -202,7 +216,7 @@ def raise_for_status(description: dict[str, Any]) -> dict[str, Any]:
 def _failed(description: dict[str, Any]) -> TrainingJobFailed:
     reason = description.get("FailureReason", "the platform gave no reason")
     text = f"training job {description['TrainingJobName']} failed: {reason}"
-    if any(word in reason for word in _NO_CAPACITY):
+    if reason.startswith(_NO_CAPACITY):
         return CapacityError(f"{text}; try another instance type, another Region, or later", description)
     return TrainingJobFailed(text, description)
 
@@ -222,7 +236,7 @@ def _stopped(description: dict[str, Any]) -> TrainingJobStopped:
 
 
 #: What the service's FailureReason says when there were no instances.
-_NO_CAPACITY = ("CapacityError", "InsufficientCapacity")
+_NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")
 
 
 _ENDINGS: dict[str, Callable[[dict[str, Any]], Exception]] = {FAILED: _failed, STOPPED: _stopped}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
+from scriptmode.platforms import host_count
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -64,9 +66,7 @@ def billable_seconds(description: Mapping[str, Any]) -> int | None:
     seconds = description.get("BillableTimeInSeconds")
     if seconds is None:
         return None
-    resources = description.get("ResourceConfig", {})
-    groups = resources.get("InstanceGroups") or [resources]
-    return int(seconds) * sum(int(group.get("InstanceCount", 1)) for group in groups)
+    return int(seconds) * host_count(description)
 
 
 def spot_savings(description: Mapping[str, Any]) -> float | None:
@@ -85,8 +85,16 @@ def _size(count: int) -> str:
 
 
 def _say(text: str, stream: TextIO | None) -> None:
-    out = sys.stdout if stream is None else stream
-    out.write(f"{text}\n")
+    _write_line(text, sys.stdout if stream is None else stream)
+
+
+def _write_line(text: str, out: TextIO) -> None:
+    try:
+        out.write(f"{text}\n")
+    except UnicodeEncodeError:
+        # A progress bar on a terminal, or in a file, of few characters: no reason to stop following a job.
+        encoding = out.encoding or "ascii"
+        out.write(f"{text.encode(encoding, 'backslashreplace').decode(encoding)}\n")
     out.flush()
 
 
@@ -100,5 +108,4 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
         prefix = f"{event.host} |"
         if coloured:
             prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
-        out.write(f"{prefix} {event.message}\n")
-        out.flush()
+        _write_line(f"{prefix} {event.message}", out)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, PlatformError
 from scriptmode_runtime.archive import place
 from scriptmode_runtime.errors import UserCodeError
 
@@ -22,24 +22,34 @@ _ARCHIVE = "model.tar.gz"
 def fetch(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
     """Copy the model at ``uri`` into ``folder`` and return it; raise `DataError` and leave nothing when it fails."""
     target = Path(folder).expanduser().absolute()
+    made: list[Path] = []
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise DataError(f"{str(target)!r} is not an empty folder; name another one for the model")
+        made = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the folder: a rename within one file system is whole or not at all.
-        with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as beside:
-            fetched, unpacked = Path(beside, "fetched"), Path(beside, "unpacked")
-            files = platform.fetch(uri, fetched)
-            is_archive = files == [fetched / _ARCHIVE]
-            if is_archive and extract:
-                place(str(files[0]), str(unpacked))
-            else:
-                fetched.rename(unpacked)
-            if target.exists():
-                target.rmdir()
-            shutil.move(str(unpacked), str(target))
-    except UserCodeError as error:
-        raise DataError(f"the model {uri} is refused: {error}") from error
-    except OSError as error:
+        _fetch(platform, uri, target, extract=extract)
+    except (UserCodeError, OSError, PlatformError) as error:
+        for parent in made:
+            with suppress(OSError):
+                parent.rmdir()
+        if isinstance(error, PlatformError):
+            raise
+        if isinstance(error, UserCodeError):
+            raise DataError(str(error)) from error
         raise DataError(f"the model {uri} cannot be stored in {str(target)!r}: {error}") from error
     return target
+
+
+def _fetch(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:
+    # Beside the folder: a rename within one file system is whole or not at all.
+    with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as beside:
+        fetched, unpacked = Path(beside, "fetched"), Path(beside, "unpacked")
+        files = platform.fetch(uri, fetched)
+        if files == [fetched / _ARCHIVE] and extract:
+            place(str(files[0]), str(unpacked), title=f"the model {uri}")
+        else:
+            fetched.rename(unpacked)
+        if target.exists():
+            target.rmdir()
+        unpacked.rename(target)

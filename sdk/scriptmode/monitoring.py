@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,7 +56,7 @@ def _rules(
     collections: list[dict[str, Any]] = []
     for rule in rules or ():
         if isinstance(rule, Mapping):
-            debug.append(dict(rule))
+            debug.append(copy.deepcopy(dict(rule)))
         elif hasattr(rule, "to_profiler_rule_config_dict"):
             profile.append(_with_image(rule, rule.to_profiler_rule_config_dict()))
         elif hasattr(rule, "to_debugger_rule_config_dict"):
@@ -78,7 +79,8 @@ def _with_image(rule: object, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fields(argument: str, value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
-        return dict(value)
+        return copy.deepcopy(dict(value))
     if hasattr(value, "_to_request_dict"):
-        return cast("dict[str, Any]", value._to_request_dict())  # noqa: SLF001 - how the SageMaker SDK's classes say it
+        said = value._to_request_dict()  # noqa: SLF001 - how the SageMaker SDK's classes say it
+        return cast("dict[str, Any]", copy.deepcopy(said))
     raise SpecError(f"{argument} is {value!r}; give a dict of the service's fields, or the SageMaker SDK's object")

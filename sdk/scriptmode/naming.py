@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from datetime import datetime, timedelta, timezone
 
 from scriptmode.errors import SpecError
@@ -17,11 +18,13 @@ class JobNames:
 
     def __init__(self) -> None:
         self._last = datetime.min.replace(tzinfo=timezone.utc)
+        self._lock = threading.Lock()
 
     def fresh(self, base: str) -> str:
         """Make a name of ``base`` and the UTC time that this object has not made before."""
-        self._last = max(datetime.now(timezone.utc), self._last + timedelta(milliseconds=1))
-        return job_name(base, self._last)
+        with self._lock:
+            self._last = max(datetime.now(timezone.utc), self._last + timedelta(milliseconds=1))
+            return job_name(base, self._last)
 
 
 def job_name(base: str, moment: datetime) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import TYPE_CHECKING, Callable, TypeVar
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from scriptmode.clock import Clock
 
 _T = TypeVar("_T")
+#: Of its own: a program that seeded Python's for its training must find it as it left it.
+_CHANCE = random.Random()  # noqa: S311 - no secret
 #: Seconds: a laptop that slept, or a network that is restarted, is back by then.
 LIMIT = 15 * 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
@@ -24,17 +27,23 @@ class Patience:
         self._advice = advice
         self._limit = limit
 
-    def through(self, call: Callable[[], _T]) -> _T:
-        """Give the call's result; raise its last `TransientError`, with the advice, when patience ended."""
+    def through(self, call: Callable[[], _T], *, until: float = math.inf) -> _T:
+        """Give the call's result; raise its last `TransientError`, with the advice, when patience ended.
+
+        It ends earlier when the clock reads ``until``; then without advice.
+        """
         began, pause = self._clock.now(), _FIRST_PAUSE
         while True:
             try:
                 return call()
             except TransientError as error:
+                left = until - self._clock.now()
+                if left <= 0:
+                    raise
                 if self._clock.now() - began >= self._limit:
                     raise TransientError(f"{error}; given up after {self._limit:.0f} s. {self._advice}") from error
             # Clients that were refused together must not come back together.
-            self._clock.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+            self._clock.sleep(min(left, pause * _CHANCE.uniform(0.5, 1.0)))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,14 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
             **_monitoring(spec),
         }
     )
-    return _with_additional(fields, spec.additional_fields)
+    # Whoever changes a request must not change the next one.
+    return copy.deepcopy(_with_additional(fields, spec.additional_fields))
+
+
+def names_algorithm(spec: TrainingJobSpec) -> bool:
+    """Say whether the additional fields name an algorithm resource, which brings its image."""
+    algorithm = spec.additional_fields.get("AlgorithmSpecification")
+    return isinstance(algorithm, dict) and "AlgorithmName" in algorithm
 
 
 def source_key(request: Mapping[str, Any], uri: str) -> str | None:
@@ -106,9 +114,11 @@ def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path
         elif isinstance(value, dict) and isinstance(merged[key], dict):
             merged[key] = _with_additional(merged[key], value, f"{path}{key}.")
         elif merged[key] != value:
+            # Values of these maps may be secrets.
+            said = "" if path in ("Environment.", "HyperParameters.") else f", {value!r} and {merged[key]!r}"
             raise SpecError(
-                f"additional_request_fields says {path}{key} {value!r}, but the estimator's arguments say "
-                f"{merged[key]!r}; say it by the argument alone"
+                f"additional_request_fields and the estimator's arguments both say {path}{key}{said}; "
+                "say it by the argument alone"
             )
     return merged
 

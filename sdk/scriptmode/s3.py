@@ -21,6 +21,8 @@ HOW_TO_GIVE_CREDENTIALS = (
 _CREDENTIAL_CODES = frozenset(
     {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidToken"}
 )
+#: Another process of this account makes the bucket at the same moment, or has just made it.
+_BEING_MADE = ("BucketAlreadyOwnedByYou", "OperationAborted")
 _MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
 
@@ -76,18 +78,20 @@ class S3:
                 for item in page.get("Contents", ()):
                     yield S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]))
 
-    def exists(self, uri: str, *, owner: str | None = None) -> bool:
-        """Say whether there is an object of exactly that key; no where the caller may not know.
+    def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
+        """Say whether there is an object of exactly that key, encrypted with ``kms_key``; no where one may not know.
 
         Without the right to list, S3 answers for a missing object as for a forbidden one: 403 (HeadObject, S3 API).
         """
         location = parse(uri)
         try:
             with _translated(uri):
-                self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
+                found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
         except (_MissingError, _DeniedError):
             return False
-        return True
+        # S3 answers with the key's ARN, whichever way it was named; what an alias stands for is not told.
+        used = str(found.get("SSEKMSKeyId", ""))
+        return kms_key is None or used.endswith(kms_key.rpartition("/")[2]) or (bool(used) and "alias/" in kms_key)
 
     def download(self, item: S3Object, path: Path) -> None:
         """Write an object's bytes to ``path``."""
@@ -121,19 +125,23 @@ class S3:
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
         key = parse(uri).key
-        below = f"{key.rstrip('/')}/"
+        found = {item.location.key: item for item in self.objects(uri)}
+        below = f"{key.rstrip('/')}/".lstrip("/")
+        names = {item: name[len(below) :] for name, item in found.items() if name.startswith(below)}
+        if key in found and not key.endswith("/"):
+            names = {found[key]: key.rpartition("/")[2]}
         written = []
-        for item in self.objects(uri):
-            if item.location.key != key and not item.location.key.startswith(below):
-                continue
-            name = item.location.key[len(below) :] if item.location.key.startswith(below) else key.rpartition("/")[2]
+        for item, name in names.items():
             if not name or name.endswith("/"):
                 continue
             path = folder / name
             if folder.resolve() not in path.resolve().parents:
                 raise DataError(f"{item.location} would be written outside of {str(folder)!r}; it is left alone")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.download(item, path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self.download(item, path)
+            except OSError as error:
+                raise DataError(f"{item.location} cannot be stored as {str(path)!r}: {error}") from error
             written.append(path)
         if not written:
             raise _MissingError(f"{uri}: there is no such object; correct the URI")
@@ -148,13 +156,15 @@ class S3:
         owner: str | None = None,
         create_in: str | None = None,
     ) -> None:
-        """Store bytes at ``uri``, encrypted with ``kms_key`` where one is given.
+        """Store bytes at ``uri``, encrypted with ``kms_key``; ``""`` is the key that AWS keeps for S3 in each account.
 
         ``owner`` is the account that the bucket must belong to. Where there is no such bucket, it is made in the Region
         ``create_in``, if that is given.
         """
         location = parse(uri)
-        key = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": kms_key} if kms_key else {}
+        key = {} if kms_key is None else {"ServerSideEncryption": "aws:kms"}
+        if kms_key:
+            key["SSEKMSKeyId"] = kms_key
         try:
             with _translated(uri):
                 self._connected(uri).put_object(
@@ -175,7 +185,7 @@ class S3:
         except _MissingError:
             # S3's first Region is the one that must not be named (CreateBucket, S3 API).
             place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-            with _translated(uri):
+            with _translated(uri), _unless(*_BEING_MADE):
                 self._connected(uri).create_bucket(Bucket=bucket, **place)
         except _DeniedError as error:
             raise DataError(
@@ -188,7 +198,10 @@ class S3:
             require_credentials(uri)
             import boto3
 
-            self._client = boto3.session.Session().client("s3")
+            try:
+                self._client = boto3.session.Session().client("s3")
+            except ValueError as error:
+                raise DataError(f"{uri}: {error}; correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
         return self._client
 
 
@@ -217,6 +230,18 @@ def _translated(uri: str) -> Iterator[None]:
         yield
     except (BotoCoreError, ClientError) as error:
         raise _translation(uri, error) from error
+
+
+@contextmanager
+def _unless(*codes: str) -> Iterator[None]:
+    """Pass over what S3 refuses with one of these codes."""
+    from botocore.exceptions import ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") not in codes:
+            raise
 
 
 @contextmanager

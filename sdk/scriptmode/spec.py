@@ -29,6 +29,10 @@ def _text(name: str, value: object) -> None:
         raise SpecError(f"{name} is {value!r}; give a string that is not empty")
 
 
+def _kind(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
 def _switch(name: str, value: object) -> None:
     if value is not None and not isinstance(value, bool):
         raise SpecError(f"{name} is {value!r}; say True or False")
@@ -285,6 +289,8 @@ class TrainingJobSpec:
     experiment: Mapping[str, str] = field(default_factory=dict)
     #: Fields of the request that nothing else here says, as they are.
     additional_fields: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether nothing is left to the platform's settings: they add nothing to what the spec says.
+    is_whole: bool = False
     #: ``False`` leaves the hyperparameter out, ``True`` derives it from the job, a string is taken as it is.
     model_dir: str | bool = False
 
@@ -294,16 +300,21 @@ class TrainingJobSpec:
         _text("role", self.role)
         for name, value in (self.environment or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
-                raise SpecError(f"environment[{name!r}] is {value!r}; names and values are strings")
+                # A value may be a secret: its type is enough to find it.
+                raise SpecError(
+                    f"environment[{name!r}] is {_kind(value)}; names and values are strings, give str(...) of it"
+                )
         self._check_channels()
         self._check_groups()
         self._check_spot()
 
     def _check_channels(self) -> None:
         names = [channel.name for channel in self.channels]
+        if self.model is not None:
+            names.append(self.model.channel_name)
         if self.network.isolation and self.script is not None and CODE_CHANNEL in names:
             raise SpecError(f"channel {CODE_CHANNEL!r} carries the script under network isolation; rename yours")
-        if self.model is not None and self.model.channel_name in names:
+        if self.model is not None and names.count(self.model.channel_name) > 1:
             raise SpecError(
                 f"channel {self.model.channel_name!r} is the one of model_uri; rename it or give model_channel_name"
             )

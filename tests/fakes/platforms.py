@@ -31,7 +31,7 @@ class RecordingPlatform:
     def validate(self, request):
         self.validated = request
 
-    def put_source(self, archive, uri, *, kms_key=None):
+    def put_source(self, archive, uri, *, kms_key=None, role=None):
         self.stored[uri] = archive
         self.keys[uri] = kms_key
 

@@ -6,7 +6,8 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.inputs import Channel, of_channel
+from scriptmode.described import of_channel
+from scriptmode.inputs import Channel
 from scriptmode.request import _channel, _without_empty
 
 VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}

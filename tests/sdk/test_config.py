@@ -241,7 +241,7 @@ def test_a_file_that_is_a_folder_is_an_error(machine):
         ("EnableNetworkIsolation: 1", "SageMaker.TrainingJob.EnableNetworkIsolation is 1; write true"),
         ("EnableInterContainerTrafficEncryption: x", "TrafficEncryption is 'x'; write true or false"),
         ("Environment: [A]", "SageMaker.TrainingJob.Environment is ['A']; give keys and values"),
-        ("Environment: {A: 1}", "SageMaker.TrainingJob.Environment.A is 1; give text, in quotes: '1'"),
+        ("Environment: {A: 1}", "SageMaker.TrainingJob.Environment.A is of type int; give text, in quotes: '1'"),
         ("Environment: {on: x}", "SageMaker.TrainingJob.Environment has the name True; write it in quotes"),
         ("VpcConfig: {Subnets: subnet-1}", "SageMaker.TrainingJob.VpcConfig.Subnets is 'subnet-1'; give a list"),
         ("VpcConfig: {Subnets: []}", "SageMaker.TrainingJob.VpcConfig.Subnets is []; name at least one"),

@@ -173,7 +173,7 @@ def test_one_argument_under_both_its_names_is_refused(code):
         ({"metric_definitions": [{"Name": "a"}]}, "metric_definitions is"),
         ({"hyperparameters": [1]}, "hyperparameters is [1]"),
         ({"git_config": {"repo": "x"}}, "git_config['repo'] is 'x'"),
-        ({"environment": {"A": 1}}, "environment['A'] is 1"),
+        ({"environment": {"A": 1}}, "environment['A'] is of type int"),
         ({"environment": {"A": None}}, "environment['A'] is None"),
         ({"role": 5}, "role is 5"),
         ({"source_dir": "s3://b/sourcedir.tar.gz", "dependencies": ["x"]}, "packed already"),

@@ -322,10 +322,17 @@ def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     assert not any(b"/stuck/r.git" in arguments for arguments in _arguments_of_all())
 
 
-@pytest.mark.parametrize("ending", ["sleep 98765", "exit 1"], ids=["it stays", "it leaves a child behind"])
-def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch, ending):
+def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tmp_path):
+    program("git", "sleep 20 &\necho fatal: no >&2\nexit 1")
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match="fatal: no|: no"), checkout(GitSource(tmp_path.as_uri())):
+        pass
+    assert time.monotonic() - begin < 15
+
+
+def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch):
     monkeypatch.setattr("scriptmode.git._STOP_GRACE", 0.2)
-    program("git", f"trap '' TERM\nsleep 98765 &\n{ending}")
+    program("git", "trap '' TERM\nsleep 98765 &\nsleep 98765")
     with pytest.raises(SourceError, match="within 0.3 s"), checkout(GitSource(tmp_path.as_uri()), timeout=0.3):
         pass
     deadline = time.monotonic() + 10

@@ -18,7 +18,7 @@ from scriptmode import TrainingJob
 def list_jobs(
     platform: str, *, status: str | None, name: str | None, since: datetime | None, limit: int | None
 ) -> None:
-    """List training jobs, newest first.
+    """List training jobs, newest first, with the time of their creation in UTC.
 
     \b
     Example:
@@ -31,5 +31,5 @@ def list_jobs(
         which = "such training jobs" if status or name or since else "training jobs"
         click.echo(f"no {which} {where}", err=True)
     for job in jobs:
-        created = job["CreationTime"].strftime("%Y-%m-%d %H:%M:%S")
-        click.echo(f"{created}  {job['TrainingJobStatus']:<11}  {job['TrainingJobName']}")
+        created = job["CreationTime"].astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+        click.echo(f"{created}Z  {job['TrainingJobStatus']:<11}  {job['TrainingJobName']}")

@@ -1,4 +1,4 @@
-"""What a training platform is: five verbs over the service's own shapes, and places for source and model."""
+"""What a training platform is: the service's verbs over its own shapes, and places for source and model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 LOCAL_PROCESS = "local_process"
 #: Each host a container of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_CONTAINER = ("local", "local_gpu")
-STATUSES = ("InProgress", "Completed", "Failed", "Stopping", "Stopped")
+COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
+ENDED = frozenset({COMPLETED, FAILED, STOPPED})
+STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,13 @@ class Metric:
     timestamp: datetime | None = None
 
 
+def host_count(description: Mapping[str, Any]) -> int:
+    """Give how many hosts a described job has, all its instance groups together."""
+    resources = description.get("ResourceConfig", {})
+    groups = resources.get("InstanceGroups") or [resources]
+    return sum(int(group.get("InstanceCount", 1)) for group in groups)
+
+
 class Platform(Protocol):
     """A training service. Every method raises only `scriptmode.errors`."""
 
@@ -99,8 +108,11 @@ class Platform(Protocol):
     def validate(self, request: Mapping[str, Any]) -> None:
         """Raise `RequestError` with everything for which the service would refuse a request; no call."""
 
-    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None) -> None:
-        """Store a source archive at ``uri``, below the code location; the same archive is stored once."""
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
+        """Store a source archive at ``uri``, below the code location; the same archive is stored once.
+
+        ``kms_key`` encrypts it; ``role`` is the ARN of the job's role.
+        """
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Start a training job from a CreateTrainingJob request; return its ARN."""
@@ -172,7 +184,7 @@ def holding(job_name: str, session: object = None) -> Platform:
         except JobNotFoundError as error:
             raise JobNotFoundError(f"{not_here}; nor has Amazon SageMaker one ({error})") from error
         except PlatformError as error:
-            raise JobNotFoundError(f"{not_here}. Amazon SageMaker could not be asked: {error}") from error
+            raise type(error)(f"{not_here}. Amazon SageMaker could not be asked: {error}") from error
         return cloud
     return here
 
@@ -195,7 +207,8 @@ def this_machine() -> Platform:
     if not _runs_local_jobs():
         raise SpecError(
             f"jobs on this machine need Linux, whose /proc and process groups their hosts are looked after with; this "
-            f"is {sys.platform!r}. Give an 'ml.*' instance_type to train on Amazon SageMaker"
+            f"is {sys.platform!r}. Train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with "
+            "platform='sagemaker' (scriptmode list --platform sagemaker)"
         )
     from scriptmode.platforms.local import LocalPlatform
 

@@ -57,7 +57,7 @@ class LocalPlatform:
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
         self._stop_grace = stop_grace
-        self._region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION
+        self._region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or DEFAULT_REGION
 
     @property
     def region(self) -> str:
@@ -91,7 +91,14 @@ class LocalPlatform:
 
         validation.check(request)
 
-    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None) -> None:
+    def put_source(
+        self,
+        archive: bytes,
+        uri: str,
+        *,
+        kms_key: str | None = None,
+        role: str | None = None,  # noqa: ARG002 - whose bucket it is matters to Amazon SageMaker alone
+    ) -> None:
         """Store a source archive; one that is there already is left as it is. ``kms_key`` is for S3 alone."""
         if not places.is_file(uri):
             from scriptmode.s3 import S3
@@ -156,7 +163,10 @@ class LocalPlatform:
             from scriptmode.s3 import S3
 
             return S3().fetch(uri, folder)
-        return places.copy(places.file_path(uri), folder)
+        try:
+            return places.copy(places.file_path(uri), folder)
+        except ValueError as error:
+            raise DataError(str(error)) from error
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""

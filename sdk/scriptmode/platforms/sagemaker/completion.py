@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode.config import SageMakerConfig
 from scriptmode.errors import SpecError
 from scriptmode.inputs import FileSystemInput
 from scriptmode.platforms.sagemaker.role import account_of, arn_of
+from scriptmode.request import names_algorithm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.config import SageMakerConfig
     from scriptmode.platforms.sagemaker.connection import Connection
     from scriptmode.spec import Monitoring, Network, TrainingJobSpec
 
@@ -32,8 +33,7 @@ def check(spec: TrainingJobSpec) -> None:
         if uri is not None and uri.startswith("file://"):
             raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
     algorithm = spec.algorithm
-    named = spec.additional_fields.get("AlgorithmSpecification", {}).get("AlgorithmName")
-    if algorithm.image_uri is None and algorithm.framework_version is None and named is None:
+    if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
         raise SpecError(
             f"image_uri is missing; hosts of type {spec.resources.types[0]!r} start from an image in Amazon ECR. Give "
             "its URI, or framework_version and py_version to have AWS's TensorFlow image looked up"
@@ -42,6 +42,7 @@ def check(spec: TrainingJobSpec) -> None:
 
 def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
     """Fill in what the spec left open; raises `SpecError` where nothing says a role, or the VPC that data needs."""
+    config = SageMakerConfig() if spec.is_whole else config
     role = spec.role or config.role
     if role is None:
         raise SpecError(
@@ -72,10 +73,17 @@ def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connect
 
 def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
     given = spec.network
+    subnets, groups = given.subnets or config.subnets, given.security_group_ids or config.security_group_ids
+    if bool(subnets) != bool(groups):
+        there, missing = ("Subnets", "SecurityGroupIds") if subnets else ("SecurityGroupIds", "Subnets")
+        raise SpecError(
+            f"the SageMaker config file's SageMaker.TrainingJob.VpcConfig has {there} and no {missing}, which go "
+            "together; correct it, or give subnets and security_group_ids"
+        )
     network = replace(
         given,
-        subnets=given.subnets or config.subnets,
-        security_group_ids=given.security_group_ids or config.security_group_ids,
+        subnets=subnets,
+        security_group_ids=groups,
         isolation=_first(given.isolation, config.network_isolation),
         encrypt_traffic=_first(given.encrypt_traffic, config.encrypt_traffic),
     )

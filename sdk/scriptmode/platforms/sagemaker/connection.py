@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, SpecError
-from scriptmode.platforms.sagemaker.translation import translated
+from scriptmode.platforms.sagemaker.translation import made, translated
 
 if TYPE_CHECKING:
     from scriptmode.clock import Clock
@@ -36,6 +36,8 @@ class Connection:
         self._given = session
         self._boto_session = getattr(session, "boto_session", session)
         self._clients: dict[str, Any] = {}
+        #: ARNs of roles by their names, each asked for once.
+        self.role_arns: dict[str, str] = {}
         self.clock: Clock = getattr(session, "clock", SYSTEM)
 
     @property
@@ -44,8 +46,8 @@ class Connection:
         if self._given is not None:
             region = self._boto_session.region_name
         else:
-            # The common case, without importing boto3.
-            region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or self._session().region_name
+            # The common case, without importing boto3, which itself reads the first of the two alone.
+            region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self._session().region_name
         if not region:
             raise CredentialsError("no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure'")
         return str(region)
@@ -70,11 +72,12 @@ class Connection:
         return str(prefix) if prefix else None
 
     def client(self, service: str) -> Any:
-        """Give the boto3 client of a service; one each."""
+        """Give the boto3 client of a service; one each. Raises `PlatformError` for settings that make none."""
         if service not in self._clients:
             own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
             client = getattr(self._given, own, None) if own else None
-            self._clients[service] = client or self._new_client(service)
+            with made(f"the connection to {service}"):
+                self._clients[service] = client or self._new_client(service)
         return self._clients[service]
 
     def call(self, subject: str, call: Callable[[], _T]) -> _T:
@@ -91,6 +94,6 @@ class Connection:
         if self._boto_session is None:
             import boto3
 
-            with translated("the AWS settings"):
+            with made("the AWS settings"):
                 self._boto_session = boto3.session.Session()
         return self._boto_session

@@ -1,4 +1,4 @@
-"""A job's CloudWatch log streams, one a host, read to their ends: no line lost, none twice."""
+"""A job's CloudWatch log streams, one a host, read to their ends: no line lost that CloudWatch has, none doubled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-from scriptmode.job import ENDED
 from scriptmode.patience import Patience, goes_on
-from scriptmode.platforms import LogEvent
+from scriptmode.platforms import ENDED, LogEvent, host_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: CloudWatch usually has a line within these seconds.
 TAIL_SECONDS = 2.0
+#: Where lines still come after the job's end, this often is looked for more.
+_LAST_LOOKS = 10
 #: Secondary statuses after which every host starts again, with a stream of its own.
 _RESTARTS = ("Interrupted", "Restarting")
 #: Where all lines are past their retention, CloudWatch answers without lines and with new tokens for ever.
@@ -47,30 +48,46 @@ class LogTail:
     ) -> Iterator[LogEvent]:
         """Yield lines as they come, until the job ended and CloudWatch has had the time to catch up.
 
+        It ends within a poll of the job's end, or `TAIL_SECONDS` after the last line where lines come later.
         Throttling and lost connections are waited out; raises `TransientError` when they do not end.
         """
         clock = self._connection.clock
         unread: deque[str] = deque()
         while True:
             description = self._patience.through(describe)
-            look_again = clock.now() + self._pause
             if on_description is not None:
                 on_description(description)
-            ended = description["TrainingJobStatus"] in ENDED
-            if ended:
-                clock.sleep(TAIL_SECONDS)
-            if ended or len(self._places) < _expected(description):
+            if description["TrainingJobStatus"] in ENDED:
+                yield from self._last_words()
+                return
+            if len(self._places) < _expected(description):
                 self._find_streams()
-            if ended or not unread:
-                unread.extend(self._streams())
+            if not unread:
+                unread = deque(self._streams())
+            look_again = clock.now() + self._pause
             # Many streams, or a host that logs faster than is read, must not hide the job's end.
-            while unread and (ended or clock.now() < look_again):
+            while unread and clock.now() < look_again:
                 if not (yield from self._next_page(unread[0])):
                     unread.popleft()
-            if ended:
-                return
             if not unread and clock.now() < look_again:
                 clock.sleep(look_again - clock.now())
+
+    def _last_words(self) -> Iterator[LogEvent]:
+        """Yield what comes after the job's end: of every stream, then of those that go on, until none does."""
+        self._connection.clock.sleep(TAIL_SECONDS)
+        self._find_streams()
+        going_on = self._streams()
+        for _ in range(_LAST_LOOKS):
+            looked_at, going_on = going_on, []
+            for stream in looked_at:
+                before = self._places[stream].read
+                while (yield from self._next_page(stream)):
+                    pass
+                if self._places[stream].read > before:
+                    going_on.append(stream)
+            if not going_on:
+                return
+            self._connection.clock.sleep(TAIL_SECONDS)
 
     def _streams(self) -> list[str]:
         # By name, which ends with the time it began: a host that started again continues its earlier stream.
@@ -139,6 +156,8 @@ class _Place:
         #: Lines of that time that come a second time.
         self._again = 0
         self._empty_pages = 0
+        #: How many lines were read.
+        self.read = 0
 
     def arguments(self) -> dict[str, Any]:
         """Give what to ask GetLogEvents for."""
@@ -151,6 +170,7 @@ class _Place:
             self._again -= 1
             return False
         self._again = 0
+        self.read += 1
         self._lines = self._lines + 1 if timestamp == self._time else 1
         self._time = timestamp
         return True
@@ -175,9 +195,6 @@ class _Place:
 
 def _expected(description: Mapping[str, Any]) -> int:
     """Give how many streams there will be: one for each host, and again for each time they start again."""
-    resources = description.get("ResourceConfig", {})
-    groups = resources.get("InstanceGroups") or [resources]
-    hosts = sum(int(group.get("InstanceCount", 1)) for group in groups)
     transitions = description.get("SecondaryStatusTransitions", ())
     restarts = sum(each["Status"] in _RESTARTS for each in transitions)
-    return hosts * (1 + restarts)
+    return host_count(description) * (1 + restarts)

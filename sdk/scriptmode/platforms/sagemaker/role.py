@@ -33,6 +33,8 @@ def arn_of(role: str, connection: _Connection) -> str:
     """
     if account_of(role) is not None:
         return role
+    if role in connection.role_arns:
+        return connection.role_arns[role]
     if not _ROLE_NAME.fullmatch(role):
         raise SpecError(f"role {role!r} is neither a role's name nor its ARN, 'arn:aws:iam::<account>:role/<name>'")
     name = role.rsplit("/", 1)[-1]
@@ -42,7 +44,15 @@ def arn_of(role: str, connection: _Connection) -> str:
         raise SpecError(f"role {role!r} is not a role of this account; give its name or its ARN") from error
     except CredentialsError as error:
         raise CredentialsError(f"{error}; or give the role's ARN, which is not looked up") from error
-    return str(answer["Role"]["Arn"])
+    return connection.role_arns.setdefault(role, str(answer["Role"]["Arn"]))
+
+
+def _read(metadata: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(metadata.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return about if isinstance(about, dict) else {}
 
 
 def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
@@ -50,11 +60,17 @@ def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METAD
 
     Raises `CredentialsError` where the credentials are a user's and no role's.
     """
-    if metadata.is_file():
-        found = json.loads(metadata.read_text(encoding="utf-8")).get("ExecutionRoleArn")
-        if found:
-            return str(found)
     connection = Connection(sagemaker_session)
+    about = _read(metadata)
+    if about.get("ExecutionRoleArn"):
+        return str(about["ExecutionRoleArn"])
+    notebook = about.get("ResourceName")
+    if notebook and "DomainId" not in about:
+        found = connection.call(
+            f"notebook instance {notebook}",
+            lambda: connection.client("sagemaker").describe_notebook_instance(NotebookInstanceName=notebook),
+        )
+        return str(found["RoleArn"])
     caller = connection.call("the caller's identity", lambda: connection.client("sts").get_caller_identity())
     arn = str(caller["Arn"])
     if account_of(arn) is not None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode import config
 from scriptmode.errors import JobExistsError, JobNotFoundError, PlatformError, RequestError, TransientError
-from scriptmode.job import ENDED
-from scriptmode.platforms import ANY_JOB
+from scriptmode.platforms import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import completion
 from scriptmode.platforms.sagemaker.connection import Connection
-from scriptmode.s3 import S3, parse
+from scriptmode.platforms.sagemaker.role import account_of
+from scriptmode.s3 import S3, SCHEME, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from scriptmode.spec import TrainingJobSpec
 
 _T = TypeVar("_T")
+#: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
+_PAGE = 100
 #: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
 _GROWING = frozenset(
     {
@@ -76,21 +78,28 @@ class SageMakerPlatform:
             listed = "\n".join(f"- {problem}" for problem in found)
             raise RequestError(f"Amazon SageMaker does not take such a job:\n{listed}")
 
-    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None) -> None:
-        """Upload the archive unless the object is there already: its name holds its digest."""
+    def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
+        """Upload the archive unless the object is there already: its name holds its digest.
+
+        Without a key it is encrypted with the one that AWS keeps for S3, as the SageMaker SDK v2 does.
+        """
         bucket = parse(uri).bucket
-        owner = self._owner_of(bucket)
-        if not self._s3.exists(uri, owner=owner):
-            self._s3.upload_bytes(archive, uri, kms_key=kms_key, owner=owner, create_in=self.region if owner else None)
+        owner = self._owner_of(bucket, role)
+        if not self._s3.exists(uri, kms_key=kms_key, owner=owner):
+            create_in = self.region if owner else None
+            self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner, create_in=create_in)
         if owner:
             self._ready_bucket = bucket
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; where its answer was lost, find out whether the job was started."""
         name = str(request["TrainingJobName"])
-        self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]))
+        self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]), str(request["RoleArn"]))
         try:
             answer = self._ask(name, lambda client: client.create_training_job(**request))
+        except JobNotFoundError as error:
+            # What is not found is something that the job names: data, a role, an experiment.
+            raise RequestError(str(error)) from error
         except (TransientError, JobExistsError) as error:
             arn = self._started(request, error)
             if arn is None:
@@ -156,7 +165,7 @@ class SageMakerPlatform:
             pages = client.get_paginator("list_training_jobs").paginate(
                 SortBy="CreationTime",
                 SortOrder="Descending",
-                PaginationConfig={"MaxItems": which.limit},
+                PaginationConfig={"MaxItems": which.limit, "PageSize": min(which.limit or _PAGE, _PAGE)},
                 **{key: value for key, value in asked.items() if value is not None},
             )
             return [job for page in pages for job in page["TrainingJobSummaries"]]
@@ -180,15 +189,18 @@ class SageMakerPlatform:
         what = subject if " " in subject else f"training job {subject}"
         return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
 
-    def _owner_of(self, bucket: str) -> str | None:
-        """Give the account that a bucket of the SageMaker SDK's naming must belong to, lest somebody else made it."""
-        prefix, _, account = bucket.rpartition("-")
-        return account if prefix == f"sagemaker-{self.region}" and account.isdecimal() else None
+    def _owner_of(self, bucket: str, role: str | None) -> str | None:
+        """Give the account that the default bucket must belong to, lest somebody else made it; ``None`` for others."""
+        if role is None or bucket != completion.own_bucket(role, self.region):
+            return None
+        return account_of(role)
 
-    def _prepare_output(self, path: str) -> None:
+    def _prepare_output(self, path: str, role: str) -> None:
         """Make the default bucket where a job's output goes to it and it is not there yet."""
+        if not path.startswith(SCHEME):
+            return
         bucket = parse(path).bucket
-        owner = self._owner_of(bucket)
+        owner = self._owner_of(bucket, role)
         if owner and bucket != self._ready_bucket:
             self._s3.ensure_bucket(bucket, region=self.region, owner=owner)
             self._ready_bucket = bucket
@@ -204,7 +216,7 @@ class SageMakerPlatform:
         except PlatformError:
             name = request["TrainingJobName"]
             raise TransientError(f"{error}. It may have been started: scriptmode describe {name}") from error
-        same = all(found.get(field) == request.get(field) for field in ("RoleArn", "HyperParameters"))
+        same = all((found.get(field) or {}) == (request.get(field) or {}) for field in ("RoleArn", "HyperParameters"))
         return str(found["TrainingJobArn"]) if same else None
 
 

@@ -98,6 +98,18 @@ def translated(subject: str) -> Iterator[None]:
         raise PlatformError(f"{subject}: {error}") from error
 
 
+@contextmanager
+def made(subject: str) -> Iterator[None]:
+    """Let what boto3 raises while it makes a session or a client leave as ours; some of it is a bare ``ValueError``."""
+    try:
+        with translated(subject):
+            yield
+    except PlatformError:
+        raise
+    except ValueError as error:
+        raise PlatformError(f"{subject}: {error}; correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error
+
+
 def translation(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:
     """Give our error for the response of a ClientError."""
     answer = response.get("Error", {})
