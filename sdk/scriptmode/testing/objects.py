@@ -29,6 +29,7 @@ class Objects:
     def __init__(self, account: FakeAccount) -> None:
         self._account = account
         self._written: dict[str, datetime] = {}
+        self._encryption: dict[str, dict[str, str]] = {}
         self.operations: dict[str, Operation] = {
             "create_bucket": self._create_bucket,
             "get_object": self._get,
@@ -77,7 +78,15 @@ class Objects:
             )
         stored[uri] = _bytes(arguments.get("Body", b""))
         self._written[uri] = self._account.clock.wall_time()
-        return {"ETag": _tag(stored[uri])}
+        self._encryption[uri] = self._encryption_of(arguments)
+        return {"ETag": _tag(stored[uri]), **self._encryption[uri]}
+
+    def _encryption_of(self, arguments: Mapping[str, Any]) -> dict[str, str]:
+        """Say how S3 tells an object's encryption: a key by its ARN, however it was named."""
+        if arguments.get("ServerSideEncryption") != "aws:kms":
+            return {"ServerSideEncryption": "AES256"}
+        key = arguments.get("SSEKMSKeyId", "the-key-of-s3").rpartition("/")[2]
+        return {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self._account.arn("kms", f"key/{key}")}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         self._check_bucket(arguments)
@@ -110,6 +119,7 @@ class Objects:
             "ETag": _tag(content),
             "LastModified": self._moment(uri),
             "Metadata": {},
+            **self._encryption.get(uri, {}),
         }
 
     def _moment(self, uri: str) -> datetime:

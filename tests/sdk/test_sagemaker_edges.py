@@ -1,0 +1,342 @@
+"""Jobs on Amazon SageMaker where settings, buckets or answers are not as they should be."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+from fakes.sagemaker_jobs import ROLE, started
+
+from scriptmode import (
+    CredentialsError,
+    DataError,
+    Estimator,
+    JobExistsError,
+    PlatformError,
+    RequestError,
+    SpecError,
+    TrainingInput,
+    TrainingJob,
+    TransientError,
+)
+from scriptmode.platforms.sagemaker import SageMakerPlatform
+from scriptmode.s3 import S3
+from scriptmode.testing import FakeSageMaker, Life, ServiceError
+
+OTHERS = "arn:aws:iam::999999999999:role/theirs"
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch, tmp_path, no_credentials):
+    for which in ("ADMIN", "USER"):
+        (tmp_path / which).write_text("")
+        monkeypatch.setenv(f"SAGEMAKER_{which}_CONFIG_OVERRIDE", str(tmp_path / which))
+
+
+def estimator(code, **arguments):
+    defaults = {
+        "image_uri": "img",
+        "role": ROLE,
+        "instance_type": "ml.m5.large",
+        "entry_point": "train.py",
+        "source_dir": code,
+    }
+    return Estimator(**{**defaults, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"AWS_DEFAULT_REGION": "eu west 1"}, PlatformError, "eu west 1"),
+        ({"AWS_ENDPOINT_URL": "localhost:9000", "AWS_DEFAULT_REGION": "eu-west-1"}, PlatformError, "localhost:9000"),
+        ({}, CredentialsError, "no AWS region is set"),
+        ({"AWS_PROFILE": "nobody"}, CredentialsError, "nobody"),
+        ({"AWS_DEFAULT_REGION": "eu-west-1"}, CredentialsError, "aws configure"),
+    ],
+    ids=["region", "endpoint", "no region", "profile", "no credentials"],
+)
+def test_settings_that_lead_nowhere_are_named(code, monkeypatch, settings, error, message):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(error, match=message):
+        estimator(code).fit(wait=False)
+
+
+def test_an_s3_endpoint_that_is_none_is_named(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    with pytest.raises(DataError, match="localhost:9000"):
+        S3().exists("s3://b/k")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "region"),
+    [("eu-west-1", None, "eu-west-1"), (None, "eu-west-2", "eu-west-2"), ("eu-west-1", "eu-west-2", "eu-west-1")],
+)
+def test_the_region_is_the_one_that_boto3_takes(code, monkeypatch, first, second, region):
+    for name, value in (("AWS_DEFAULT_REGION", first), ("AWS_REGION", second)):
+        if value:
+            monkeypatch.setenv(name, value)
+    assert estimator(code).request()["OutputDataConfig"]["S3OutputPath"] == f"s3://sagemaker-{region}-123456789012"
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"), [("cn-north-1", "aws-cn"), ("us-gov-west-1", "aws-us-gov"), ("us-east-1", "aws")]
+)
+def test_the_default_bucket_is_there_in_every_partition(code, region, partition):
+    fake = FakeSageMaker(region)
+    fake.buckets.clear()
+    estimator(code, role=f"arn:{partition}:iam::123456789012:role/r", sagemaker_session=fake).fit(wait=False)
+    assert fake.buckets == {f"sagemaker-{region}-123456789012": "123456789012"}
+
+
+def test_a_bucket_with_another_accounts_default_name_is_never_made(code):
+    fake = FakeSageMaker("eu-west-1")
+    made = estimator(code, output_path="s3://sagemaker-eu-west-1-999999999999/x", sagemaker_session=fake)
+    with pytest.raises(DataError, match="no bucket 'sagemaker-eu-west-1-999999999999'"):
+        made.fit(wait=False)
+    assert "create_bucket" not in [call.operation for call in fake.calls]
+
+
+def test_a_bucket_of_ones_own_whose_name_only_looks_like_the_default_is_used(code):
+    fake = FakeSageMaker("eu-west-1")
+    fake.buckets["sagemaker-eu-west-1-2024"] = fake.account
+    estimator(code, output_path="s3://sagemaker-eu-west-1-2024/x", sagemaker_session=fake).fit(wait=False)
+    assert all("ExpectedBucketOwner" not in call.arguments for call in fake.calls)
+
+
+@pytest.mark.parametrize("code_of_s3", ["BucketAlreadyOwnedByYou", "OperationAborted"])
+def test_two_first_jobs_may_make_the_bucket_at_once(code_of_s3):
+    fake = FakeSageMaker("eu-west-1")
+    fake.buckets.clear()
+    fake.fault("create_bucket", ServiceError(code_of_s3, "somebody is making it"))
+    S3(fake.client("s3")).ensure_bucket("b", region="eu-west-1", owner=fake.account)
+
+
+def test_an_archive_under_another_key_is_stored_again(code):
+    fake = FakeSageMaker("eu-west-1")
+
+    def uploads(**arguments):
+        fake.calls.clear()
+        estimator(code, sagemaker_session=fake, **arguments).fit(wait=False)
+        return [call.arguments.get("SSEKMSKeyId") for call in fake.calls if call.operation == "put_object"]
+
+    assert uploads() == [None]
+    assert uploads() == []
+    assert uploads(output_kms_key="key-1") == ["key-1"]
+    assert uploads(output_kms_key="key-1") == []
+    assert uploads(output_kms_key="arn:aws:kms:eu-west-1:123456789012:key/key-1") == []
+
+
+def test_a_spec_is_attached_to_as_it_was_whatever_this_machine_is_set_to(code, monkeypatch, tmp_path):
+    fake, _ = started(Life.completed())
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {VpcConfig: {Subnets: [s], SecurityGroupIds: [g]}, "
+        "OutputDataConfig: {KmsKeyId: k}, Environment: {A: b}, Tags: [{Key: a, Value: b}], EnableNetworkIsolation: true}}"
+    )
+    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(path))
+    created = next(call.arguments for call in fake.calls if call.operation == "create_training_job")
+    assert Estimator.attach("job-1", fake).request(job_name="job-1") == created
+
+
+def test_a_session_and_a_platform_do_not_both_say_where_a_job_is():
+    fake, job = started(Life.completed())
+    with pytest.raises(SpecError, match="keep one"):
+        Estimator.attach("job-1", fake, platform=job.platform)
+
+
+def test_half_a_vpc_in_the_config_file_is_named_with_its_place(code, monkeypatch, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {VpcConfig: {Subnets: [subnet-1]}}}")
+    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(path))
+    with pytest.raises(
+        SpecError, match="config file's SageMaker.TrainingJob.VpcConfig has Subnets and no SecurityGroupIds"
+    ):
+        estimator(code, sagemaker_session=FakeSageMaker()).request()
+
+
+def test_what_a_new_job_names_and_is_not_there_is_no_missing_job(code):
+    fake = FakeSageMaker("eu-west-1")
+    made = estimator(code, sagemaker_session=fake)
+    fake.fault("create_training_job", ServiceError("ValidationException", "Could not find model data at s3://m/x"))
+    with pytest.raises(RequestError, match="Could not find model data"):
+        made.fit(wait=False)
+    fake.fault("create_training_job", ServiceError("ResourceNotFound", "Experiment 'x' does not exist"))
+    with pytest.raises(RequestError, match="Experiment 'x' does not exist"):
+        made.fit(wait=False)
+
+
+def test_a_job_that_could_not_be_asked_for_is_not_called_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    with pytest.raises(TransientError, match="could not be asked"):
+        TrainingJob.attach("job-1")
+
+
+def test_a_roles_name_is_looked_up_once(code):
+    fake = FakeSageMaker("eu-west-1")
+    fake.roles["training"] = ROLE
+    made = estimator(code, role="training", sagemaker_session=fake)
+    made.request()
+    made.request()
+    assert [call.operation for call in fake.calls] == ["get_role"]
+
+
+def test_a_long_list_is_read_in_large_pages():
+    fake, job = started(Life.completed())
+    for number in range(2, 151):
+        fake.client("sagemaker").create_training_job(
+            **{**fake.calls[-1].arguments, "TrainingJobName": f"job-{number}"}
+        ) if fake.calls[-1].operation == "create_training_job" else None
+    fake.calls.clear()
+    assert len(TrainingJob.list(job.platform)) == 150
+    assert len(fake.calls) == 2
+
+
+class Interrupting(BaseHTTPRequestHandler):
+    """SageMaker whose first answer to CreateTrainingJob is lost: botocore asks again and hears that the name is taken."""
+
+    jobs: ClassVar = {}
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        operation = self.headers["X-Amz-Target"].rpartition(".")[2]
+        name = body["TrainingJobName"]
+        if operation == "CreateTrainingJob" and name not in self.jobs:
+            self.jobs[name] = {
+                **body,
+                "TrainingJobArn": f"arn:aws:sagemaker:eu-west-1:123456789012:training-job/{name}",
+            }
+            self.close_connection = True
+            self.connection.close()
+        elif operation == "CreateTrainingJob":
+            self.answer(400, {"__type": "ResourceInUse", "message": "Training job names must be unique"})
+        else:
+            self.answer(200, {"HyperParameters": {}, **self.jobs[name]})
+
+    def answer(self, status, content):
+        payload = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def interrupting(monkeypatch):
+    Interrupting.jobs = {}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Interrupting)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield Interrupting.jobs
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_job_whose_answer_boto3_itself_asked_for_again_is_found(interrupting):
+    made = Estimator("img", ROLE, 1, "ml.m5.large", output_path="s3://out/x")
+    job = made.fit(wait=False, job_name="job-1")
+    assert list(interrupting) == ["job-1"]
+    assert job.name == "job-1"
+
+
+def test_another_job_of_that_name_is_not_taken_for_ones_own(interrupting):
+    interrupting["job-1"] = {"TrainingJobName": "job-1", "TrainingJobArn": "arn", "RoleArn": OTHERS}
+    with pytest.raises(JobExistsError, match="give another job_name"):
+        Estimator("img", ROLE, 1, "ml.m5.large", output_path="s3://out/x").fit(wait=False, job_name="job-1")
+
+
+def test_nothing_of_the_callers_is_shared(code):
+    layers, collections, placement = [1], [{"CollectionName": "a"}], {"PlacementSpecifications": [{"InstanceCount": 1}]}
+    access = {"AcceptEula": True}
+    made = estimator(
+        code, hyperparameters={"layers": layers}, debugger_hook_config={"CollectionConfigurations": collections},
+        instance_placement_config=placement, additional_request_fields={"MlflowConfig": {"MlflowRunName": "a"}},
+        sagemaker_session=FakeSageMaker(),
+    )  # fmt: skip
+    data = TrainingInput("s3://b/x", model_access_config=access)
+    before = made.request(data, job_name="job-1")
+    layers.append(2)
+    collections.append({"CollectionName": "b"})
+    placement["PlacementSpecifications"].clear()
+    access["AcceptEula"] = False
+    made.hyperparameters()["layers"].append(3)
+    before_again = made.request(data, job_name="job-1")
+    assert before_again == before
+    before_again["MlflowConfig"]["MlflowRunName"] = "changed"
+    assert made.request(data, job_name="job-1") == before
+
+
+def test_no_secret_is_repeated_in_a_message(code):
+    secret = "hunter2"
+    wrong = [
+        {"environment": {"TOKEN": 1234567}, "shown": "1234567"},
+        {"environment": {"TOKEN": secret}, "additional_request_fields": {"Environment": {"TOKEN": f"{secret}x"}}},
+        {"hyperparameters": {"token": f"{secret}\0"}},
+        {"hyperparameters": {"token": secret.encode()}},
+    ]
+    for arguments in wrong:
+        shown = arguments.pop("shown", secret)
+        with pytest.raises(SpecError) as caught:
+            estimator(code, sagemaker_session=FakeSageMaker(), **arguments).request()
+        assert shown not in str(caught.value)
+        assert "token" in str(caught.value).lower()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"additional_request_fields": {"AlgorithmSpecification": None}}, "'AlgorithmSpecification'. is None"),
+        ({"hyperparameters": {"lock": threading.Lock()}}, "cannot be copied"),
+        ({"model_uri": "s3://m/x", "model_channel_name": "code", "enable_network_isolation": True}, "channel 'code'"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(code, arguments, message):
+    with pytest.raises(SpecError, match=message):
+        estimator(code, sagemaker_session=FakeSageMaker(), **arguments)
+
+
+def test_no_tags_are_no_tags(code):
+    assert "Tags" not in estimator(code, tags={}, sagemaker_session=FakeSageMaker()).request()
+
+
+@pytest.mark.parametrize(
+    ("keys", "uri", "files"),
+    [
+        ({"d/x": b"1", "d/y/z": b"2"}, "s3://b/d", ["x", "y/z"]),
+        ({"d/x": b"1", "d/x2": b"2"}, "s3://b/d/x", ["x"]),
+        ({"a": b"1", "a/b": b"2"}, "s3://b/a", ["a"]),
+        ({"x": b"1", "y": b"2"}, "s3://b", ["x", "y"]),
+    ],
+    ids=["below", "one", "one, not below", "a whole bucket"],
+)
+def test_an_object_or_what_is_below_it_is_fetched(tmp_path, keys, uri, files):
+    fake = FakeSageMaker()
+    fake.buckets["b"] = fake.account
+    fake.objects.update({f"s3://b/{key}": content for key, content in keys.items()})
+    fetched = SageMakerPlatform(fake).fetch(uri, tmp_path / "new")
+    assert sorted(path.relative_to(tmp_path / "new").as_posix() for path in fetched) == files
+
+
+def test_objects_that_no_folder_can_hold_are_named(tmp_path):
+    fake = FakeSageMaker()
+    fake.buckets["b"] = fake.account
+    fake.objects.update({"s3://b/d/x": b"1", "s3://b/d/x/y": b"2"})
+    with pytest.raises(DataError, match="cannot be stored as"):
+        SageMakerPlatform(fake).fetch("s3://b/d", tmp_path)
