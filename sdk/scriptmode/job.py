@@ -102,7 +102,8 @@ class TrainingJob:
     def metrics(self) -> list[dict[str, Any]]:
         """Return the metrics so far as a table: rows of ``metric_name``, ``value`` and ``timestamp``.
 
-        From Amazon SageMaker each row is a minute's average; locally each is one line of the log, without a time.
+        From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
+        locally each is one line of the log, without a time.
         """
         return [
             {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp}

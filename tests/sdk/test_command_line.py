@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,28 @@ def test_no_jobs_are_no_error(run):
     listed = run("list")
     assert (listed.returncode, listed.stdout) == (0, "")
     assert "no training jobs" in listed.stderr
+
+
+def test_jobs_are_listed_by_what_is_asked_in_utc(run, job, monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    job("print('hello')", "first").wait(timeout=60)
+    job("print('hello')", "second").wait(timeout=60)
+    now = datetime.now(timezone.utc)
+    assert [line.split()[-1] for line in run("list", "--limit", "1").stdout.splitlines()] == ["second"]
+    assert [line.split()[-1] for line in run("list", "--name", "fir").stdout.splitlines()] == ["first"]
+    assert run("list", "--since", "2020-01-31").stdout.count("\n") == 2
+    assert (
+        run("list", "--since", f"{now + timedelta(days=1):%Y-%m-%d}").stderr
+        == "no such training jobs on this machine\n"
+    )
+    assert run("list", "--status", "Failed").stdout == ""
+    shown = datetime.strptime(" ".join(run("list").stdout.split()[:2]), "%Y-%m-%d %H:%M:%S%z")
+    assert abs((shown - now).total_seconds()) < 120
+    wrong = run("list", "--status", "Done")
+    assert (wrong.returncode, wrong.stderr.startswith("scriptmode: status is 'Done'; give one of")) == (1, True)
+
+
+def test_jobs_of_amazon_sagemaker_are_asked_for_by_name(run):
+    listed = run("list", "--platform", "sagemaker")
+    assert (listed.returncode, listed.stderr.count("\n")) == (1, 1)
+    assert "no AWS region is set" in listed.stderr

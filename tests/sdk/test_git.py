@@ -332,10 +332,12 @@ def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tm
 
 def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch):
     monkeypatch.setattr("scriptmode.git._STOP_GRACE", 0.2)
-    program("git", "trap '' TERM\nsleep 98765 &\nsleep 98765")
+    # As long as no other process of this machine sleeps.
+    sleep = f"sleep {100_000 + os.getpid()}"
+    program("git", f"trap '' TERM\n{sleep} &\n{sleep}")
     with pytest.raises(SourceError, match="within 0.3 s"), checkout(GitSource(tmp_path.as_uri()), timeout=0.3):
         pass
     deadline = time.monotonic() + 10
-    while any(b"98765" in arguments for arguments in _arguments_of_all()):
+    while any(sleep.split()[1].encode() in arguments for arguments in _arguments_of_all()):
         assert time.monotonic() < deadline
         time.sleep(0.01)

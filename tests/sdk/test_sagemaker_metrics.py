@@ -55,6 +55,16 @@ def test_a_metric_that_cloudwatch_keeps_no_more_leaves_its_last_value():
     assert job.metrics()[0]["timestamp"] == BEGIN + timedelta(seconds=170)
 
 
+@pytest.mark.parametrize(("days", "values"), [(1, [0.8, 0.5]), (20, [0.7]), (100, [0.7]), (500, [0.5])])
+def test_an_older_jobs_metrics_are_coarser_and_at_last_the_final_value(days, values):
+    fake, job = started(
+        Life.completed(metrics={"loss": [(100, 0.9), (110, 0.7), (170, 0.5)]}), metric_definitions=defined("loss")
+    )
+    job.wait()
+    fake.clock.advance(timedelta(days=days).total_seconds())
+    assert [value for _, value in rows_of(job)] == pytest.approx(values)
+
+
 def test_a_metric_that_only_the_service_defined_is_there_too():
     description = {
         "TrainingJobName": "job-1",

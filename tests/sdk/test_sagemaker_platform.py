@@ -112,6 +112,26 @@ def test_the_execution_role_is_asked_of_sts(account, tmp_path):
     assert found == "arn:aws:iam::123456789012:role/notebook"
 
 
+def test_the_execution_role_of_a_notebook_instance_is_asked_of_sagemaker(account, tmp_path):
+    import boto3
+
+    boto3.client("sagemaker").create_notebook_instance(
+        NotebookInstanceName="mine",
+        InstanceType="ml.t3.medium",
+        RoleArn="arn:aws:iam::123456789012:role/of-the-notebook",
+    )
+    metadata = tmp_path / "resource-metadata.json"
+    metadata.write_text('{"ResourceName": "mine"}')
+    assert get_execution_role(metadata=metadata) == "arn:aws:iam::123456789012:role/of-the-notebook"
+
+
+def test_metadata_that_nobody_can_read_are_passed_over(account, tmp_path):
+    metadata = tmp_path / "resource-metadata.json"
+    metadata.write_text("[")
+    with pytest.raises(CredentialsError, match="which is no role; give role="):
+        get_execution_role(metadata=metadata)
+
+
 def test_a_job_that_is_not_there_is_named(account):
     with pytest.raises(JobNotFoundError, match="nothing-here"):
         SageMakerPlatform().describe("nothing-here")

@@ -21,6 +21,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _SHORT_PERIODS = (1, 5, 10, 20, 30)
 #: From which age on, in seconds, values are kept by periods of which length (GetMetricData, API reference).
 _KEPT = ((63 * _DAY, _HOUR), (15 * _DAY, 5 * _MINUTE), (3 * _HOUR, _MINUTE))
+#: Nothing is kept for longer.
+_LONGEST = 455 * _DAY
 _MOST_POINTS = 100_800
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Average": lambda values: math.fsum(values) / len(values),
@@ -101,7 +103,7 @@ class Metrics:
         grouped: dict[datetime, list[float]] = {}
         for moment, value in self._values(metric):
             beginning = moment - moment % period
-            if start <= beginning < end:
+            if max(start, now - _LONGEST) <= beginning < end:
                 grouped.setdefault(_START_OF_TIME + timedelta(seconds=beginning), []).append(value)
         return grouped
 

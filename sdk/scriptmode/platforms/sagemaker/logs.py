@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-from scriptmode.patience import Patience, goes_on
+from scriptmode.patience import LIMIT, Patience, goes_on
 from scriptmode.platforms import ENDED, LogEvent, host_count
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ _EMPTY_PAGES = 100
 class LogTail:
     """The place reached in each stream of a job."""
 
-    def __init__(self, name: str, connection: Connection, poll_seconds: float) -> None:
+    def __init__(self, name: str, connection: Connection, poll_seconds: float, *, patience: float = LIMIT) -> None:
         self._name = name
         self._connection = connection
         self._pause = poll_seconds - TAIL_SECONDS
-        self._patience = Patience(connection.clock, goes_on(name))
+        self._patience = Patience(connection.clock, goes_on(name), patience)
         self._places: dict[str, _Place] = {}
 
     def so_far(self) -> Iterator[LogEvent]:

@@ -1,4 +1,4 @@
-"""A job's metrics as CloudWatch keeps them: one value a minute, its average."""
+"""A job's metrics as CloudWatch keeps them: averages, of each minute at first, of longer times for older jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from scriptmode.platforms.sagemaker.connection import Connection
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
-_PERIOD = 60
+#: Days for which CloudWatch keeps values of so many seconds (Metrics retention, CloudWatch user guide).
+_KEPT = ((15, 60), (63, 300), (455, 3600))
 #: Queries that one call may have (GetMetricData, CloudWatch API reference).
 _QUERIES = 500
 
@@ -37,28 +38,30 @@ def values_of(description: Mapping[str, Any], connection: Connection) -> list[Me
 
 
 def _stored(names: list[str], description: Mapping[str, Any], connection: Connection) -> Iterator[Metric]:
+    now = connection.clock.wall_time()
+    begun = description.get("TrainingStartTime") or description["CreationTime"]
+    ended = description.get("TrainingEndTime") or max(now, description["LastModifiedTime"])
+    period = next((seconds for days, seconds in _KEPT if now - begun < timedelta(days=days)), _KEPT[-1][1])
     dimensions = [{"Name": "TrainingJobName", "Value": description["TrainingJobName"]}]
     queries = [
         {
             "Id": f"m{number}",
             "MetricStat": {
                 "Metric": {"Namespace": NAMESPACE, "MetricName": name, "Dimensions": dimensions},
-                "Period": _PERIOD,
+                "Period": period,
                 "Stat": "Average",
             },
         }
         for number, name in enumerate(names)
     ]
-    begun = description.get("TrainingStartTime") or description["CreationTime"]
-    ended = description.get("TrainingEndTime") or max(datetime.now(timezone.utc), description["LastModifiedTime"])
 
     def read() -> list[Any]:
         pages = connection.client("cloudwatch").get_paginator("get_metric_data")
-        # CloudWatch's minutes begin before the first value and end after the last one.
+        # CloudWatch's times begin before the first value and end after the last one.
         found = pages.paginate(
             MetricDataQueries=queries,
-            StartTime=begun - timedelta(seconds=_PERIOD),
-            EndTime=ended + timedelta(seconds=_PERIOD),
+            StartTime=begun - timedelta(seconds=period),
+            EndTime=ended + timedelta(seconds=period),
         )
         return [result for page in found for result in page["MetricDataResults"]]
 

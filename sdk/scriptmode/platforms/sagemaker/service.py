@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 #: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
 _PAGE = 100
+#: Seconds for which somebody waits at a prompt while AWS does not answer.
+_SHORT_PATIENCE = 30.0
 #: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
 _GROWING = frozenset(
     {
@@ -137,9 +139,9 @@ class SageMakerPlatform:
         """Read the job's CloudWatch log streams, one a host; with ``follow`` until the job ended."""
         from scriptmode.platforms.sagemaker.logs import LogTail
 
-        tail = LogTail(name, self._connection, self.poll_seconds)
         if not follow:
-            return tail.so_far()
+            return LogTail(name, self._connection, self.poll_seconds, patience=_SHORT_PATIENCE).so_far()
+        tail = LogTail(name, self._connection, self.poll_seconds)
         return tail.follow(lambda: self.describe(name), on_description)
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
