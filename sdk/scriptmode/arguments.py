@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, suggestion
+from scriptmode.naming import base_of_image
+from scriptmode.platforms import named
 from scriptmode.spec import InstanceGroup, PretrainedModel, Script
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
     from types import CodeType
+
+    from scriptmode.platforms import Platform
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {
@@ -140,18 +143,54 @@ def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
         raise SpecError(f"{name} has a value that cannot be copied: {error}; give plain values") from error
 
 
+def base_name(given: object, image_uri: object) -> str | None:
+    """Give what job names begin with: as given, else the image's own name; raises `SpecError` for no text."""
+    for name, value in (("base_job_name", given), ("image_uri", image_uri)):
+        if value is not None and not isinstance(value, str):
+            raise SpecError(f"{name} is {value!r}; give a string")
+    if given:
+        return str(given)
+    return base_of_image(str(image_uri)) if image_uri else None
+
+
+def platform(value: Platform | str | None, session: object) -> Platform | None:
+    """Read where to train: a platform or its name; ``None`` lets the instance type choose."""
+    if value is not None and session is not None:
+        raise SpecError("platform and sagemaker_session both say where to train; keep one")
+    return None if value is None else named(value)
+
+
+def switch(name: str, value: object) -> bool:
+    """Read True or False; what only counts as true in Python is a mistake."""
+    if not isinstance(value, bool):
+        raise SpecError(f"{name} is {value!r}; say True or False")
+    return value
+
+
 def tags(value: object) -> tuple[tuple[str, str], ...]:
     """Read tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
     if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
-        return tuple((str(key), str(each)) for key, each in value.items())
+        return _checked_tags([(key, each) for key, each in value.items()])
     if isinstance(value, Mapping):
         value = [value]
     try:
-        return tuple((each["Key"], each["Value"]) for each in value)  # type: ignore[attr-defined]
+        return _checked_tags([(each["Key"], each["Value"]) for each in value])  # type: ignore[attr-defined]
     except (TypeError, KeyError) as error:
         raise SpecError(f"tags is {value!r}; give a dict or a list of {{'Key': ..., 'Value': ...}}") from error
+
+
+def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
+    keys = [key for key, _ in pairs]
+    for key, value in pairs:
+        if value is None:
+            raise SpecError(f"tags[{key!r}] is None; give a string, '' for a tag without a value")
+        if keys.count(key) > 1:
+            raise SpecError(f"tags has the key {key!r} {keys.count(key)} times; a job has each once")
+        if str(key).lower().startswith("aws:"):
+            raise SpecError(f"tags has the key {key!r}; those that begin with 'aws:' are AWS's own, rename it")
+    return tuple((str(key), str(value)) for key, value in pairs)
 
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
@@ -164,12 +203,27 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
 
 def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
     """Read instance groups: ours, or any object with the same three attributes."""
-    return tuple(
-        group
-        if isinstance(group, InstanceGroup)
-        else InstanceGroup(group.instance_group_name, group.instance_type, group.instance_count)
-        for group in value or ()
-    )
+    if value is None:
+        return ()
+    if isinstance(value, InstanceGroup) or not isinstance(value, Iterable):
+        raise SpecError(f"instance_groups is {value!r}; give a list of InstanceGroup")
+    found = []
+    for group in value:
+        if not isinstance(group, InstanceGroup):
+            group = _instance_group(group)  # noqa: PLW2901 - the SageMaker SDK's class becomes ours
+        found.append(group)
+    if not found:
+        raise SpecError(
+            "instance_groups is empty; give at least one InstanceGroup, or instance_type and instance_count"
+        )
+    return tuple(found)
+
+
+def _instance_group(group: Any) -> InstanceGroup:
+    try:
+        return InstanceGroup(group.instance_group_name, group.instance_type, group.instance_count)
+    except AttributeError as error:
+        raise SpecError(f"instance_groups has {group!r}; give InstanceGroup(name, instance_type, count)") from error
 
 
 def texts(name: str, value: Iterable[str] | None) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ ScriptmodeError
 │   ├── QuotaError                   the account's limits do not allow it
 │   ├── TransientError               no answer, or "slow down": the same call may succeed later
 │   ├── DataError                    an input or an output place cannot be read or written
+│   │   ├── DataNotFoundError        there is no such object or bucket
+│   │   └── DataAccessError          the credentials do not allow it, or the bucket is somebody else's
 │   ├── JobNotFoundError             no job of that name
 │   └── JobExistsError               a job of that name is there already
 ├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``describe``
@@ -66,6 +68,14 @@ class TransientError(PlatformError):
 
 class DataError(PlatformError):
     """An input or an output place that cannot be read or written."""
+
+
+class DataNotFoundError(DataError):
+    """There is no such object or bucket."""
+
+
+class DataAccessError(DataError):
+    """The credentials do not allow it, or the bucket belongs to another account."""
 
 
 class JobNotFoundError(PlatformError):

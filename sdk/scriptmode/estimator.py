@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode import arguments, inputs, log_view, monitoring, naming, request
+from scriptmode.attributes import Arguments
 from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
@@ -18,20 +19,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms import Platform
+    from scriptmode.request import Placement
     from scriptmode.source import Archive
 
 _NAMES = naming.JobNames()
 
 
-class Estimator:
+class Estimator(Arguments):
     """A training program and the hosts to run it on; `fit` starts a training job.
 
     Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are taken with a
     ``DeprecationWarning``. Times are seconds, volumes GB. ``platform`` overrides what ``instance_type`` chooses;
     ``sagemaker_session`` is a boto3 session, or the session of an installed ``sagemaker``, v2 or v3. Debugger, profiler
     and TensorBoard are off unless asked for (see `Monitoring`). ``additional_request_fields`` go into the request as
-    they are: what the service knows and no argument here says. Raises `SpecError` for values that cannot make a job and
-    ``TypeError`` for names that no version knows. The caller's objects are copied, never changed.
+    they are: what the service knows and no argument here says. Every argument is an attribute too, to be read and, for
+    the jobs that follow, to be set. Raises `SpecError` for values that cannot make a job and ``TypeError`` for names
+    that no version knows. The caller's objects are copied, never changed.
     """
 
     #: The base of job names where neither ``base_job_name`` nor ``image_uri`` gives one.
@@ -90,7 +93,7 @@ class Estimator:
         training_repository_credentials_provider_arn: str | None = None,
         framework_version: str | None = None,
         py_version: str | None = None,
-        platform: Platform | None = None,
+        platform: Platform | str | None = None,
         sagemaker_session: object = None,
         model_uri: str | None = None,
         model_channel_name: str | None = None,
@@ -103,6 +106,7 @@ class Estimator:
         additional_request_fields: Mapping[str, Any] | None = None,
         **older_names: Any,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "older_names")}
         sizes = arguments.take_old_names(
             older_names,
             {
@@ -119,15 +123,13 @@ class Estimator:
             Estimator.__init__.__code__,
         )
         image_uri = sizes["image_uri"]
-        if base_job_name is None:
-            base_job_name = naming.base_of_image(image_uri) if image_uri else self._base_name
+        base_job_name = arguments.base_name(base_job_name, image_uri) or self._base_name
         if model_dir is None:
             model_dir = self._gives_model_dir
         if enable_sagemaker_metrics is None and self._stores_metrics and arguments.reports_metrics(framework_version):
             enable_sagemaker_metrics = True
-        if platform is not None and sagemaker_session is not None:
-            raise SpecError("platform and sagemaker_session both say where to train; keep one")
-        self._platform, self._session = platform, sagemaker_session
+        self._platform = arguments.platform(platform, sagemaker_session)
+        self._session = sagemaker_session
         self.latest_training_job: TrainingJob | None = None
         self._spec = TrainingJobSpec(
             base_job_name=base_job_name,
@@ -163,7 +165,7 @@ class Estimator:
             output=Output(
                 path=output_path,
                 kms_key=output_kms_key,
-                compress=not disable_output_compression,
+                compress=not arguments.switch("disable_output_compression", disable_output_compression),
                 code_location=code_location,
                 checkpoint_uri=checkpoint_s3_uri,
                 checkpoint_local_path=checkpoint_local_path,
@@ -197,6 +199,23 @@ class Estimator:
             additional_fields=arguments.additional_fields(additional_request_fields),
             model_dir=model_dir,
         )
+        self._arguments = {**given, **sizes}
+
+    def _construct(self, arguments: dict[str, Any]) -> None:
+        made = object.__new__(type(self))
+        Estimator.__init__(made, **arguments)
+        if made._platform is None and made._session is self._session and made._spec.resources.types == self._types:
+            made._platform = self._platform
+        self._platform, self._session, self._arguments = made._platform, made._session, made._arguments
+        self._spec = replace(made._spec, is_whole=self._spec.is_whole)
+
+    @property
+    def _types(self) -> tuple[str, ...]:
+        return self._spec.resources.types
+
+    def __repr__(self) -> str:
+        what = self._spec.script.entry_point if self._spec.script else self._spec.algorithm.image_uri
+        return f"{type(self).__name__}({what!r} on {self._spec.resources.count} x {'/'.join(self._types)})"
 
     @property
     def spec(self) -> TrainingJobSpec:
@@ -207,7 +226,7 @@ class Estimator:
     def platform(self) -> Platform:
         """Where `fit` sends the job: the platform given, or the one that ``instance_type`` names."""
         if self._platform is None:
-            self._platform = for_instance_types(self._spec.resources.types, self._session)
+            self._platform = for_instance_types(self._types, self._session)
         return self._platform
 
     def hyperparameters(self) -> dict[str, Any]:
@@ -216,8 +235,7 @@ class Estimator:
 
     def set_hyperparameters(self, **hyperparameters: Any) -> None:
         """Add or replace hyperparameters for the jobs that follow."""
-        added = arguments.copied("hyperparameters", hyperparameters)
-        self._spec = replace(self._spec, hyperparameters={**self._spec.hyperparameters, **added})
+        self._construct({**self._arguments, "hyperparameters": {**self._spec.hyperparameters, **hyperparameters}})
 
     def training_image_uri(self) -> str | None:
         """Return the image that the hosts start from, looked up where only ``framework_version`` was given."""
@@ -226,7 +244,7 @@ class Estimator:
     def request(
         self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
     ) -> dict[str, Any]:
-        """Return the exact CreateTrainingJob request that `fit` would send; nothing is stored or started.
+        """Return the exact CreateTrainingJob request that `fit` would send, checked as there; nothing is stored.
 
         For Amazon SageMaker it needs a Region. Nobody is asked either, unless the role is a name (IAM knows its ARN),
         the SageMaker config file lies in S3, or the source is in Git.
@@ -249,9 +267,9 @@ class Estimator:
         and `TrainingJobFailed` or `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait
         leaves the job running.
         """
+        arguments.switch("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         body, packed = self._prepare(inputs, job_name, experiment_config)
-        self.platform.validate(body)
         if packed is not None:
             archive, uri = packed
             if shown:
@@ -306,16 +324,21 @@ class Estimator:
         spec = self.platform.complete(asked)
         region = self.platform.region
         if spec.script is None:
-            return request.render(spec, request.Placement(name, region)), None
+            return self._checked(spec, request.Placement(name, region)), None
         from scriptmode import source
 
         uri = source.remote_uri(spec.script)
         if uri is not None:
-            return request.render(spec, request.Placement(name, region, uri)), None
+            return self._checked(spec, request.Placement(name, region, uri)), None
         archive = source.pack(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{source.ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=source.program(spec.script)))
-        return request.render(spec, request.Placement(name, region, uri)), (archive, uri)
+        return self._checked(spec, request.Placement(name, region, uri)), (archive, uri)
+
+    def _checked(self, spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
+        body = request.render(spec, placement)
+        self.platform.validate(body)
+        return body
 
 
 class TensorFlow(Estimator):

@@ -127,7 +127,12 @@ def checkout(source: GitSource, *, timeout: float = 600.0, clock: Clock = SYSTEM
     """
     with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as folder:
         git = _Git(source, timeout, clock)
-        yield _at_tip(git, source, Path(folder)) if source.commit is None else _at_commit(git, source, Path(folder))
+        fetch = _at_tip if source.commit is None else _at_commit
+        try:
+            tree = fetch(git, source, Path(folder))
+        except _GitError as error:
+            raise SourceError(str(error)) from error
+        yield tree
 
 
 def _at_tip(git: _Git, source: GitSource, folder: Path) -> Path:

@@ -54,6 +54,8 @@ def _encode_json(key: str, value: object) -> str:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
         shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
+        if hasattr(value, "tolist"):
+            raise SpecError(f"hyperparameter {key!r} is {shown}; give its .tolist(), or put it in a file") from error
         raise SpecError(f"hyperparameter {key!r} is {shown}, which JSON cannot carry: {error}") from error
 
 

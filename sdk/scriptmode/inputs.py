@@ -89,6 +89,8 @@ class TrainingInput:
         self._copy_access()
 
     def _copy_access(self) -> None:
+        if self.shuffle_config is not None and not hasattr(self.shuffle_config, "seed"):
+            raise SpecError(f"TrainingInput shuffle_config is {self.shuffle_config!r}; give ShuffleConfig(seed)")
         for name in ("hub_access_config", "model_access_config"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping):

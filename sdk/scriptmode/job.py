@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode import log_view
 from scriptmode.errors import (
     CapacityError,
-    CredentialsError,
     DataError,
+    PlatformError,
+    SpecError,
     TrainingJobFailed,
     TrainingJobStopped,
     TransientError,
     WaitTimeoutError,
 )
 from scriptmode.patience import Patience, goes_on
-from scriptmode.platforms import ENDED, FAILED, STOPPED, JobFilter, holding, named
+from scriptmode.platforms import ENDED, FAILED, STOPPED, JobFilter, for_session, holding, named
 
 if TYPE_CHECKING:
     import os
@@ -56,6 +57,11 @@ class TrainingJob:
     def status(self) -> str:
         """``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
         return str(self.describe()["TrainingJobStatus"])
+
+    @property
+    def job_name(self) -> str:
+        """The name, as the SageMaker SDK calls it."""
+        return self.name
 
     @property
     def ended(self) -> bool:
@@ -123,7 +129,7 @@ class TrainingJob:
         if not uri:
             raise DataError(
                 f"training job {self.name} is {description['TrainingJobStatus']} and has no model; "
-                "wait for it to complete, or look at its log"
+                + ("look at its log" if description["TrainingJobStatus"] in ENDED else "wait for it to complete")
             )
         return model_archive.fetch(self.platform, uri, folder, extract=extract)
 
@@ -150,7 +156,7 @@ class TrainingJob:
             if logs:
                 self.print_logs(follow=True)
             description = self.wait()
-        except (KeyboardInterrupt, CredentialsError):
+        except (KeyboardInterrupt, PlatformError):
             sys.stderr.write(
                 f"\nTraining job {self.name} goes on. Follow it again: scriptmode logs -f {self.name}, "
                 f"or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
@@ -166,6 +172,9 @@ class TrainingJob:
         ``timeout`` and ``poll`` are seconds. Throttling and lost connections are waited out. Raises
         `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out (the job goes on).
         """
+        for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
+            if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):
+                raise SpecError(f"{name} is {seconds!r}; give seconds, at least {least}")
         clock = self.platform.clock
         deadline = math.inf if timeout is None else clock.now() + timeout
         pause = self.platform.poll_seconds if poll is None else poll
@@ -189,9 +198,10 @@ class TrainingJob:
             clock.sleep(min(pause, deadline - clock.now()))
 
     @staticmethod
-    def list(
+    def list(  # noqa: PLR0913 - each says one thing about the jobs wanted
         platform: Platform | str | None = None,
         *,
+        sagemaker_session: object = None,
         name_contains: str | None = None,
         status: str | None = None,
         created_after: datetime | None = None,
@@ -200,9 +210,12 @@ class TrainingJob:
     ) -> list[dict[str, Any]]:
         """Return the training jobs that satisfy everything said, newest first, as ListTrainingJobs' summaries.
 
-        ``platform`` is a platform, ``"local"`` (this machine, the default) or ``"sagemaker"``. Times have a time zone.
+        ``platform`` is a platform, ``"local"`` (this machine, the default) or ``"sagemaker"``; with
+        ``sagemaker_session``, as the estimators take it, it is Amazon SageMaker. Times have a time zone.
         """
         which = JobFilter(name_contains, status, created_after, created_before, limit)
+        if sagemaker_session is not None:
+            return for_session(sagemaker_session).list(which)
         return named(platform).list(which)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import random
 from typing import TYPE_CHECKING, Callable, TypeVar
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from scriptmode.clock import Clock
 
 _T = TypeVar("_T")
+_LOG = logging.getLogger("scriptmode")
+#: Seconds of trouble after which whoever watches is told.
+_SILENCE = 5.0
 #: Of its own: a program that seeded Python's for its training must find it as it left it.
 _CHANCE = random.Random()  # noqa: S311 - no secret
 #: Seconds: a laptop that slept, or a network that is restarted, is back by then.
@@ -32,7 +36,7 @@ class Patience:
 
         It ends earlier when the clock reads ``until``; then without advice.
         """
-        began, pause = self._clock.now(), _FIRST_PAUSE
+        began, pause, told = self._clock.now(), _FIRST_PAUSE, False
         while True:
             try:
                 return call()
@@ -42,6 +46,9 @@ class Patience:
                     raise
                 if self._clock.now() - began >= self._limit:
                     raise TransientError(f"{error}; given up after {self._limit:.0f} s. {self._advice}") from error
+                if not told and self._clock.now() - began >= _SILENCE:
+                    told = True
+                    _LOG.warning("%s; still trying, for at most %.0f s", error, self._limit)
             # Clients that were refused together must not come back together.
             self._clock.sleep(min(left, pause * _CHANCE.uniform(0.5, 1.0)))
             pause = min(2 * pause, _LONGEST_PAUSE)

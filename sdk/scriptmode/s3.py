@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import CredentialsError, DataError, PlatformError
+from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,14 @@ _CREDENTIAL_CODES = frozenset(
 )
 #: Another process of this account makes the bucket at the same moment, or has just made it.
 _BEING_MADE = ("BucketAlreadyOwnedByYou", "OperationAborted")
+_ADVICE = {
+    "PermanentRedirect": "the bucket is in another Region; use one in the job's own",
+    "SlowDown": "try again later",
+    "InternalError": "try again later",
+    "ServiceUnavailable": "try again later",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    "BucketAlreadyExists": "another account has a bucket of that name; give output_path",
+}
 _MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
 
@@ -87,7 +95,7 @@ class S3:
         try:
             with _translated(uri):
                 found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
-        except (_MissingError, _DeniedError):
+        except (DataNotFoundError, DataAccessError):
             return False
         # S3 answers with the key's ARN, whichever way it was named; what an alias stands for is not told.
         used = str(found.get("SSEKMSKeyId", ""))
@@ -144,54 +152,40 @@ class S3:
                 raise DataError(f"{item.location} cannot be stored as {str(path)!r}: {error}") from error
             written.append(path)
         if not written:
-            raise _MissingError(f"{uri}: there is no such object; correct the URI")
+            raise DataNotFoundError(f"{uri}: there is no such object; correct the URI")
         return written
 
-    def upload_bytes(
-        self,
-        content: bytes,
-        uri: str,
-        *,
-        kms_key: str | None = None,
-        owner: str | None = None,
-        create_in: str | None = None,
-    ) -> None:
+    def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> None:
         """Store bytes at ``uri``, encrypted with ``kms_key``; ``""`` is the key that AWS keeps for S3 in each account.
 
-        ``owner`` is the account that the bucket must belong to. Where there is no such bucket, it is made in the Region
-        ``create_in``, if that is given.
+        ``owner`` is the account that the bucket must belong to.
         """
         location = parse(uri)
         key = {} if kms_key is None else {"ServerSideEncryption": "aws:kms"}
         if kms_key:
             key["SSEKMSKeyId"] = kms_key
-        try:
-            with _translated(uri):
-                self._connected(uri).put_object(
-                    Bucket=location.bucket, Key=location.key, Body=content, **key, **_owned(owner)
-                )
-        except _NoBucketError:
-            if create_in is None:
-                raise
-            self.ensure_bucket(location.bucket, region=create_in, owner=owner)
-            self.upload_bytes(content, uri, kms_key=kms_key, owner=owner)
+        with _translated(uri):
+            self._connected(uri).put_object(
+                Bucket=location.bucket, Key=location.key, Body=content, **key, **_owned(owner)
+            )
 
-    def ensure_bucket(self, bucket: str, *, region: str, owner: str | None) -> None:
-        """Make a bucket unless it is there; raise `DataError` where it is somebody else's."""
+    def has_bucket(self, bucket: str, *, owner: str | None) -> bool:
+        """Say whether there is a bucket; raise `DataAccessError` where it is another account's than ``owner``."""
         uri = f"{SCHEME}{bucket}"
         try:
             with _translated(uri):
                 self._connected(uri).head_bucket(Bucket=bucket, **_owned(owner))
-        except _MissingError:
-            # S3's first Region is the one that must not be named (CreateBucket, S3 API).
-            place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-            with _translated(uri), _unless(*_BEING_MADE):
-                self._connected(uri).create_bucket(Bucket=bucket, **place)
-        except _DeniedError as error:
-            raise DataError(
-                f"{uri}: access denied; the bucket may belong to another account than {owner}. Give output_path, or "
-                "DefaultS3Bucket in the SageMaker config file"
-            ) from error
+        except DataNotFoundError:
+            return False
+        return True
+
+    def create_bucket(self, bucket: str, *, region: str) -> None:
+        """Make a bucket; fine where another process of the account makes it at the same moment."""
+        uri = f"{SCHEME}{bucket}"
+        # S3's first Region is the one that must not be named (CreateBucket, S3 API).
+        place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+        with _translated(uri), _unless(*_BEING_MADE):
+            self._connected(uri).create_bucket(Bucket=bucket, **place)
 
     def _connected(self, uri: str) -> Any:
         if self._client is None:
@@ -207,18 +201,6 @@ class S3:
 
 def _owned(owner: str | None) -> dict[str, str]:
     return {"ExpectedBucketOwner": owner} if owner else {}
-
-
-class _NoBucketError(DataError):
-    """There is no such bucket."""
-
-
-class _MissingError(DataError):
-    """There is no such key."""
-
-
-class _DeniedError(DataError):
-    """The credentials do not allow it."""
 
 
 @contextmanager
@@ -290,11 +272,14 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
             f"{uri}: S3 does not accept the credentials ({code}: {message}); {HOW_TO_GIVE_CREDENTIALS}"
         )
     if code == "NoSuchBucket":
-        return _NoBucketError(f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create the bucket")
+        return DataNotFoundError(
+            f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create the bucket"
+        )
     if code in _MISSING_CODES:
-        return _MissingError(f"{uri}: there is no such object; correct the URI")
+        return DataNotFoundError(f"{uri}: there is no such object; correct the URI")
     if code in _DENIED_CODES:
-        return _DeniedError(
+        return DataAccessError(
             f"{uri}: access denied ({message or code}); the credentials in use must be allowed to use this place"
         )
-    return DataError(f"{uri}: S3 answered {code}: {message}")
+    advice = _ADVICE.get(code, "")
+    return DataError(f"{uri}: S3 answered {code}: {message}" + (f"; {advice}" if advice else ""))

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import functools
 import gzip
+import hashlib
 import importlib.util
 import json
 import re
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import platformdirs
 
 from scriptmode.errors import PlatformError, suggestion
 
@@ -55,8 +60,30 @@ class _Rules:
 
 @functools.lru_cache(maxsize=1)
 def shapes() -> dict[str, Any]:
-    """Give the shapes that a CreateTrainingJob request is made of, by name."""
-    everything = _service_shapes()
+    """Give the shapes that a CreateTrainingJob request is made of, by name.
+
+    They are a hundredth of botocore's file and are kept in the user's cache folder, by that file's name and time.
+    """
+    source = _model_file()
+    status = source.stat()
+    key = hashlib.sha256(f"{source} {status.st_mtime_ns} {status.st_size}".encode()).hexdigest()[:16]
+    kept = Path(platformdirs.user_cache_dir("scriptmode"), "service-model", f"{key}.json")
+    with suppress(OSError, ValueError):
+        found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
+        return found
+    found = _of_requests(source)
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as file:
+            json.dump(found, file)
+        Path(file.name).replace(kept)
+    return found
+
+
+def _of_requests(source: Path) -> dict[str, Any]:
+    opened = gzip.open if source.suffix == ".gz" else open
+    with opened(source, "rb") as file:
+        everything = json.load(file)["shapes"]
     found: dict[str, Any] = {}
     names = [REQUEST_SHAPE]
     while names:
@@ -68,28 +95,25 @@ def shapes() -> dict[str, Any]:
     return found
 
 
-def _service_shapes() -> dict[str, Any]:
+def _model_file() -> Path:
     spec = importlib.util.find_spec("botocore")
     for root in (spec.submodule_search_locations or ()) if spec else ():
         for version in sorted(Path(root, "data", "sagemaker").glob("*"), reverse=True):
-            for name, opened in (("service-2.json.gz", gzip.open), ("service-2.json", open)):
+            for name in ("service-2.json.gz", "service-2.json"):
                 if (version / name).is_file():
-                    with opened(version / name, "rb") as file:
-                        return dict(json.load(file)["shapes"])
+                    return version / name
     raise PlatformError(
         "botocore's model of Amazon SageMaker is not there; reinstall it: pip install --force-reinstall botocore"
     )
 
 
-def problems(
-    request: Mapping[str, Any], extension: Callable[[str, object], bool], known: Mapping[str, Any] | None = None
-) -> list[str]:
+def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[str]:
     """Say everything in which a request is not what the service accepts, each with its field, value and limit.
 
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
-    would not take them. ``known`` are the model's shapes where they have been read already.
+    would not take them.
     """
-    return list(_check("", REQUEST_SHAPE, request, _Rules(shapes() if known is None else known, extension)))
+    return list(_check("", REQUEST_SHAPE, request, _Rules(shapes(), extension)))
 
 
 def compiled(pattern: str) -> re.Pattern[str]:

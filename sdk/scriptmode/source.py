@@ -33,8 +33,9 @@ _LEFT_OUT_FOLDERS = frozenset(
 _LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
 _VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
 #: Names that files with secrets go by.
-_SECRETS = (".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*", ".netrc", ".pypirc",
-            ".npmrc", ".git-credentials", "credentials", "credentials.json", ".htpasswd")  # fmt: skip
+_SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
+            "id_ecdsa*", ".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials", "credentials.json",
+            ".htpasswd", "secrets.*", "kaggle.json", "service-account*.json", "service_account*.json")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def _within(folder: Path, script: Script) -> Script:
         entry_point = inside("entry_point", script.entry_point)
         return replace(script, entry_point=entry_point, dependencies=dependencies, git=None)
     source_dir = inside("source_dir", script.source_dir)
+    inside("entry_point", f"{script.source_dir}/{script.entry_point}")
     return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
 
 
@@ -94,7 +96,11 @@ def _pack(script: Script) -> Archive:
     else:
         members.update(_tree(_source_root(script)))
     for dependency in script.dependencies:
-        members.update(_dependency(dependency))
+        for name, path in _dependency(dependency).items():
+            if members.setdefault(name, path).resolve() != path.resolve():
+                raise SourceError(
+                    f"dependency {dependency!r} and the source folder both have {name!r}; rename one of them"
+                )
     data = _archive(members)
     return Archive(data, hashlib.sha256(data).hexdigest(), len(members))
 
@@ -176,6 +182,8 @@ def _left_out(path: Path) -> bool:
 
 
 def _looks_secret(name: str) -> bool:
+    if name.endswith((".example", ".sample", ".template")):
+        return False
     return any(fnmatch.fnmatchcase(name.rpartition("/")[2], pattern) for pattern in _SECRETS)
 
 
@@ -198,7 +206,11 @@ def _ignore_rules(root: Path) -> _Rule:
         return lambda _name: None
     from pathspec import GitIgnoreSpec
 
-    spec = GitIgnoreSpec.from_lines(rules.read_text(encoding="utf-8").splitlines())
+    lines = rules.read_text(encoding="utf-8").splitlines()
+    try:
+        spec = GitIgnoreSpec.from_lines(lines)
+    except ValueError as error:
+        raise SourceError(f"{str(rules)!r} has a line that is no pattern: {error}; correct or remove it") from error
     return lambda name: spec.check_file(name).include
 
 

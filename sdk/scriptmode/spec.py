@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, suggestion
+from scriptmode.hyperparameters import encode
 from scriptmode.inputs import INPUT_MODES, Channel, check_mode
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ CODE_CHANNEL = "code"
 
 def _whole_number(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SpecError(f"{name} is {value!r}; give a whole number of at least {least}")
+        kind = "" if isinstance(value, (int, str)) else f" of type {type(value).__name__}"
+        raise SpecError(f"{name} is {value!r}{kind}; give a whole number (int) of at least {least}")
 
 
 def _text(name: str, value: object) -> None:
@@ -146,6 +148,10 @@ class Script:
         _whole_number("container_log_level", self.log_level, 0)
         if self.dependencies and self.is_packed:
             raise SpecError(f"dependencies cannot be added to source_dir {self.source_dir!r}, which is packed already")
+        if self.is_packed and str(self.source_dir).endswith("/"):
+            raise SpecError(
+                f"source_dir is {self.source_dir!r}, a folder in S3; give a sourcedir.tar.gz there, or a local folder"
+            )
         if self.git and self.is_packed:
             raise SpecError(f"git_config and source_dir {self.source_dir!r} both say where the source is; keep one")
 
@@ -177,6 +183,11 @@ class Output:
                 raise SpecError(f"{name} is {uri!r}; give an 's3://...' URI (or 'file://...' on the local platform)")
         if self.checkpoint_local_path is not None and self.checkpoint_uri is None:
             raise SpecError("checkpoint_local_path needs checkpoint_s3_uri, the place it is saved to")
+        if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
+            raise SpecError(
+                f"checkpoint_local_path is {self.checkpoint_local_path!r}; give a whole path on the hosts, such as "
+                "'/opt/ml/checkpoints'"
+            )
 
 
 @dataclass(frozen=True)
@@ -190,6 +201,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         _whole_number("max_run", self.max_run, 1)
+        _switch("use_spot_instances", self.use_spot_instances)
         if self.use_spot_instances and self.max_wait is None:
             raise SpecError(f"use_spot_instances needs max_wait, at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
@@ -304,6 +316,7 @@ class TrainingJobSpec:
                 raise SpecError(
                     f"environment[{name!r}] is {_kind(value)}; names and values are strings, give str(...) of it"
                 )
+        encode(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()
         self._check_groups()
         self._check_spot()

@@ -57,7 +57,8 @@ def fake():
 
 
 @pytest.fixture
-def config(monkeypatch, tmp_path):
+def config(monkeypatch, tmp_path, fake):
+    fake.sagemaker_config = None
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG)
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(path))
@@ -187,6 +188,7 @@ def test_a_host_with_storage_of_its_own_gets_no_volume_key_from_the_file(fake, c
 
 def test_the_config_file_may_lie_in_s3(fake, code, monkeypatch):
     fake.buckets["settings"] = "123456789012"
+    fake.sagemaker_config = None
     fake.objects["s3://settings/team/config.yaml"] = CONFIG.encode()
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", "s3://settings/team")
     assert estimator(fake, code, role=None).request()["RoleArn"].endswith("/from-the-file")

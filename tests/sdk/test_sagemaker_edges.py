@@ -24,6 +24,7 @@ from scriptmode.platforms.sagemaker import SageMakerPlatform
 from scriptmode.s3 import S3
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
+MLFLOW = "arn:aws:sagemaker:eu-west-1:123456789012:mlflow-app/app-1"
 OTHERS = "arn:aws:iam::999999999999:role/theirs"
 
 
@@ -112,7 +113,7 @@ def test_two_first_jobs_may_make_the_bucket_at_once(code_of_s3):
     fake = FakeSageMaker("eu-west-1")
     fake.buckets.clear()
     fake.fault("create_bucket", ServiceError(code_of_s3, "somebody is making it"))
-    S3(fake.client("s3")).ensure_bucket("b", region="eu-west-1", owner=fake.account)
+    S3(fake.client("s3")).create_bucket("b", region="eu-west-1")
 
 
 def test_an_archive_under_another_key_is_stored_again(code):
@@ -132,6 +133,7 @@ def test_an_archive_under_another_key_is_stored_again(code):
 
 def test_a_spec_is_attached_to_as_it_was_whatever_this_machine_is_set_to(code, monkeypatch, tmp_path):
     fake, _ = started(Life.completed())
+    fake.sagemaker_config = None
     path = tmp_path / "config.yaml"
     path.write_text(
         "SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {VpcConfig: {Subnets: [s], SecurityGroupIds: [g]}, "
@@ -155,7 +157,7 @@ def test_half_a_vpc_in_the_config_file_is_named_with_its_place(code, monkeypatch
     with pytest.raises(
         SpecError, match="config file's SageMaker.TrainingJob.VpcConfig has Subnets and no SecurityGroupIds"
     ):
-        estimator(code, sagemaker_session=FakeSageMaker()).request()
+        estimator(code).request()
 
 
 def test_what_a_new_job_names_and_is_not_there_is_no_missing_job(code):
@@ -267,7 +269,7 @@ def test_nothing_of_the_callers_is_shared(code):
     access = {"AcceptEula": True}
     made = estimator(
         code, hyperparameters={"layers": layers}, debugger_hook_config={"CollectionConfigurations": collections},
-        instance_placement_config=placement, additional_request_fields={"MlflowConfig": {"MlflowRunName": "a"}},
+        instance_placement_config=placement, additional_request_fields={"MlflowConfig": {"MlflowResourceArn": MLFLOW, "MlflowRunName": "a"}},
         sagemaker_session=FakeSageMaker(),
     )  # fmt: skip
     data = TrainingInput("s3://b/x", model_access_config=access)
@@ -310,6 +312,14 @@ def test_no_secret_is_repeated_in_a_message(code):
 def test_a_value_that_cannot_be_meant_is_refused(code, arguments, message):
     with pytest.raises(SpecError, match=message):
         estimator(code, sagemaker_session=FakeSageMaker(), **arguments)
+
+
+def test_a_hyperparameter_that_only_script_mode_can_carry_is_refused_without_a_script(code):
+    words = {"words": "two\nlines"}
+    estimator(code, hyperparameters=words, sagemaker_session=FakeSageMaker()).request()
+    plain = estimator(code, entry_point=None, source_dir=None, hyperparameters=words, sagemaker_session=FakeSageMaker())
+    with pytest.raises(RequestError, match="HyperParameters.words is a value of 9 characters"):
+        plain.request()
 
 
 def test_no_tags_are_no_tags(code):

@@ -155,7 +155,8 @@ def test_two_hundred_streams_far_away_do_not_hide_the_jobs_end():
     assert by_host(found) == expected(logs)
     pauses = [after - before for before, after in zip(seen, seen[1:])]
     # A look takes its time too, and so does the list of 200 streams.
-    assert max(pauses) <= 3.5
+    # The last one is told after the last reading.
+    assert max(pauses[:-1]) <= 3.5
     last_reading = 0.05 * 400 + 2.5
     assert fake.clock.now() - 390 <= 3.5 + last_reading
 

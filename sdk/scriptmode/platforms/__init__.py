@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 LOCAL_PROCESS = "local_process"
 #: Each host a container of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_CONTAINER = ("local", "local_gpu")
+#: A family and a size; which there are the service knows best.
+_SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
 ENDED = frozenset({COMPLETED, FAILED, STOPPED})
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
@@ -46,10 +49,14 @@ class JobFilter:
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATUSES:
             raise SpecError(f"status is {self.status!r}; give one of {', '.join(STATUSES)}")
-        if self.limit is not None and self.limit < 1:
+        if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
             raise SpecError(f"limit is {self.limit!r}; give a whole number of at least 1")
+        if self.name_contains is not None and not isinstance(self.name_contains, str):
+            raise SpecError(f"name_contains is {self.name_contains!r}; give a part of the name")
         for name in ("created_after", "created_before"):
             moment = getattr(self, name)
+            if moment is not None and not hasattr(moment, "tzinfo"):
+                raise SpecError(f"{name} is {moment!r}; give a datetime with a time zone")
             if moment is not None and moment.tzinfo is None:
                 raise SpecError(
                     f"{name} is {moment!r}, without a time zone; give for example {moment.isoformat()}+00:00"
@@ -189,6 +196,13 @@ def holding(job_name: str, session: object = None) -> Platform:
     return here
 
 
+def for_session(session: object) -> Platform:
+    """Give Amazon SageMaker by a session, as the estimators take it."""
+    from scriptmode.platforms.sagemaker import SageMakerPlatform
+
+    return SageMakerPlatform(session)
+
+
 def named(platform: Platform | str | None) -> Platform:
     """Give the platform that ``"local"`` (or nothing) or ``"sagemaker"`` names, or the platform given."""
     if platform is None or platform == "local":
@@ -197,7 +211,7 @@ def named(platform: Platform | str | None) -> Platform:
         from scriptmode.platforms.sagemaker import SageMakerPlatform
 
         return SageMakerPlatform()
-    if isinstance(platform, str):
+    if isinstance(platform, str) or not hasattr(platform, "describe"):
         raise SpecError(f"platform is {platform!r}; say 'local' or 'sagemaker', or give a platform")
     return platform
 
@@ -237,7 +251,7 @@ def _kind(instance_type: str) -> str:
             f"instance_type {instance_type!r} runs each host as a container, which this version cannot do; "
             f"use {LOCAL_PROCESS!r}: each host a plain process of this machine"
         )
-    if instance_type.startswith("ml."):
+    if _SAGEMAKER_TYPE.fullmatch(instance_type):
         return "sagemaker"
     raise SpecError(
         f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} nor an Amazon SageMaker type, "

@@ -6,7 +6,7 @@ import gzip
 import io
 import tarfile
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.testing import models
 from scriptmode.testing.lives import Life
@@ -25,6 +25,7 @@ class FakeAccount:
 
     * ``buckets``: name to the account that owns it. A bucket that only ``objects`` knows is this account's.
     * ``roles``: name of an IAM role to its ARN.
+    * ``sagemaker_config``: what a SageMaker config file would say, as a dict; ``None`` has this machine's read.
     * ``caller_arn``: who STS says the session's credentials are.
     * ``lives``: what becomes of the next training jobs, in order; of all others ``default_life`` does.
     * ``log_delay``: the seconds from a log line's writing until CloudWatch Logs has it.
@@ -38,6 +39,7 @@ class FakeAccount:
         self.clock = clock
         self.buckets: dict[str, str] = {f"sagemaker-{region_name}-{account}": account}
         self.roles: dict[str, str] = {}
+        self.sagemaker_config: dict[str, Any] | None = {}
         self.caller_arn = f"arn:{models.partition(region_name)}:iam::{account}:user/fake"
         self.quotas: dict[str, int] = {}
         self.lives: list[Life] = []

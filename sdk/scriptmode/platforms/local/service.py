@@ -238,7 +238,8 @@ def _log_events(
             # Asked before the logs are read: what was written before the end is then read after it.
             state = recovery.settled(folder)
             ended = state.ended
-            if on_description is not None and state != shown:
+            # The end is told after the last lines.
+            if on_description is not None and state != shown and not ended:
                 on_description(describe(request, state))
                 shown = state
             quiet = True
@@ -246,6 +247,8 @@ def _log_events(
                 for line in reader.lines(final=ended):
                     quiet = False
                     yield LogEvent(host, line)
+            if ended and on_description is not None:
+                on_description(describe(request, state))
             if ended or not follow:
                 return
             if quiet:

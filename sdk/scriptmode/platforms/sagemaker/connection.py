@@ -29,7 +29,15 @@ class Connection:
                 f"sagemaker_session is {session!r}, a session of local mode, but the instance type is Amazon "
                 "SageMaker's; give a boto3.Session, or instance_type='local_process' to train on this machine"
             )
-        if session is not None and not hasattr(session, "client") and not hasattr(session, "boto_session"):
+        if any(each.__name__ == "PipelineSession" for each in type(session).__mro__):
+            raise SpecError(
+                "sagemaker_session is a PipelineSession, with which the SageMaker SDK starts no job but notes a step; "
+                "pipelines are not supported: give a boto3.Session, or the request() to a step of your own"
+            )
+        is_session = hasattr(session, "boto_session") or (
+            hasattr(session, "client") and hasattr(session, "region_name")
+        )
+        if session is not None and (isinstance(session, type) or not is_session):
             raise SpecError(
                 f"sagemaker_session is {session!r}; give a boto3.Session or the session of an installed sagemaker"
             )
@@ -44,7 +52,7 @@ class Connection:
     def region(self) -> str:
         """The session's Region; raises `CredentialsError` where none is set."""
         if self._given is not None:
-            region = self._boto_session.region_name
+            region = getattr(self._boto_session, "region_name", None)
         else:
             # The common case, without importing boto3, which itself reads the first of the two alone.
             region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self._session().region_name

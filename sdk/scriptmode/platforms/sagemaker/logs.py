@@ -55,10 +55,12 @@ class LogTail:
         unread: deque[str] = deque()
         while True:
             description = self._patience.through(describe)
+            ended = description["TrainingJobStatus"] in ENDED
+            if ended:
+                yield from self._last_words()
             if on_description is not None:
                 on_description(description)
-            if description["TrainingJobStatus"] in ENDED:
-                yield from self._last_words()
+            if ended:
                 return
             if len(self._places) < _expected(description):
                 self._find_streams()

@@ -7,7 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode import config
-from scriptmode.errors import JobExistsError, JobNotFoundError, PlatformError, RequestError, TransientError
+from scriptmode.errors import (
+    CredentialsError,
+    DataAccessError,
+    DataNotFoundError,
+    JobExistsError,
+    JobNotFoundError,
+    PlatformError,
+    RequestError,
+    TransientError,
+)
 from scriptmode.platforms import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import completion
 from scriptmode.platforms.sagemaker.connection import Connection
@@ -71,9 +80,7 @@ class SageMakerPlatform:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
         from scriptmode import service_model
 
-        client = self._connection.call("Amazon SageMaker", lambda: self._connection.client("sagemaker"))
-        known = shapes_of(client.meta.service_model)
-        found = service_model.problems(request, lambda field, _: field in _GROWING, known)
+        found = service_model.problems(request, lambda field, _: field in _GROWING)
         if len(found) == 1:
             raise RequestError(f"Amazon SageMaker does not take such a job: {found[0]}")
         if found:
@@ -87,11 +94,19 @@ class SageMakerPlatform:
         """
         bucket = parse(uri).bucket
         owner = self._owner_of(bucket, role)
-        if not self._s3.exists(uri, kms_key=kms_key, owner=owner):
-            create_in = self.region if owner else None
-            self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner, create_in=create_in)
-        if owner:
+        if self._s3.exists(uri, kms_key=kms_key, owner=owner):
             self._ready_bucket = bucket
+            return
+        try:
+            self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+        except DataNotFoundError:
+            if not self._is_default(bucket, role):
+                raise
+            self._make(bucket, owner)
+            self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
+        except DataAccessError as error:
+            raise _whose(error, owner) from error
+        self._ready_bucket = bucket
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; where its answer was lost, find out whether the job was started."""
@@ -197,15 +212,38 @@ class SageMakerPlatform:
             return None
         return account_of(role)
 
+    def _is_default(self, bucket: str, role: str | None) -> bool:
+        """Say whether a bucket is one that nobody chose for this job: it is made where it is missing."""
+        named = (self._connection.default_bucket, self._config.default_bucket)
+        return bucket in named or self._owner_of(bucket, role) is not None
+
     def _prepare_output(self, path: str, role: str) -> None:
         """Make the default bucket where a job's output goes to it and it is not there yet."""
         if not path.startswith(SCHEME):
             return
         bucket = parse(path).bucket
+        if bucket == self._ready_bucket or not self._is_default(bucket, role):
+            return
         owner = self._owner_of(bucket, role)
-        if owner and bucket != self._ready_bucket:
-            self._s3.ensure_bucket(bucket, region=self.region, owner=owner)
-            self._ready_bucket = bucket
+        try:
+            if not self._s3.has_bucket(bucket, owner=owner):
+                self._make(bucket, owner)
+        except DataAccessError as error:
+            raise _whose(error, owner) from error
+        self._ready_bucket = bucket
+
+    def _make(self, bucket: str, owner: str | None) -> None:
+        """Make a default bucket; one that is named for an account is made by that account alone."""
+        if owner is not None:
+            sts = self._connection.call(
+                "the caller's identity", lambda: self._connection.client("sts").get_caller_identity()
+            )
+            if sts["Account"] != owner:
+                raise CredentialsError(
+                    f"the role is one of account {owner}, but the credentials in use are of account {sts['Account']}; "
+                    "a job is started by the account of its role: correct role, or the profile"
+                )
+        self._s3.create_bucket(bucket, region=self.region)
 
     def _started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Give the ARN of the job that a lost answer left behind; ``None`` where there is none, or another one."""
@@ -222,10 +260,14 @@ class SageMakerPlatform:
         return str(found["TrainingJobArn"]) if same else None
 
 
-def shapes_of(model: Any) -> Mapping[str, Any] | None:
-    """Give the shapes that a client's model was read from, so that they are not read again."""
-    shapes: Mapping[str, Any] | None = getattr(model, "_service_description", {}).get("shapes")
-    return shapes
+def _whose(error: DataAccessError, owner: str | None) -> DataAccessError:
+    """Say of a bucket that is named for an account, and may not be used, whose it may be."""
+    if owner is None:
+        return error
+    return DataAccessError(
+        f"{error}. The bucket may belong to another account than {owner}, whose name it bears: give output_path, or "
+        "DefaultS3Bucket in the SageMaker config file"
+    )
 
 
 def _was_retried(error: PlatformError) -> bool:

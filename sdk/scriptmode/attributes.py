@@ -1,0 +1,50 @@
+"""Attributes of an estimator that are its constructor's arguments, as users of the SageMaker SDK read and set them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+#: Methods of the SageMaker SDK's estimators that are not here, and what to do instead.
+_GONE = {
+    "deploy": "a trained model is latest_training_job.model_data, or download_model()",
+    "transformer": "a trained model is latest_training_job.model_data, or download_model()",
+    "create_model": "a trained model is latest_training_job.model_data, or download_model()",
+    "register": "a trained model is latest_training_job.model_data, or download_model()",
+    "compile_model": "a trained model is latest_training_job.model_data, or download_model()",
+    "logs": "say latest_training_job.print_logs()",
+    "jobs": "keep what fit returns, or list them with TrainingJob.list()",
+    "training_job_analytics": "say latest_training_job.metrics()",
+    "rule_job_summary": "see latest_training_job.describe()",
+}
+
+
+class Arguments:
+    """An object whose constructor's arguments can be read, and be set until the next ``fit``."""
+
+    def _construct(self, arguments: dict[str, Any]) -> None:
+        """Become what the constructor makes of ``arguments``."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        """Give an argument as it was given; called for what is no attribute otherwise."""
+        given = self.__dict__.get("_arguments", {})
+        if name in given:
+            return given[name]
+        hint = f": {_GONE[name]}" if name in _GONE else _near(name, given)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
+        given = self.__dict__.get("_arguments", {})
+        if name in given:
+            self._construct({**given, name: value})
+        elif not name.startswith("_") and name not in dir(type(self)) and (hint := _near(name, given)):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+        else:
+            object.__setattr__(self, name, value)
+
+
+def _near(name: str, known: dict[str, Any]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+    return f"; did you mean {close[0]!r}?" if close else ""
