@@ -3,6 +3,7 @@
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -350,3 +351,46 @@ def test_objects_that_no_folder_can_hold_are_named(tmp_path):
     fake.objects.update({"s3://b/d/x": b"1", "s3://b/d/x/y": b"2"})
     with pytest.raises(DataError, match="cannot be stored as"):
         SageMakerPlatform(fake).fetch("s3://b/d", tmp_path)
+
+
+def test_a_role_of_another_account_makes_no_bucket_in_ones_own(code):
+    fake = FakeSageMaker("eu-west-1")
+    with pytest.raises(
+        CredentialsError, match="of account 999999999999, but the credentials in use are of account 1234"
+    ):
+        estimator(code, role=OTHERS, sagemaker_session=fake).fit(wait=False)
+    assert "create_bucket" not in [call.operation for call in fake.calls]
+
+
+def test_a_default_bucket_that_the_settings_name_is_made_where_it_is_missing(code):
+    fake = FakeSageMaker("eu-west-1")
+    session = {"DefaultS3Bucket": "teams", "DefaultS3ObjectKeyPrefix": "vision"}
+    fake.sagemaker_config = {
+        "SchemaVersion": "1.0",
+        "SageMaker": {"PythonSDK": {"Modules": {"Session": session}}},
+    }
+    estimator(code, sagemaker_session=fake).fit(wait=False)
+    assert "teams" in fake.buckets
+    assert all(uri.startswith("s3://teams/vision/scriptmode/source/") for uri in fake.objects)
+
+
+def test_a_dependency_does_not_replace_the_script(code, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "train.py").write_text("other")
+    with pytest.raises(SpecError, match="both have 'train.py'"):
+        estimator(
+            code, dependencies=[str(tmp_path / "other" / "train.py")], sagemaker_session=FakeSageMaker()
+        ).request()
+
+
+def test_an_ignore_file_that_cannot_be_read_is_named(code):
+    (Path(code) / ".scriptmodeignore").write_text("*.log\n!\n")
+    with pytest.raises(SpecError, match="scriptmodeignore.*no pattern"):
+        estimator(code, sagemaker_session=FakeSageMaker()).request()
+
+
+def test_trouble_that_lasts_is_told_to_who_watches(caplog):
+    fake, job = started(Life.completed())
+    fake.disconnect("describe_training_job", times=8, after=1)
+    job.wait()
+    assert [record.message for record in caplog.records if "still trying" in record.message]
