@@ -203,6 +203,20 @@ def _owned(owner: str | None) -> dict[str, str]:
     return {"ExpectedBucketOwner": owner} if owner else {}
 
 
+def credential_errors() -> tuple[type[Exception], ...]:
+    """Name what botocore raises for want of credentials."""
+    from botocore import exceptions
+
+    return (
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+    )
+
+
 @contextmanager
 def _translated(uri: str) -> Iterator[None]:
     """Turn what boto3 raises into one of ours that names ``uri``."""
@@ -244,17 +258,7 @@ def _translation(uri: str, error: Exception) -> PlatformError:
 
     if isinstance(error, exceptions.ClientError):
         return _service_translation(uri, error)
-    if isinstance(
-        error,
-        (
-            exceptions.NoCredentialsError,
-            exceptions.PartialCredentialsError,
-            exceptions.CredentialRetrievalError,
-            exceptions.ProfileNotFound,
-            exceptions.SSOError,
-            exceptions.TokenRetrievalError,
-        ),
-    ):
+    if isinstance(error, credential_errors()):
         return CredentialsError(f"{uri}: {error}; {HOW_TO_GIVE_CREDENTIALS}")
     if isinstance(error, (exceptions.ConnectionError, exceptions.HTTPClientError)):
         return DataError(

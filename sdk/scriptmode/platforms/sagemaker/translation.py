@@ -15,7 +15,7 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.s3 import HOW_TO_GIVE_CREDENTIALS
+from scriptmode.s3 import HOW_TO_GIVE_CREDENTIALS, credential_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,14 +81,7 @@ def translated(subject: str) -> Iterator[None]:
         raise translation(subject, error.response) from error
     except exceptions.ParamValidationError as error:
         raise RequestError(f"{subject}: {error}") from error
-    except (
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.CredentialRetrievalError,
-        exceptions.ProfileNotFound,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-    ) as error:
+    except credential_errors() as error:
         raise CredentialsError(f"{subject}: {error}; {HOW_TO_GIVE_CREDENTIALS}") from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         raise TransientError(
