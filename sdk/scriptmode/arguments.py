@@ -143,6 +143,11 @@ def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
         raise SpecError(f"{name} has a value that cannot be copied: {error}; give plain values") from error
 
 
+def kept(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy what the caller may change: dicts and lists; sessions, platforms and the like stay themselves."""
+    return {name: copy.deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in given.items()}
+
+
 def base_name(given: object, image_uri: object) -> str | None:
     """Give what job names begin with: as given, else the image's own name; raises `SpecError` for no text."""
     for name, value in (("base_job_name", given), ("image_uri", image_uri)):

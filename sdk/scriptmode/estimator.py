@@ -199,7 +199,7 @@ class Estimator(Arguments):
             additional_fields=arguments.additional_fields(additional_request_fields),
             model_dir=model_dir,
         )
-        self._arguments = {**given, **sizes}
+        self._arguments = arguments.kept({**given, **sizes})
 
     def _construct(self, arguments: dict[str, Any]) -> None:
         made = object.__new__(type(self))

@@ -39,6 +39,14 @@ def test_an_argument_that_is_set_counts_for_the_jobs_that_follow(code):
     assert second["HyperParameters"]["epochs"] == "3"
 
 
+def test_what_the_caller_changes_later_does_not_come_back_with_an_attribute(code):
+    hyperparameters = {"layers": [1]}
+    made = estimator(code, hyperparameters=hyperparameters)
+    hyperparameters["layers"].append(2)
+    made.max_run = 60
+    assert made.request()["HyperParameters"]["layers"] == "[1]"
+
+
 def test_a_v1_name_is_read_by_the_name_it_has_now(code):
     with pytest.warns(DeprecationWarning):
         made = estimator(code, instance_count=None, train_instance_count=3)
