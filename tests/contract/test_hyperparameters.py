@@ -6,16 +6,19 @@ import shutil
 import subprocess
 import sys
 
+import pytest
 from fakes.estimators import estimator
 from fakes.host_folders import write_host
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scriptmode.errors import SpecError
 from scriptmode.hyperparameters import encode
 from scriptmode_runtime import contract, environment, variables
 
+NO_NUL = st.text(st.characters(blacklist_characters="\0"))
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | NO_NUL,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=10,
 )
@@ -79,6 +82,11 @@ def test_every_value_reaches_the_scripts_argv_exactly(values, code, tmp_path):
         env={"PYTHONUTF8": "1"},
     )
     assert json.loads(shown.stdout) == expected
+
+
+def test_text_that_no_program_can_be_given_is_refused():
+    with pytest.raises(SpecError, match="'name' has a NUL character"):
+        encode({"name": "a\0b"}, script_mode=True)
 
 
 def test_text_that_is_not_json_stands_for_itself():
