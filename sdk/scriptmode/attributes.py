@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 #: Methods of the SageMaker SDK's estimators that are not here, and what to do instead.
@@ -39,12 +38,17 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             self._construct({**given, name: value})
-        elif not name.startswith("_") and name not in dir(type(self)) and (hint := _near(name, given)):
+        elif given and self._is_new(name) and (hint := _near(name, given)):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
         else:
             object.__setattr__(self, name, value)
 
+    def _is_new(self, name: str) -> bool:
+        return not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
+
 
 def _near(name: str, known: dict[str, Any]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -23,7 +23,6 @@ ScriptmodeError
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -132,6 +131,8 @@ class WaitTimeoutError(ScriptmodeError, TimeoutError):
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Say which known word was probably meant: ``; did you mean 'x'?``, or list them all when none is near."""
+    import difflib
+
     words = sorted(known)
     close = difflib.get_close_matches(wrong, words, n=1, cutoff=0.6)
     if close:

@@ -17,7 +17,6 @@ from scriptmode.errors import (
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode.patience import Patience, goes_on
 from scriptmode.platforms import ENDED, FAILED, STOPPED, JobFilter, for_session, holding, named
 
 if TYPE_CHECKING:
@@ -172,6 +171,8 @@ class TrainingJob:
         ``timeout`` and ``poll`` are seconds. Throttling and lost connections are waited out. Raises
         `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out (the job goes on).
         """
+        from scriptmode.patience import Patience, goes_on
+
         for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
             if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):
                 raise SpecError(f"{name} is {seconds!r}; give seconds, at least {least}")

@@ -7,12 +7,10 @@ enumerations nor patterns nor upper limits; `problems` does.
 from __future__ import annotations
 
 import functools
-import gzip
 import hashlib
 import importlib.util
 import json
 import re
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +70,8 @@ def shapes() -> dict[str, Any]:
         found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
         return found
     found = _of_requests(source)
+    import tempfile
+
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as file:
@@ -81,6 +81,8 @@ def shapes() -> dict[str, Any]:
 
 
 def _of_requests(source: Path) -> dict[str, Any]:
+    import gzip
+
     opened = gzip.open if source.suffix == ".gz" else open
     with opened(source, "rb") as file:
         everything = json.load(file)["shapes"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import gzip
 import hashlib
@@ -121,6 +120,8 @@ def _existing(path: Path, argument: str, value: str) -> Path:
 def _near(path: Path) -> str:
     if not path.parent.is_dir():
         return ""
+    import difflib
+
     close = difflib.get_close_matches(path.name, sorted(each.name for each in path.parent.iterdir()), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
