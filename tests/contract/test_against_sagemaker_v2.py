@@ -7,7 +7,7 @@ import pytest
 from contract.differences import DIFFERENCES, differing, promised
 from contract.matrix import CASES, REFUSED
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 #: The end of a job's name that was made of the time.
 TIME = re.compile(r"\d{4}(-\d{2}){5}-\d{3}")

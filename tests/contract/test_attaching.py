@@ -10,7 +10,7 @@ from scriptmode import Estimator
 from scriptmode.testing import FakeSageMaker
 from scriptmode_runtime import contract
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
 #: Fields that are not as they were, and why.
 NOT_KEPT = {
