@@ -68,6 +68,15 @@ def no_credentials(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
+@pytest.fixture
+def no_settings(monkeypatch, tmp_path, no_credentials):
+    """No settings of the person who runs the tests: neither AWS's nor SageMaker's."""
+    for which in ("ADMIN", "USER"):
+        empty = tmp_path / which
+        empty.write_text("")
+        monkeypatch.setenv(f"SAGEMAKER_{which}_CONFIG_OVERRIDE", str(empty))
+
+
 @dataclass(frozen=True)
 class S3Server:
     """A running S3 server. ``environment`` is what makes boto3 use it."""

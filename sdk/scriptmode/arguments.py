@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError, suggestion
 from scriptmode.naming import base_of_image
 from scriptmode.platforms import named
-from scriptmode.spec import InstanceGroup, PretrainedModel, Script
+from scriptmode.spec import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 
 if TYPE_CHECKING:
     import os
@@ -165,13 +165,6 @@ def platform(value: Platform | str | None, session: object) -> Platform | None:
     return None if value is None else named(value)
 
 
-def switch(name: str, value: object) -> bool:
-    """Read True or False; what only counts as true in Python is a mistake."""
-    if not isinstance(value, bool):
-        raise SpecError(f"{name} is {value!r}; say True or False")
-    return value
-
-
 def tags(value: object) -> tuple[tuple[str, str], ...]:
     """Read tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
     if value is None or value == {}:
@@ -193,8 +186,10 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
             raise SpecError(f"tags[{key!r}] is None; give a string, '' for a tag without a value")
         if keys.count(key) > 1:
             raise SpecError(f"tags has the key {key!r} {keys.count(key)} times; a job has each once")
-        if str(key).lower().startswith("aws:"):
-            raise SpecError(f"tags has the key {key!r}; those that begin with 'aws:' are AWS's own, rename it")
+        if str(key).lower().startswith(RESERVED_TAGS):
+            raise SpecError(
+                f"tags has the key {key!r}; those that begin with {RESERVED_TAGS!r} are AWS's own, rename it"
+            )
     return tuple((str(key), str(value)) for key, value in pairs)
 
 

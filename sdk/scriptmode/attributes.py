@@ -6,11 +6,10 @@ from typing import Any
 
 #: Methods of the SageMaker SDK's estimators that are not here, and what to do instead.
 _GONE = {
-    "deploy": "a trained model is latest_training_job.model_data, or download_model()",
-    "transformer": "a trained model is latest_training_job.model_data, or download_model()",
-    "create_model": "a trained model is latest_training_job.model_data, or download_model()",
-    "register": "a trained model is latest_training_job.model_data, or download_model()",
-    "compile_model": "a trained model is latest_training_job.model_data, or download_model()",
+    **dict.fromkeys(
+        ("deploy", "transformer", "create_model", "register", "compile_model"),
+        "a trained model is latest_training_job.model_data, or download_model()",
+    ),
     "logs": "say latest_training_job.print_logs()",
     "jobs": "keep what fit returns, or list them with TrainingJob.list()",
     "training_job_analytics": "say latest_training_job.metrics()",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ConfigError, DataError, suggestion
+from scriptmode.s3 import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -16,7 +17,6 @@ FILE_NAME = "config.yaml"
 ADMIN_OVERRIDE, USER_OVERRIDE = "SAGEMAKER_ADMIN_CONFIG_OVERRIDE", "SAGEMAKER_USER_CONFIG_OVERRIDE"
 SCHEMA_VERSION = "1.0"
 _APPLICATION = "sagemaker"
-_S3 = "s3://"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def read(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> SageMaker
         place = environ.get(variable)
         if not place:
             file = _local(Path(folder(_APPLICATION)) / FILE_NAME)
-        elif place.startswith(_S3):
+        elif place.startswith(SCHEME):
             file = _fetched(place, variable, fetch)
         else:
             file = _named(place, variable)

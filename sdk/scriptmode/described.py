@@ -9,7 +9,7 @@ from scriptmode.errors import SpecError
 from scriptmode.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
 from scriptmode.naming import base_of_job
 from scriptmode.request import derived_model_dir
-from scriptmode.spec import CODE_CHANNEL, InstanceGroup
+from scriptmode.spec import CODE_CHANNEL, RESERVED_TAGS, InstanceGroup
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from scriptmode.inputs import Input
 
 
-#: Tags that AWS gives itself and takes from nobody.
-_RESERVED_TAGS = "aws:"
 #: Where in the description each plain argument stands.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "image_uri": ("AlgorithmSpecification", "TrainingImage"),
@@ -109,7 +107,7 @@ def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[s
         )
     found = {name: _at(description, path) for name, path in _FIELDS.items()}
     found["base_job_name"] = base_of_job(description["TrainingJobName"])
-    found["tags"] = {key: value for key, value in tags.items() if not key.startswith(_RESERVED_TAGS)} or None
+    found["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
     found["instance_groups"] = _groups(resources)
     if found["instance_groups"]:
         found["instance_count"] = found["instance_type"] = None

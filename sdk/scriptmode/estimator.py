@@ -12,7 +12,7 @@ from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.platforms import for_instance_types, holding
-from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resources, Script, TrainingJobSpec
+from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resources, Script, TrainingJobSpec, switch
 
 if TYPE_CHECKING:
     import os
@@ -165,7 +165,7 @@ class Estimator(Arguments):
             output=Output(
                 path=output_path,
                 kms_key=output_kms_key,
-                compress=not arguments.switch("disable_output_compression", disable_output_compression),
+                compress=not switch("disable_output_compression", disable_output_compression),
                 code_location=code_location,
                 checkpoint_uri=checkpoint_s3_uri,
                 checkpoint_local_path=checkpoint_local_path,
@@ -267,7 +267,7 @@ class Estimator(Arguments):
         and `TrainingJobFailed` or `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait
         leaves the job running.
         """
-        arguments.switch("wait", wait)
+        switch("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         body, packed = self._prepare(inputs, job_name, experiment_config)
         if packed is not None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).
 CODE_CHANNEL = "code"
+#: Tags that begin so AWS gives itself, and takes from nobody.
+RESERVED_TAGS = "aws:"
 
 
 def _whole_number(name: str, value: object, least: int) -> None:
@@ -35,9 +37,16 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def _switch(name: str, value: object) -> None:
-    if value is not None and not isinstance(value, bool):
+def switch(name: str, value: object) -> bool:
+    """Read True or False; what only counts as true in Python is a mistake."""
+    if not isinstance(value, bool):
         raise SpecError(f"{name} is {value!r}; say True or False")
+    return value
+
+
+def _switch(name: str, value: object) -> None:
+    if value is not None:
+        switch(name, value)
 
 
 @dataclass(frozen=True)

@@ -42,13 +42,7 @@ SageMaker:
 """
 
 
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch, tmp_path, no_credentials):
-    """No settings of the person who runs the tests: neither AWS's nor SageMaker's."""
-    for which in ("ADMIN", "USER"):
-        empty = tmp_path / which
-        empty.write_text("")
-        monkeypatch.setenv(f"SAGEMAKER_{which}_CONFIG_OVERRIDE", str(empty))
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 
 @pytest.fixture

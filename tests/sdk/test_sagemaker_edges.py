@@ -29,11 +29,7 @@ MLFLOW = "arn:aws:sagemaker:eu-west-1:123456789012:mlflow-app/app-1"
 OTHERS = "arn:aws:iam::999999999999:role/theirs"
 
 
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch, tmp_path, no_credentials):
-    for which in ("ADMIN", "USER"):
-        (tmp_path / which).write_text("")
-        monkeypatch.setenv(f"SAGEMAKER_{which}_CONFIG_OVERRIDE", str(tmp_path / which))
+pytestmark = pytest.mark.usefixtures("no_settings")
 
 
 def estimator(code, **arguments):

@@ -25,6 +25,14 @@ LOCAL_CONTAINER = ("local", "local_gpu")
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
 ENDED = frozenset({COMPLETED, FAILED, STOPPED})
+#: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
+NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+#: What the service describes where the request was silent.
+DESCRIBED_DEFAULTS: dict[str, Any] = {
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 
 
@@ -166,9 +174,7 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
                 "with boto3's own settings for S3; leave sagemaker_session out"
             )
         return this_machine()
-    from scriptmode.platforms.sagemaker import SageMakerPlatform
-
-    return SageMakerPlatform(session)
+    return for_session(session)
 
 
 def holding(job_name: str, session: object = None) -> Platform:
@@ -176,9 +182,7 @@ def holding(job_name: str, session: object = None) -> Platform:
 
     With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
     """
-    from scriptmode.platforms.sagemaker import SageMakerPlatform
-
-    cloud = SageMakerPlatform(session)
+    cloud = for_session(session)
     if session is not None or not _runs_local_jobs():
         cloud.describe(job_name)
         return cloud
@@ -197,7 +201,7 @@ def holding(job_name: str, session: object = None) -> Platform:
 
 
 def for_session(session: object) -> Platform:
-    """Give Amazon SageMaker by a session, as the estimators take it."""
+    """Give Amazon SageMaker by a session, as the estimators take it; ``None`` is boto3's own settings."""
     from scriptmode.platforms.sagemaker import SageMakerPlatform
 
     return SageMakerPlatform(session)
@@ -208,9 +212,7 @@ def named(platform: Platform | str | None) -> Platform:
     if platform is None or platform == "local":
         return this_machine()
     if platform == "sagemaker":
-        from scriptmode.platforms.sagemaker import SageMakerPlatform
-
-        return SageMakerPlatform()
+        return for_session(None)
     if isinstance(platform, str) or not hasattr(platform, "describe"):
         raise SpecError(f"platform is {platform!r}; say 'local' or 'sagemaker', or give a platform")
     return platform

@@ -8,6 +8,7 @@ import tarfile
 import threading
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.s3 import SCHEME
 from scriptmode.testing import models
 from scriptmode.testing.lives import Life
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from scriptmode.testing.clock import FakeClock
     from scriptmode.testing.jobs import FakeJob
-
-SCHEME = "s3://"
 
 
 class FakeAccount:

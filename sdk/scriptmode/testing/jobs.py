@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.spec import Limits
 from scriptmode.testing.calls import copied
 from scriptmode.testing.timeline import Cuts, Timeline, timeline
 
@@ -17,16 +19,7 @@ if TYPE_CHECKING:
     from scriptmode.testing.clock import FakeClock
     from scriptmode.testing.lives import Life, Line, Point
 
-#: StoppingCondition's default (StoppingCondition, API reference): 1 day.
-_DEFAULT_MAX_RUNTIME = 24 * 60 * 60
-#: DescribeTrainingJob does not give them back.
-_UNTOLD = frozenset({"Tags", "SessionChainingConfig"})
-_DEFAULTS = {
-    "StoppingCondition": {"MaxRuntimeInSeconds": _DEFAULT_MAX_RUNTIME},
-    "EnableNetworkIsolation": False,
-    "EnableInterContainerTrafficEncryption": False,
-    "EnableManagedSpotTraining": False,
-}
+_DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
 #: The share of a spot job's time that it pays for.
 _SPOT_PRICE = 0.3
 
@@ -139,7 +132,7 @@ class FakeJob:
 
     def description(self, now: float) -> dict[str, Any]:
         """Give DescribeTrainingJob's response."""
-        told = {key: copied(value) for key, value in self.request.items() if key not in _UNTOLD}
+        told = {key: copied(value) for key, value in self.request.items() if key not in NOT_DESCRIBED}
         description = {**copied(_DEFAULTS), **told, **self.summary(now)}
         description["SecondaryStatusTransitions"] = self._transitions(now)
         final = {name: points[-1] for name, points in self.points(now).items() if points}
@@ -184,7 +177,7 @@ class FakeJob:
 
     def _cut(self, stop: float) -> Timeline:
         condition = self.request.get("StoppingCondition", {})
-        runtime = condition.get("MaxRuntimeInSeconds", _DEFAULT_MAX_RUNTIME)
+        runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
         return timeline(self.life, Cuts(runtime, condition.get("MaxWaitTimeInSeconds", math.inf), stop))
 
     def _moment(self, second: float) -> Any:

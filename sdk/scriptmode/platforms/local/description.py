@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.spec import Limits
 from scriptmode_runtime.contract import FAILURE_LIMIT
 
@@ -12,15 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.platforms.local.state import JobState, Transition
-
-#: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
-NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
-#: What the service fills in where the request is silent.
-DEFAULTS: dict[str, Any] = {
-    "EnableNetworkIsolation": False,
-    "EnableInterContainerTrafficEncryption": False,
-    "EnableManagedSpotTraining": False,
-}
 
 
 def max_runtime(request: Mapping[str, Any]) -> int:
@@ -30,7 +22,10 @@ def max_runtime(request: Mapping[str, Any]) -> int:
 
 def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
     """Render DescribeTrainingJobResponse."""
-    response = {**DEFAULTS, **{field: value for field, value in request.items() if field not in NOT_DESCRIBED}}
+    response = {
+        **DESCRIBED_DEFAULTS,
+        **{field: value for field, value in request.items() if field not in NOT_DESCRIBED},
+    }
     response.update(
         TrainingJobName=state.name,
         TrainingJobArn=state.arn,

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, SpecError
 from scriptmode.platforms.sagemaker.connection import Connection
-
-if TYPE_CHECKING:
-    from scriptmode.platforms.sagemaker.connection import Connection as _Connection
 
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::\d{12}:assumed-role/([^/]+)/.+")
@@ -26,7 +23,7 @@ def account_of(arn: str) -> str | None:
     return found.group(1) if found else None
 
 
-def arn_of(role: str, connection: _Connection) -> str:
+def arn_of(role: str, connection: Connection) -> str:
     """Give the ARN of a role given by its ARN, its name or its path and name; a name is looked up in IAM.
 
     Raises `SpecError` for what cannot be a role, `CredentialsError` where IAM may not be asked.
