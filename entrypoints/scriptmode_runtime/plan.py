@@ -42,6 +42,8 @@ class LaunchPlan(NamedTuple):
 
     #: Its exit code is this host's result. None: this host trains nothing itself.
     main: ProcessSpec | None
+    #: Run to their own ends beside main, such as an evaluator; a failure of theirs is one of the job's.
+    beside: tuple[ProcessSpec, ...] = ()
     #: They outlive main; an early end is a failure; stopped at the end.
     services: tuple[ProcessSpec, ...] = ()
     before: tuple[Wait, ...] = ()
@@ -75,6 +77,7 @@ def as_document(plan: LaunchPlan) -> dict[str, Any]:
     """Give the plan as ``train --plan`` prints it."""
     return {
         "main": _process(plan.main) if plan.main else None,
+        "beside": [_process(trainer) for trainer in plan.beside],
         "services": [_process(service) for service in plan.services],
         "before": [wait._asdict() for wait in plan.before],
         "after": [wait._asdict() for wait in plan.after],

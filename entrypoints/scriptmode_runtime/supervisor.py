@@ -57,7 +57,7 @@ class Supervisor:
         self._log = None if _same(output, log) else Sink(log)
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
-        self._main: Child | None = None
+        self._trainers: list[Child] = []
         self._services: list[Child] = []
         self._stopping = False
         self._over = False
@@ -125,7 +125,7 @@ class Supervisor:
             self._reach(plan.before)
             and self._until(lambda: True)
             and self._start(plan)
-            and self._until(lambda: not (self._main and self._main.running))
+            and self._until(lambda: not _running(self._trainers))
             and self._reach(plan.after)
         )
         self._end()
@@ -169,7 +169,8 @@ class Supervisor:
     def _start(self, plan: LaunchPlan) -> bool:
         for spec in plan.services:
             self._services.append(self._spawn(spec))
-        self._main = self._spawn(plan.main) if plan.main else None
+        for spec in (*([plan.main] if plan.main else []), *plan.beside):
+            self._trainers.append(self._spawn(spec))
         return True
 
     def _spawn(self, spec: ProcessSpec) -> Child:
@@ -181,7 +182,7 @@ class Supervisor:
     def _end(self) -> None:
         self._stop()
         self._drain()
-        self._main, self._services = None, []
+        self._trainers, self._services = [], []
 
     def _stop(self) -> None:
         """Stop what still runs: SIGTERM, one shared deadline, SIGKILL, reap."""
@@ -191,23 +192,22 @@ class Supervisor:
         if cause is None:
             self._stopping = True
             self._over = self._last
-        told = self._main if cause else None
-        if cause and told and told.running:
-            told.signal(_signal_of(cause))
+        if cause:
+            for child in _running(self._trainers):
+                child.signal(_signal_of(cause))
         if graceful:
             # A script may save what the services of any host hold: they go after it.
             self._await_trainers(deadline)
-        for child in self._children():
-            if child is not told:
-                child.signal(signal.SIGTERM)
+        for child in _running(self._services):
+            child.signal(signal.SIGTERM)
         self._pump_until(lambda: not self._children(), deadline)
         for child in self._children():
             child.kill()
         self._pump_until(lambda: not self._children(), self._clock() + 1.0)
 
     def _await_trainers(self, deadline: float) -> None:
-        main, peers = self._main, self._peers
-        self._pump_until(lambda: not (main and main.running), deadline)
+        peers = self._peers
+        self._pump_until(lambda: not _running(self._trainers), deadline)
         if peers:
             peers.announce(TRAINERS_ENDED)
             self._pump_until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
@@ -282,7 +282,7 @@ class Supervisor:
         """Decide whether an end is a failure: not 0, or a service's while it is needed."""
         status = child.status or 0
         self.say(f"{self._host} {child.spec.name} {_how(status)}")
-        early = child is not self._main and not self._stopping
+        early = child in self._services and not self._stopping
         if (status or early) and self.cause is None and not self._stopping:
             self.fail(self._describe(child.spec, status, child.source.tail.text() if child.source else ""))
 
@@ -300,8 +300,11 @@ class Supervisor:
             os.close(descriptor)
 
     def _children(self) -> list[Child]:
-        started = [*([self._main] if self._main else []), *self._services]
-        return [child for child in started if child.running]
+        return _running([*self._trainers, *self._services])
+
+
+def _running(children: Iterable[Child]) -> list[Child]:
+    return [child for child in children if child.running]
 
 
 def _same(output: int, log: int) -> bool:

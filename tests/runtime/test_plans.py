@@ -235,7 +235,7 @@ def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):
     env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
     command = [sys.executable, "-m", "scriptmode_runtime", "--plan"]
     printed = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
-    assert set(printed) == {"main", "services", "before", "after"}
+    assert set(printed) == {"main", "beside", "services", "before", "after"}
     assert printed["main"]["argv"] == [sys.executable, "train.py"]
     assert {"name", "argv", "env", "cwd"} <= set(printed["main"])
     assert [service["name"] for service in printed["services"]] == ["worker", "ps"]
