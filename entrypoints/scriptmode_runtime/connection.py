@@ -1,7 +1,8 @@
-"""JSON objects in lines over one socket, without blocking; callbacks of one selector."""
+"""JSON objects in lines over one socket, without blocking; callbacks of one selector. Sealed once both ends agree."""
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import selectors
@@ -15,7 +16,7 @@ _LONGEST_LINE = 64 * 1024
 
 
 class Connection:
-    """One end. ``on_message`` gets each message, and None once the other end is lost or speaks no JSON."""
+    """One end. ``on_message`` gets each message, and None once the other end is lost or speaks otherwise."""
 
     def __init__(
         self,
@@ -29,20 +30,29 @@ class Connection:
         self._on_message = on_message
         self._incoming = b""
         self._outgoing = b""
+        self._sealing: _Seal | None = None
+        self._sealed: _Seal | None = None
+        self._events = selectors.EVENT_READ
         self.open = True
         #: The other host's name, once it is proven.
         self.host = ""
         self.nonce = os.urandom(16).hex()
         self.heard = now
-        self.spoke = now
         endpoint.settimeout(0)
-        endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        selector.register(endpoint, selectors.EVENT_READ, self._ready)
+        if endpoint.family != socket.AF_UNIX:
+            endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        selector.register(endpoint, self._events, self._ready)
+
+    def seal(self, key: bytes, *, leads: bool) -> None:
+        """From now on every message, both ways, ends in a seal that proves its sender, its place and its words."""
+        self._sealing = _Seal(key, b"lead" if leads else b"member")
+        self._sealed = _Seal(key, b"member" if leads else b"lead")
 
     def send(self, **message: object) -> None:
         """Send a message, or as much of it as goes now."""
         if self.open:
-            self._outgoing += json.dumps(message).encode() + b"\n"
+            line = json.dumps(message).encode()
+            self._outgoing += (line + self._sealing.of(line) if self._sealing else line) + b"\n"
             self._flush()
 
     def close(self) -> None:
@@ -61,14 +71,29 @@ class Connection:
         except OSError:
             data = b""
         *lines, self._incoming = (self._incoming + data).split(b"\n")
-        messages = [_parse(line) for line in lines]
-        lost = not data or None in messages or len(self._incoming) > _LONGEST_LINE
-        for message in messages:
-            if message is not None and self.open:
+        lost = not data or len(self._incoming) > _LONGEST_LINE
+        for line in lines:
+            # One after the other: the welcome sets the seal of what follows it.
+            message = self._parse(line)
+            if message is None:
+                lost = True
+                break
+            if self.open:
                 self._on_message(self, message)
         if lost and self.open:
             self.close()
             self._on_message(self, None)
+
+    def _parse(self, line: bytes) -> dict[str, Any] | None:
+        if self._sealed:
+            line, given = line[: -_Seal.SIZE], line[-_Seal.SIZE :]
+            if not hmac.compare_digest(self._sealed.of(line), given):
+                return None
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return None
+        return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
 
     def _flush(self) -> None:
         try:
@@ -78,13 +103,23 @@ class Connection:
             pass
         except OSError:
             self._outgoing = b""  # that it is lost shows when reading
-        write = selectors.EVENT_WRITE if self._outgoing else 0
-        self._selector.modify(self._socket, selectors.EVENT_READ | write, self._ready)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
+        if events != self._events:
+            self._events = events
+            self._selector.modify(self._socket, events, self._ready)
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return None
-    return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
+class _Seal:
+    """Seals of one direction: each stands for its sender, its number and its line."""
+
+    SIZE = 64
+
+    def __init__(self, key: bytes, sender: bytes) -> None:
+        self._key = key
+        self._sender = sender
+        self._number = 0
+
+    def of(self, line: bytes) -> bytes:
+        """Give the seal of the next line."""
+        self._number += 1
+        return hmac.new(self._key, b"%s %d %s" % (self._sender, self._number, line), "sha256").hexdigest().encode()

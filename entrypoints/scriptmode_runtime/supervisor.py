@@ -97,7 +97,8 @@ class Supervisor:
 
     def join(self, cluster: Cluster, secret: bytes) -> None:
         """From now on tell the other hosts how it goes here, and hear of them; raises `ClusterError`."""
-        from scriptmode_runtime.peers import Lead, Member
+        from scriptmode_runtime.lead import Lead
+        from scriptmode_runtime.member import Member
 
         side = Lead if cluster.leads else Member
         peers = side(cluster, secret, self._selector, self._clock)

@@ -1,0 +1,157 @@
+"""The first host's side of `peers`: it listens, decides and tells."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from typing import TYPE_CHECKING, Any
+
+from scriptmode_runtime.connection import Connection
+from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.peers import WAS_LOST, Peers, cause_in, facts_in, lost
+from scriptmode_runtime.plan import TRAINERS_ENDED
+
+if TYPE_CHECKING:
+    from scriptmode_runtime.outcome import Cause
+
+#: Thousands of hosts come at once; the kernel cuts it to net.core.somaxconn.
+_BACKLOG = 4096
+
+
+class Lead(Peers):
+    """The first host's side."""
+
+    def start(self) -> None:
+        """Listen on this host's port for peers; raises `ClusterError` when it cannot be had."""
+        this = self._cluster.this
+        address = this.address if self._cluster.single_machine else ""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._strangers: set[Connection] = set()
+        self._members: dict[str, Connection] = {}
+        #: Hosts that have not come yet, in the cluster's order.
+        self._missing = dict.fromkeys(host.name for host in self._cluster.hosts if host.name != this.name)
+        self._events: dict[str, set[str]] = {}
+        self._listener = socket.socket(family, socket.SOCK_STREAM)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._listener.bind((address, this.ports["peers"]))
+            self._listener.listen(_BACKLOG)
+        except OSError as error:
+            self._listener.close()
+            raise ClusterError(
+                f"{this.name}: port {this.ports['peers']} (peers) cannot be had: {error.strerror}; "
+                "end the program that holds it, or start the job again"
+            ) from error
+        self._listener.settimeout(0)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other host is connected."""
+        return not self._members
+
+    @property
+    def settled(self) -> bool:
+        """Whether every other host came, was told, and left."""
+        return self.alone and not self._missing
+
+    def announce(self, event: str) -> None:
+        """Note that this host reached an event."""
+        self._note(self._cluster.this.name, event)
+
+    def fail(self, cause: Cause) -> None:
+        """Decide, if nothing was decided before, and tell everyone."""
+        if self.cause is None:
+            self.cause = cause
+            self._tell(type="failed", **cause._asdict())
+
+    def send(self, host: str, **message: object) -> bool:
+        """Send a message to a host; false where it has not come, or has gone."""
+        connection = self._members.get(host)
+        if connection:
+            connection.send(**message)
+        return connection is not None
+
+    def tick(self) -> None:
+        """Beat; miss hosts that do not come or say nothing."""
+        if self._beat_due():
+            for connection in [*self._strangers, *self._members.values()]:
+                if self._silent(connection):
+                    connection.close()
+                    self._hear(connection, None)
+                else:
+                    connection.send(type="alive")
+        if self._missing and self.cause is None and self._clock() >= self._join_by:
+            self.fail(lost(next(iter(self._missing)), f"did not come up in {self._times.join:.0f} s"))
+
+    def deadline(self) -> float | None:
+        """Give when the next host is to be greeted or missed."""
+        due = [self._beat_at] if self._members or self._strangers else []
+        if self.cause is None and self._missing:
+            due.append(self._join_by)
+        return min(due, default=None)
+
+    def close(self) -> None:
+        """Leave."""
+        for connection in [*self._strangers, *self._members.values()]:
+            connection.close()
+        self._selector.unregister(self._listener)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        try:
+            endpoint, _ = self._listener.accept()
+            connection = Connection(self._selector, endpoint, self._hear, self._clock())
+        except OSError:  # whoever it was has gone already
+            return
+        self._strangers.add(connection)
+        connection.send(type="hello", nonce=connection.nonce)
+
+    def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
+        connection.heard = self._clock()
+        if message is None:
+            self._strangers.discard(connection)
+            if connection.host:
+                self._miss(connection.host)
+        elif not connection.host:
+            self._admit(connection, message)
+        elif message["type"] == "reached":
+            self._note(connection.host, str(message.get("event")))
+        elif message["type"] == "failed":
+            self.fail(cause_in(message))
+        else:
+            self._handle(connection.host, message)
+
+    def _miss(self, host: str) -> None:
+        del self._members[host]
+        if not self.reached(TRAINERS_ENDED):
+            self.fail(lost(host, WAS_LOST))
+        self._note(host, TRAINERS_ENDED)  # nobody waits for it any more
+        self.on_left(host)
+
+    def _admit(self, connection: Connection, message: dict[str, Any]) -> None:
+        host = str(message.get("host"))
+        self._strangers.discard(connection)
+        if host not in self._missing or not self._proven(message, "member", host, connection.nonce):
+            connection.close()
+            return
+        nonce = str(message.get("nonce"))
+        connection.host = host
+        self._members[host] = connection
+        del self._missing[host]
+        connection.send(type="welcome", proof=self._proof("lead", host, nonce, self._facts), facts=self._facts)
+        self._seal(connection, host, (connection.nonce, nonce))
+        self.on_met(host, facts_in(message))
+        if self.cause:
+            connection.send(type="failed", **self.cause._asdict())
+
+    def _note(self, host: str, event: str) -> None:
+        there = self._events.setdefault(event, set())
+        there.add(host)
+        if len(there) == len(self._cluster.hosts) and event not in self._reached:
+            self._reached.add(event)
+            self._tell(type="reached", event=event)
+
+    def _tell(self, **message: object) -> None:
+        for connection in list(self._members.values()):
+            connection.send(**message)

@@ -1,0 +1,182 @@
+"""The side of `peers` that every host but the first one has: it joins the first host, tells it, and hears from it."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+from typing import TYPE_CHECKING, Any
+
+from scriptmode_runtime.connection import Connection
+from scriptmode_runtime.peers import WAS_LOST, Peers, cause_in, facts_in, lost
+from scriptmode_runtime.plan import TRAINERS_ENDED
+
+if TYPE_CHECKING:
+    from scriptmode_runtime.outcome import Cause
+
+_FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
+
+
+class Member(Peers):
+    """Any other host's side."""
+
+    def start(self) -> None:
+        """Begin to join the first host; it may not be up yet."""
+        self._endpoint: socket.socket | None = None
+        self._connection: Connection | None = None
+        self._unsent: list[dict[str, object]] = []
+        self._retry = _FIRST_RETRY
+        #: What the first host greeted this one with; "" before.
+        self._greeting = ""
+        self._try_at = self._clock()
+
+    @property
+    def alone(self) -> bool:
+        """Whether the first host is gone, or was never there."""
+        return self._connection is None or not self._connection.open
+
+    @property
+    def settled(self) -> bool:
+        """Whether the first host's last word came."""
+        return self.cause is not None or self.reached(TRAINERS_ENDED)
+
+    def announce(self, event: str) -> None:
+        """Tell the first host that this one reached an event."""
+        self._say(type="reached", event=event)
+
+    def fail(self, cause: Cause) -> None:
+        """Tell the first host why the job must end; it decides."""
+        self._say(type="failed", **cause._asdict())
+
+    def send(self, host: str, **message: object) -> bool:
+        """Send a message to the first host, the only one this one is connected to."""
+        if host != self._cluster.lead.name or self.alone:
+            return False
+        self._say(**message)
+        return True
+
+    def tick(self) -> None:
+        """Beat; join; miss the first host."""
+        if self._connection:
+            if self._connection.open and self._beat_due():
+                self._beat(self._connection)
+        elif self.cause is None and self._clock() >= self._join_by:
+            place = self._cluster.lead.endpoint("peers")
+            self.cause = lost(self._cluster.lead.name, f"could not be reached at {place} in {self._times.join:.0f} s")
+        elif self._endpoint is None and self._clock() >= self._try_at:
+            self._connect()
+
+    def deadline(self) -> float | None:
+        """Give when to try again, to beat, or to miss."""
+        if self._connection:
+            return self._beat_at if self._connection.open else None
+        if self.cause:
+            return None
+        return self._join_by if self._endpoint else min(self._try_at, self._join_by)
+
+    def close(self) -> None:
+        """Leave."""
+        if self._connection:
+            self._connection.close()
+        if self._endpoint:
+            self._give_up()
+
+    def _beat(self, connection: Connection) -> None:
+        if self._silent(connection):
+            connection.close()
+            self._hear(connection, None)
+        elif connection.host:  # before the welcome the first host would take it for the answer to its greeting
+            connection.send(type="alive")
+
+    def _connect(self) -> None:
+        lead = self._cluster.lead
+        try:
+            family, kind, *_, address = socket.getaddrinfo(lead.address, lead.ports["peers"], 0, socket.SOCK_STREAM)[0]
+            self._endpoint = socket.socket(family, kind)
+            self._endpoint.settimeout(0)
+            self._endpoint.connect_ex(address)
+        except OSError:  # its name does not resolve yet
+            self._again()
+            return
+        self._selector.register(self._endpoint, selectors.EVENT_WRITE, self._connected)
+
+    def _connected(self) -> None:
+        endpoint = self._endpoint
+        if endpoint is None:
+            return
+        if not _is_connected(endpoint):
+            self._give_up()
+            self._again()
+            return
+        self._selector.unregister(endpoint)
+        self._endpoint = None
+        self._connection = Connection(self._selector, endpoint, self._hear, self._clock())
+
+    def _give_up(self) -> None:
+        if self._endpoint:
+            self._selector.unregister(self._endpoint)
+            self._endpoint.close()
+            self._endpoint = None
+
+    def _again(self) -> None:
+        if self._endpoint:
+            self._endpoint.close()
+            self._endpoint = None
+        self._try_at = self._clock() + self._retry
+        self._retry = min(2 * self._retry, _LAST_RETRY)
+
+    def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
+        connection.heard = self._clock()
+        if message is None:
+            self._miss(connection)
+        elif message["type"] == "hello" and not connection.host:
+            self._join(connection, str(message.get("nonce")))
+        elif not connection.host:
+            if message["type"] == "welcome":
+                self._enter(connection, message)
+        elif message["type"] == "reached":
+            self._reached.add(str(message.get("event")))
+        elif message["type"] == "failed":
+            self.cause = self.cause or cause_in(message)
+        else:
+            self._handle(connection.host, message)
+
+    def _join(self, connection: Connection, greeting: str) -> None:
+        self._greeting = greeting
+        name = self._cluster.this.name
+        proof = self._proof("member", name, greeting, self._facts)
+        connection.send(type="join", host=name, nonce=connection.nonce, proof=proof, facts=self._facts)
+
+    def _enter(self, connection: Connection, message: dict[str, Any]) -> None:
+        name, lead = self._cluster.this.name, self._cluster.lead.name
+        if not self._proven(message, "lead", name, connection.nonce):
+            return
+        connection.host = lead
+        self._seal(connection, name, (self._greeting, connection.nonce))
+        self.on_met(lead, facts_in(message))
+        for unsent in self._unsent:
+            connection.send(**unsent)
+
+    def _miss(self, connection: Connection) -> None:
+        if not self._greeting:  # another program, or one that had not come up yet
+            self._connection = None
+            self._again()
+            return
+        if not self.reached(TRAINERS_ENDED) and self.cause is None:
+            how = WAS_LOST if connection.host else f"{WAS_LOST}, or it knows another secret than this host"
+            self.cause = lost(self._cluster.lead.name, how)
+        self.on_left(self._cluster.lead.name)
+
+    def _say(self, **message: object) -> None:
+        if self._connection and self._connection.host:
+            self._connection.send(**message)
+        else:
+            self._unsent.append(message)
+
+
+def _is_connected(endpoint: socket.socket) -> bool:
+    try:
+        # A local port that nobody holds yet can be given to this very socket: connected to itself.
+        own = endpoint.getsockname() == endpoint.getpeername()
+        return not own and not endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    except OSError:  # it was lost at once
+        return False
