@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,9 +12,11 @@ from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
-from scriptmode_runtime.supervisor import Supervisor
+from scriptmode_runtime.supervisor import STOPPING, Supervisor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from scriptmode_runtime.plan import ProcessSpec
 
 _USAGE = "usage: train [--plan]\n"
@@ -27,6 +31,8 @@ def main(argv: list[str] | None = None) -> int:
     if words not in ([], ["train"]):
         sys.stderr.write(_USAGE)
         return 0 if words in (["-h"], ["--help"]) else 2
+    # A stop that comes before the supervisor listens is not lost, as it would be for process 1.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     return _train()
 
 
@@ -67,22 +73,60 @@ def _train() -> int:
     return cause.exit_code
 
 
-def _supervise(here: environment.TrainingEnvironment) -> Cause | None:
+def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
     """Run all this host has to run, other hosts told of everything that goes wrong."""
 
     def describe(spec: ProcessSpec, status: int, text: str) -> Cause:
         return report.describe(here, spec, status, text)
 
-    with Supervisor(here.host, describe, stop_grace=here.stop_grace) as supervisor:
+    with _scratch(read) as here, Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
         if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
-            # Without a secret of the platform's the job's name keeps out strangers by accident, not by intent.
-            supervisor.join(here.cluster, (here.cluster.secret or here.job_name).encode())
+            _join(here, supervisor)
         try:
             _run(here, supervisor)
         except RuntimeFailure as error:
             message = f"{here.host}: {error}"
             supervisor.abort(Cause(here.host, "launcher", LAUNCHER_FAILED, message))
         return supervisor.finish()
+
+
+def _join(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
+    """Meet the other hosts."""
+    from scriptmode_runtime.peers import Times
+
+    # Without a secret of the platform's the job's name keeps out strangers by accident, not by intent.
+    secret = here.cluster.secret or here.settings.secret or here.job_name
+    silence = here.settings.host_timeout
+    times = Times(silence=silence, beat=min(Times().beat, silence / 4))
+    if not here.has_daemons:
+        supervisor.join(here.cluster, secret.encode(), times)
+        return
+    from scriptmode_runtime.ssh import Keys
+
+    keys = Keys(here.ssh, here.cluster, here.scratch) if here.ssh else None
+    peers = supervisor.join(here.cluster, secret.encode(), times, keys.facts if keys else None)
+    if keys:
+        peers.on_met = keys.met
+    supervisor.take_daemons(here.cluster, os.path.join(here.scratch, environment.DAEMONS_SOCKET))
+
+
+@contextlib.contextmanager
+def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
+    """Give the environment a folder of its own while it runs, where it needs one.
+
+    In /tmp, whose name is short and holds no blanks: sockets, mpirun and sshd take no other.
+    """
+    if not here.has_daemons:
+        yield here
+        return
+    import shutil
+
+    folder = f"{here.scratch}-{os.urandom(8).hex()}"
+    os.mkdir(folder, mode=0o700)
+    try:
+        yield here._replace(scratch=folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:

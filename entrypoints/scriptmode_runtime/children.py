@@ -14,9 +14,9 @@ from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.plan import STOP_CHILDREN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.plan import File, ProcessSpec
     from scriptmode_runtime.streams import Source
 
 #: Signals Python ignores for itself and a program expects at their default.
@@ -28,6 +28,10 @@ class Child:
 
     def __init__(self, spec: ProcessSpec, pid: int) -> None:
         self.spec = spec
+        #: What it is to the launcher that started it.
+        self.part = ""
+        #: Called with its exit status once it ended.
+        self.on_end: Callable[[int], None] = lambda _status: None
         self.pid = pid
         self.source: Source | None = None
         self.status: int | None = None
@@ -84,6 +88,18 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
         os.waitpid(pid, 0)
         raise UserCodeError(f"{spec.name} cannot be started: {problem}")
     return Child(spec, pid), reading
+
+
+def write(files: Iterable[File]) -> None:
+    """Write what processes read; raises `UserCodeError`."""
+    name = ""
+    try:
+        for name, content, mode in files:
+            descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(content)
+    except OSError as error:
+        raise UserCodeError(f"{name} cannot be written: {error.strerror}") from error
 
 
 def reap() -> dict[int, int]:

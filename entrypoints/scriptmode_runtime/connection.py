@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LONGEST_LINE = 64 * 1024
+_CONNECT_SECONDS = 1.0
 
 
 class Connection:
@@ -107,6 +108,15 @@ class Connection:
         if events != self._events:
             self._events = events
             self._selector.modify(self._socket, events, self._ready)
+
+
+def listens(host: str, port: int) -> bool:
+    """Tell whether somebody takes connections there."""
+    try:
+        with socket.create_connection((host, port), _CONNECT_SECONDS):
+            return True
+    except OSError:
+        return False
 
 
 class _Seal:

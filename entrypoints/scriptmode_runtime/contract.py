@@ -42,7 +42,7 @@ FAILURE_LIMIT = 1024
 # --- ports -------------------------------------------------------------------------------------
 #: One per role and host, used where CLUSTER_FILE names none. ``worker`` and ``ps`` are the ports
 #: of the SageMaker TensorFlow toolkit (2222, 2223), ``mirrored`` too (8890).
-DEFAULT_PORTS = {"worker": 2222, "ps": 2223, "chief": 2221, "mirrored": 8890, "peers": 2220}
+DEFAULT_PORTS = {"worker": 2222, "ps": 2223, "chief": 2221, "mirrored": 8890, "peers": 2220, "ssh": 2224}
 
 # --- variables the platform sets ---------------------------------------------------------------
 JOB_NAME_VARIABLE = "TRAINING_JOB_NAME"
@@ -51,6 +51,15 @@ REGION_VARIABLE = "AWS_REGION"
 #: Ours: seconds between SIGTERM and SIGKILL that the platform grants; SageMaker's are 120.
 STOP_GRACE_VARIABLE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 DEFAULT_STOP_GRACE = 120.0
+#: Ours, all of them for a job's ``environment``; `settings` says what they do.
+HOST_TIMEOUT_VARIABLE = "SCRIPTMODE_HOST_TIMEOUT_SECONDS"
+DEFAULT_HOST_TIMEOUT = 60.0
+HANG_SECONDS_VARIABLE = "SCRIPTMODE_HANG_SECONDS"
+HANG_ACTION_VARIABLE = "SCRIPTMODE_HANG_ACTION"
+MPI_LAUNCHER_VARIABLE = "SCRIPTMODE_MPI_LAUNCHER"
+PEERS_LAUNCHER, SSH_LAUNCHER = "peers", "ssh"
+#: What the job's hosts prove themselves with; the launcher takes it out of the environment.
+SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
 
 # --- script mode's own hyperparameters ---------------------------------------------------------
 RESERVED_PREFIX = "sagemaker_"
@@ -70,6 +79,8 @@ MULTI_WORKER_MIRRORED_ENABLED = "sagemaker_multi_worker_mirrored_strategy_enable
 MPI_ENABLED = "sagemaker_mpi_enabled"
 MPI_PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 MPI_CUSTOM_OPTIONS = "sagemaker_mpi_custom_mpi_options"
+#: Ours: each rank sees the one GPU of its local rank.
+MPI_BIND_GPUS = "sagemaker_mpi_bind_gpus"
 DISTRIBUTION_INSTANCE_GROUPS = "sagemaker_distribution_instance_groups"
 
 

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import cluster as clusters
-from scriptmode_runtime import contract, installed_mpi, machine
+from scriptmode_runtime import contract, installed_mpi, installed_ssh, machine, settings
 from scriptmode_runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.installed_mpi import Mpirun
+    from scriptmode_runtime.installed_ssh import Ssh
     from scriptmode_runtime.machine import Machine
+    from scriptmode_runtime.settings import Settings
 
 SINGLE = "single"
 PARAMETER_SERVER = "parameter_server"
 MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
 MPI = "mpi"
+
+#: Where the launcher listens for requests to start daemons, in `TrainingEnvironment.scratch`.
+DAEMONS_SOCKET = "daemons"
 
 _STRATEGY_SWITCHES = {
     contract.PARAMETER_SERVER_ENABLED: PARAMETER_SERVER,
@@ -60,14 +65,25 @@ class TrainingEnvironment(NamedTuple):
     python: str
     job_name: str = ""
     region: str = ""
-    stop_grace: float = contract.DEFAULT_STOP_GRACE
+    settings: Settings = settings.Settings()
     #: Looked for only where the strategy is MPI.
     mpirun: Mpirun | None = None
+    #: Looked for only where its programs are to start mpirun's daemons.
+    ssh: Ssh | None = None
+    #: What this machine calls itself; SageMaker's hosts need not be called as the job calls them.
+    node: str = ""
+    #: A folder of this launcher's alone, made when it runs.
+    scratch: str = "/tmp/scriptmode"  # noqa: S108 - a name to show in plans
 
     @property
     def host(self) -> str:
         """The name of this host."""
         return self.cluster.this.name
+
+    @property
+    def has_daemons(self) -> bool:
+        """Whether ``mpirun`` has to reach other machines."""
+        return self.strategy == MPI and len(self.cluster.hosts) > 1 and not self.cluster.single_machine
 
     @property
     def program(self) -> str:
@@ -103,6 +119,8 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
         if environ.get(variable):
             framework.setdefault(key, environ[variable])
     cluster, strategy = _part(base_dir, resource_config, framework)
+    asked = settings.read(environ)
+    over_ssh = strategy == MPI and asked.mpi_launcher == contract.SSH_LAUNCHER
     inherited = Inherited(
         path=environ.get("PATH", os.defpath),
         library_path=environ.get("LD_LIBRARY_PATH", ""),
@@ -122,8 +140,10 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
         python=sys.executable,
         job_name=str(framework.get(contract.JOB_NAME) or environ.get(contract.JOB_NAME_VARIABLE, "")),
         region=str(framework.get(contract.REGION) or environ.get(contract.REGION_VARIABLE, "")),
-        stop_grace=_stop_grace(environ),
+        settings=asked,
         mpirun=installed_mpi.find(sys.executable, inherited.path) if strategy == MPI else None,
+        ssh=installed_ssh.find(inherited.path) if over_ssh else None,
+        node=os.uname().nodename,
     )
 
 
@@ -181,14 +201,6 @@ def _distribution_groups(framework: Mapping[str, Any], group: str) -> list[str]:
     if isinstance(named, list):
         return [str(name) for name in named]
     return [group] if any(enabled(framework.get(switch)) for switch in _STRATEGY_SWITCHES) else []
-
-
-def _stop_grace(environ: Mapping[str, str]) -> float:
-    text = environ.get(contract.STOP_GRACE_VARIABLE, "")
-    try:
-        return float(text) if text else contract.DEFAULT_STOP_GRACE
-    except ValueError as error:
-        raise ConfigurationError(f"{contract.STOP_GRACE_VARIABLE}={text!r} is not a number of seconds") from error
 
 
 def _read_hyperparameters(base_dir: str) -> dict[str, Any]:

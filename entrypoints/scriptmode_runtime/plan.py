@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 HOSTS_READY = "hosts_ready"
 #: The trainers of every host ended well.
 TRAINERS_ENDED = "trainers_ended"
+#: A service of this host listens at the wait's endpoint; no word of other hosts.
+PORT_OPEN = "port_open"
 
 #: How a process is stopped: its own process group, or those of its direct children (mpirun's ranks), because
 #: ``mpirun`` itself answers SIGTERM by killing them.
@@ -35,6 +37,16 @@ class Wait(NamedTuple):
 
     event: str
     timeout: float | None = None
+    #: Host and port, of PORT_OPEN.
+    endpoint: tuple[str, int] = ("", 0)
+
+
+class File(NamedTuple):
+    """A file that the processes read, written before they start; only this user may read it."""
+
+    path: str
+    content: str
+    mode: int = 0o600
 
 
 class LaunchPlan(NamedTuple):
@@ -42,12 +54,14 @@ class LaunchPlan(NamedTuple):
 
     #: Its exit code is this host's result. None: this host trains nothing itself.
     main: ProcessSpec | None
-    #: Run to their own ends beside main, such as an evaluator; a failure of theirs is one of the job's.
-    beside: tuple[ProcessSpec, ...] = ()
-    #: They outlive main; an early end is a failure; stopped at the end.
+    #: Started first; they outlive main; an early end is a failure; stopped at the end.
     services: tuple[ProcessSpec, ...] = ()
+    #: Between the starts of services and of main.
     before: tuple[Wait, ...] = ()
     after: tuple[Wait, ...] = ()
+    files: tuple[File, ...] = ()
+    #: Run to their own ends beside main, such as an evaluator; a failure of theirs is one of the job's.
+    beside: tuple[ProcessSpec, ...] = ()
 
 
 class Command(NamedTuple):
@@ -81,6 +95,7 @@ def as_document(plan: LaunchPlan) -> dict[str, Any]:
         "services": [_process(service) for service in plan.services],
         "before": [wait._asdict() for wait in plan.before],
         "after": [wait._asdict() for wait in plan.after],
+        "files": [file._asdict() for file in plan.files],
     }
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import children, system
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
-from scriptmode_runtime.plan import TRAINERS_ENDED
+from scriptmode_runtime.plan import PORT_OPEN, TRAINERS_ENDED
 from scriptmode_runtime.streams import Relay, Sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from scriptmode_runtime.children import Child
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.peers import Peers
+    from scriptmode_runtime.peers import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
+    from scriptmode_runtime.remote import Daemons, Done
 
 #: Seconds between SIGTERM and SIGKILL once the job failed: every host is gone within 3 seconds.
 _FAILURE_GRACE = 1.5
@@ -32,7 +33,12 @@ _FLUSH = 10.0
 _SETTLE = 2.0
 #: Seconds of the platform's grace kept for killing, reaping and reporting, at most a fifth of it.
 _MARGIN = 2.0
-_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: Seconds between two looks at a port.
+_PORT_POLL = 0.02
+#: What a child is: its end ends the plan; it outlives those; it belongs to a trainer on another host.
+_TRAINER, _SERVICE, _DAEMON = "trainer", "service", "daemon"
+#: What asks the launcher to stop.
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Supervisor:
@@ -57,8 +63,8 @@ class Supervisor:
         self._log = None if _same(output, log) else Sink(log)
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
-        self._trainers: list[Child] = []
-        self._services: list[Child] = []
+        self._daemons: Daemons | None = None
+        self._started: list[Child] = []
         self._stopping = False
         self._over = False
         self._last = True
@@ -71,9 +77,10 @@ class Supervisor:
         for descriptor in self._wakeup:
             os.set_blocking(descriptor, False)
         self._earlier_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
-        for number in (*_STOPPING, signal.SIGCHLD):
+        for number in (*STOPPING, signal.SIGCHLD):
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
                 signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
         self._selector.register(self._wakeup[0], selectors.EVENT_READ, self._on_signals)
         system.adopt_orphans()
         return self
@@ -83,9 +90,9 @@ class Supervisor:
     ) -> None:
         self._stopping = self._over = True
         try:
-            for child in self._children():
+            for child in self._running():
                 child.kill()
-            self._pump_until(lambda: not self._children(), self._clock() + 1.0)
+            self._pump_until(lambda: not self._running(), self._clock() + 1.0)
             self._pump_until(lambda: not (self._log and self._log.pending), self._clock() + _FLUSH)
         finally:
             self._close()
@@ -95,15 +102,26 @@ class Supervisor:
         """Why the job ended before its time: the first failure of any host, as far as it is known here."""
         return (self._peers and self._peers.cause) or self._own
 
-    def join(self, cluster: Cluster, secret: bytes) -> None:
+    def join(
+        self, cluster: Cluster, secret: bytes, times: Times | None = None, facts: Mapping[str, str] | None = None
+    ) -> Peers:
         """From now on tell the other hosts how it goes here, and hear of them; raises `ClusterError`."""
         from scriptmode_runtime.lead import Lead
         from scriptmode_runtime.member import Member
 
         side = Lead if cluster.leads else Member
-        peers = side(cluster, secret, self._selector, self._clock)
+        peers: Peers = side(cluster, secret, self._selector, self._clock, times, facts)
         peers.start()
         self._peers = peers
+        return peers
+
+    def take_daemons(self, cluster: Cluster, path: str) -> None:
+        """From now on start ``mpirun``'s daemons here for the first host, and ask other hosts for theirs."""
+        from scriptmode_runtime.remote import Daemons
+
+        if self._peers:
+            self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
+            self._daemons.listen(path)
 
     def say(self, text: str) -> None:
         """Write one line of the launcher's own: to stderr, between whole lines where that is the output too."""
@@ -123,10 +141,12 @@ class Supervisor:
         self._last = last
         self._pump(self._clock())  # a stop that came in between
         _ = (
-            self._reach(plan.before)
+            self._until(lambda: True)
+            and self._start_services(plan)
+            and self._reach(plan.before)
             and self._until(lambda: True)
-            and self._start(plan)
-            and self._until(lambda: not _running(self._trainers))
+            and self._start_trainers(plan)
+            and self._until(lambda: not self._running(_TRAINER))
             and self._reach(plan.after)
         )
         self._end()
@@ -154,28 +174,47 @@ class Supervisor:
     # --- steps of a run
 
     def _reach(self, waits: Iterable[Wait]) -> bool:
-        peers = self._peers
-        for wait in waits:
-            if peers is None:
-                continue
-            peers.announce(wait.event)
-            deadline = None if wait.timeout is None else self._clock() + wait.timeout
-            if not self._until(lambda event=wait.event: peers.reached(event), deadline):  # type: ignore[misc]
-                if self.cause is None:
-                    message = f"{self._host}: {wait.event.replace('_', ' ')} was not reached in {wait.timeout:.0f} s"
-                    self.fail(Cause(self._host, "launcher", LAUNCHER_FAILED, message))
-                return False
-        return True
+        return all(self._reached(wait) for wait in waits)
 
-    def _start(self, plan: LaunchPlan) -> bool:
+    def _reached(self, wait: Wait) -> bool:
+        deadline = None if wait.timeout is None else self._clock() + wait.timeout
+        peers, event = self._peers, wait.event
+        if event == PORT_OPEN:
+            from scriptmode_runtime.connection import listens
+
+            reached = self._until(lambda: listens(*wait.endpoint), deadline, _PORT_POLL)
+            event = f"{event} at {wait.endpoint[0]}:{wait.endpoint[1]}"
+        elif peers:
+            peers.announce(event)
+            reached = self._until(lambda: peers.reached(event), deadline)
+        else:
+            reached = True
+        if not reached and self.cause is None:
+            message = f"{self._host}: {event.replace('_', ' ')} was not reached in {wait.timeout:.0f} s"
+            self.fail(Cause(self._host, "launcher", LAUNCHER_FAILED, message))
+        return reached
+
+    def _start_services(self, plan: LaunchPlan) -> bool:
+        children.write(plan.files)
         for spec in plan.services:
-            self._services.append(self._spawn(spec))
-        for spec in (*([plan.main] if plan.main else []), *plan.beside):
-            self._trainers.append(self._spawn(spec))
+            self._spawn(spec, _SERVICE)
         return True
 
-    def _spawn(self, spec: ProcessSpec) -> Child:
+    def _start_trainers(self, plan: LaunchPlan) -> bool:
+        for spec in (*([plan.main] if plan.main else []), *plan.beside):
+            self._spawn(spec, _TRAINER)
+        return True
+
+    def _start_daemon(self, spec: ProcessSpec, done: Done) -> None:
+        if self.cause or self._over:
+            done(LAUNCHER_FAILED, f"{self._host}: the job has ended")
+            return
+        self._spawn(spec, _DAEMON).on_end = lambda status: done(status if status >= 0 else SIGNALLED - status, "")
+
+    def _spawn(self, spec: ProcessSpec, part: str) -> Child:
         child, output = children.start(spec)
+        self._started.append(child)
+        child.part = part
         child.source = self._relay.add(output)
         self.say(f"{self._host} {spec.name} started, process {child.pid}")
         return child
@@ -183,7 +222,7 @@ class Supervisor:
     def _end(self) -> None:
         self._stop()
         self._drain()
-        self._trainers, self._services = [], []
+        self._started = []
 
     def _stop(self) -> None:
         """Stop what still runs: SIGTERM, one shared deadline, SIGKILL, reap."""
@@ -194,21 +233,21 @@ class Supervisor:
             self._stopping = True
             self._over = self._last
         if cause:
-            for child in _running(self._trainers):
+            for child in self._running(_TRAINER, _DAEMON):
                 child.signal(_signal_of(cause))
         if graceful:
             # A script may save what the services of any host hold: they go after it.
             self._await_trainers(deadline)
-        for child in _running(self._services):
+        for child in self._running(_SERVICE, *(() if cause else (_DAEMON,))):
             child.signal(signal.SIGTERM)
-        self._pump_until(lambda: not self._children(), deadline)
-        for child in self._children():
+        self._pump_until(lambda: not self._running(), deadline)
+        for child in self._running():
             child.kill()
-        self._pump_until(lambda: not self._children(), self._clock() + 1.0)
+        self._pump_until(lambda: not self._running(), self._clock() + 1.0)
 
     def _await_trainers(self, deadline: float) -> None:
         peers = self._peers
-        self._pump_until(lambda: not _running(self._trainers), deadline)
+        self._pump_until(lambda: not self._running(_TRAINER, _DAEMON), deadline)
         if peers:
             peers.announce(TRAINERS_ENDED)
             self._pump_until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
@@ -224,15 +263,16 @@ class Supervisor:
 
     # --- events
 
-    def _until(self, reached: Callable[[], bool], deadline: float | None = None) -> bool:
+    def _until(self, reached: Callable[[], bool], deadline: float | None = None, poll: float | None = None) -> bool:
         """Handle events until ``reached``; false when the job failed or the deadline passed before."""
-        return self._pump_until(lambda: self.cause is not None or reached(), deadline) and self.cause is None
+        return self._pump_until(lambda: self.cause is not None or reached(), deadline, poll) and self.cause is None
 
-    def _pump_until(self, reached: Callable[[], bool], deadline: float | None) -> bool:
+    def _pump_until(self, reached: Callable[[], bool], deadline: float | None, poll: float | None = None) -> bool:
+        """Handle events until ``reached``, which is asked after each, and every ``poll`` seconds."""
         while not reached():
             if deadline is not None and self._clock() >= deadline:
                 return False
-            self._pump(deadline)
+            self._pump(deadline if poll is None else self._clock() + poll)
         return True
 
     def _pump(self, deadline: float | None) -> None:
@@ -265,31 +305,37 @@ class Supervisor:
     def _on_stop(self, number: int) -> None:
         name = signal.Signals(number).name
         if self._own and self._own.graceful and number == signal.SIGINT:
-            for child in self._children():  # asked twice
+            for child in self._running():  # asked twice
                 child.kill()
         message = f"{self._host}: stopped by {name}"
         self.fail(Cause(self._host, "launcher", SIGNALLED + number, message, graceful=True))
 
     def _reap(self) -> None:
         ended = children.reap()
-        for child in self._children():
+        for child in self._running():
             if child.pid in ended:
                 child.status = ended[child.pid]
                 if child.source:
                     self._relay.drain(child.source)
                 self._judge(child)
+                child.on_end(child.status)
 
     def _judge(self, child: Child) -> None:
-        """Decide whether an end is a failure: not 0, or a service's while it is needed."""
+        """Decide whether an end is a failure: not 0, or a service's while it is needed.
+
+        What a daemon's exit code means ``mpirun`` tells; but that it was killed is known here first.
+        """
         status = child.status or 0
         self.say(f"{self._host} {child.spec.name} {_how(status)}")
-        early = child in self._services and not self._stopping
-        if (status or early) and self.cause is None and not self._stopping:
+        failed = {_TRAINER: status != 0, _SERVICE: True, _DAEMON: status < 0}[child.part]
+        if failed and self.cause is None and not self._stopping:
             self.fail(self._describe(child.spec, status, child.source.tail.text() if child.source else ""))
 
     def _close(self) -> None:
         """Give back what was opened. Handlers stay: a late stop must not keep the report from being written."""
         self._relay.close()
+        if self._daemons:
+            self._daemons.close()
         if self._peers:
             self._peers.close()
         self._selector.close()
@@ -300,12 +346,8 @@ class Supervisor:
         for descriptor in self._wakeup:
             os.close(descriptor)
 
-    def _children(self) -> list[Child]:
-        return _running([*self._trainers, *self._services])
-
-
-def _running(children: Iterable[Child]) -> list[Child]:
-    return [child for child in children if child.running]
+    def _running(self, *parts: str) -> list[Child]:
+        return [child for child in self._started if child.running and (not parts or child.part in parts)]
 
 
 def _same(output: int, log: int) -> bool:
@@ -325,7 +367,7 @@ def _kill_orphans() -> bool:
 
 def _signal_of(cause: Cause) -> int:
     number = cause.exit_code - SIGNALLED
-    return number if cause.graceful and number in _STOPPING else signal.SIGTERM
+    return number if cause.graceful and number in STOPPING else signal.SIGTERM
 
 
 def _how(status: int) -> str:

@@ -12,6 +12,7 @@ from processes.launchers import ENTRYPOINTS
 from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.installed_mpi import Mpirun, find
+from scriptmode_runtime.installed_ssh import Ssh
 from scriptmode_runtime.machine import Machine
 from scriptmode_runtime.plan import plan_for
 
@@ -19,9 +20,11 @@ BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
 COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}
 MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
 MPI = {"sagemaker_mpi_enabled": True}
+SCRATCH = "/tmp/scriptmode"
+SSH = Ssh("/opt/bin/ssh", "/opt/bin/sshd", "/opt/bin/ssh-keygen")
 
 
-def plan(tmp_path, count=1, this=1, major=5, gpus=0, cluster=None, **hyperparameters):
+def plan(tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, launcher="peers", ssh=SSH, **hyperparameters):
     hosts = [f"algo-{number + 1}" for number in range(count)]
     base = write_host(
         tmp_path / "ml",
@@ -32,8 +35,9 @@ def plan(tmp_path, count=1, this=1, major=5, gpus=0, cluster=None, **hyperparame
         sagemaker_program="train.py",
         **hyperparameters,
     )
-    here = environment.read(str(base), {"PATH": "/bin"})
-    here = here._replace(machine=Machine(4, gpus, 0), mpirun=Mpirun("/opt/bin/mpirun", major) if major else None)
+    here = environment.read(str(base), {"PATH": "/bin", "SCRIPTMODE_MPI_LAUNCHER": launcher})
+    mpirun = Mpirun("/opt/bin/mpirun", major) if major else None
+    here = here._replace(machine=Machine(4, gpus, 0), mpirun=mpirun, ssh=ssh)
     return plan_for(here, user_code.command(here))
 
 
@@ -130,25 +134,70 @@ def test_addresses_and_ports_come_from_the_platform_where_it_names_them(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("count", "gpus", "asked", "ranks", "hosts"),
+    ("count", "gpus", "asked", "ranks"),
     [
-        pytest.param(1, 0, None, 1, "localhost:1", id="one host, no GPU"),
-        pytest.param(1, 4, None, 4, "localhost:4", id="one host, its GPUs"),
-        pytest.param(1, 4, 2, 2, "localhost:2", id="one host, as asked"),
-        pytest.param(2, 8, None, 16, "algo-1:8,algo-2:8", id="two hosts, their GPUs"),
-        pytest.param(3, 0, 2, 6, "algo-1:2,algo-2:2,algo-3:2", id="three hosts, as asked"),
+        pytest.param(1, 0, None, 1, id="one host, no GPU"),
+        pytest.param(1, 4, None, 4, id="one host, its GPUs"),
+        pytest.param(1, 4, 2, 2, id="one host, as asked"),
+        pytest.param(2, 8, None, 16, id="two hosts, their GPUs"),
+        pytest.param(3, 0, 2, 6, id="three hosts, as asked"),
     ],
 )
-def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, ranks, hosts):
+def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, ranks):
     asked = {} if asked is None else {"sagemaker_mpi_num_of_processes_per_host": asked}
     one = plan(tmp_path, count, gpus=gpus, epochs=1, **MPI, **asked)
     argv = one.main.argv
     assert argv[0] == "/opt/bin/mpirun"
     assert argv[argv.index("-np") + 1] == str(ranks)
-    assert argv[argv.index("--host") + 1] == hosts
+    if count == 1:
+        assert argv[argv.index("--host") + 1] == f"localhost:{ranks}"
+    else:
+        # The first host is known to mpirun by the machine's own name only.
+        names = [os.uname().nodename, *(f"algo-{number + 1}" for number in range(1, count))]
+        lines = [f"{name} slots={ranks // count}" for name in names]
+        assert files(one)[argv[argv.index("--hostfile") + 1]].splitlines() == lines
     assert argv[-3:] == (sys.executable, "-m", "scriptmode_runtime.rank")
     assert one.main.stop == "children"
     assert (events(one.before), events(one.after)) == ((["hosts_ready"], ["trainers_ended"]) if count > 1 else ([], []))
+
+
+def files(one):
+    return {file.path: file.content for file in one.files}
+
+
+@pytest.mark.parametrize(("major", "parameter"), [(4, "plm_rsh_agent"), (5, "plm_ssh_agent")])
+def test_mpirun_asks_the_launcher_for_its_daemons(tmp_path, major, parameter):
+    one = plan(tmp_path, 2, major=major, **MPI)
+    argv = one.main.argv
+    agent = argv[argv.index(parameter) + 1]
+    assert agent.split()[0] == agent
+    assert "rsh.py" in files(one)[agent]
+    assert "--leave-session-attached" in argv
+
+
+@pytest.mark.parametrize("major", [4, 5])
+def test_over_ssh_only_the_jobs_keys_and_hosts_are_trusted(tmp_path, major):
+    lead = plan(tmp_path / "1", 2, 1, major, launcher="ssh", **MPI)
+    assert f"/opt/bin/ssh -F {SCRATCH}/ssh_config" in lead.main.argv
+    client = files(lead)[f"{SCRATCH}/ssh_config"].splitlines()
+    assert {"StrictHostKeyChecking yes", f"UserKnownHostsFile {SCRATCH}/known_hosts", "BatchMode yes"} <= set(client)
+    member = plan(tmp_path / "2", 2, 2, major, launcher="ssh", **MPI)
+    (sshd,) = member.services
+    server = files(member)[sshd.argv[-1]].splitlines()
+    assert {"ListenAddress algo-2", "Port 2224", "PasswordAuthentication no"} <= set(server)
+    assert f"ForceCommand {SCRATCH}/rsh" in server
+    assert events(member.before) == ["port_open", "hosts_ready"]
+    assert member.before[0].endpoint == ("algo-2", 2224)
+
+
+def test_ssh_that_is_asked_for_and_is_not_there_is_told(tmp_path):
+    with pytest.raises(ClusterError, match="SCRIPTMODE_MPI_LAUNCHER is ssh.*install OpenSSH"):
+        plan(tmp_path, 2, launcher="ssh", ssh=None, **MPI)
+
+
+def test_a_job_that_names_its_own_agent_has_it(tmp_path):
+    one = plan(tmp_path, 2, sagemaker_mpi_custom_mpi_options="-mca plm_rsh_agent /bin/mine", **MPI)
+    assert [word for word in one.main.argv if "rsh" in word] == ["plm_rsh_agent"]
 
 
 def test_the_other_hosts_of_mpi_wait(tmp_path):
@@ -172,6 +221,7 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
         "btl": "^openib",
         "orte_abort_on_non_zero_status": "1",
         "btl_vader_single_copy_mechanism": "none",
+        "plm_rsh_agent": f"{SCRATCH}/rsh",
         "plm_rsh_no_tree_spawn": "1",
     }
     assert {"--tag-output", "--allow-run-as-root", "--oversubscribe"} <= set(argv)
@@ -235,7 +285,7 @@ def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):
     env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
     command = [sys.executable, "-m", "scriptmode_runtime", "--plan"]
     printed = json.loads(subprocess.run(command, env=env, check=True, capture_output=True).stdout)
-    assert set(printed) == {"main", "beside", "services", "before", "after"}
+    assert set(printed) == {"main", "beside", "services", "before", "after", "files"}
     assert printed["main"]["argv"] == [sys.executable, "train.py"]
     assert {"name", "argv", "env", "cwd"} <= set(printed["main"])
     assert [service["name"] for service in printed["services"]] == ["worker", "ps"]

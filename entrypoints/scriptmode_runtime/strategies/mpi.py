@@ -1,35 +1,56 @@
-"""Open MPI: the first host runs ``mpirun`` over all hosts; the others wait until it ended."""
+"""Open MPI: the first host runs ``mpirun`` over all hosts; the others start its daemons, and wait until it ended."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
+from scriptmode_runtime.environment import DAEMONS_SOCKET
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
-from scriptmode_runtime.plan import HOSTS_READY, STOP_CHILDREN, TRAINERS_ENDED, LaunchPlan, ProcessSpec, Wait
+from scriptmode_runtime.plan import (
+    HOSTS_READY,
+    PORT_OPEN,
+    STOP_CHILDREN,
+    TRAINERS_ENDED,
+    File,
+    LaunchPlan,
+    ProcessSpec,
+    Wait,
+)
+from scriptmode_runtime.strategies import ssh_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scriptmode_runtime.environment import TrainingEnvironment
     from scriptmode_runtime.installed_mpi import Mpirun
+    from scriptmode_runtime.installed_ssh import Ssh
     from scriptmode_runtime.plan import Command
 
 #: Installing requirements on another host may take long; a host that is gone is noticed earlier.
 _READY_TIMEOUT = 3600.0
+_SSHD_TIMEOUT = 30.0
+#: Chooses another way to reach hosts; a job that names it itself has its own.
+_AGENTS = ("plm_rsh_agent", "plm_ssh_agent")
 #: Instance types whose network is an Elastic Fabric Adapter ("Elastic Fabric Adapter", Amazon EC2 User Guide).
 _EFA_INSTANCES = ("ml.p3dn.", "ml.p4d.", "ml.p4de.", "ml.p5", "ml.p6", "ml.trn1", "ml.trn2")
 _NCCL_DEBUG = "--NCCL_DEBUG"
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Run ``mpirun`` on the first host; elsewhere nothing: the ranks come from there."""
-    per_host = processes_per_host(environment)
-    several = len(environment.cluster.hosts) > 1
+    """Run ``mpirun`` on the first host; elsewhere what it starts there."""
+    leads, several = environment.cluster.leads, len(environment.cluster.hosts) > 1
+    main = _mpirun(environment, command, processes_per_host(environment)) if leads else None
+    services: tuple[ProcessSpec, ...] = ()
     before = (Wait(HOSTS_READY, _READY_TIMEOUT),) if several else ()
     after = (Wait(TRAINERS_ENDED),) if several else ()
-    main = _mpirun(environment, command, per_host) if environment.cluster.leads else None
-    return LaunchPlan(main=main, before=before, after=after)
+    if environment.has_daemons and environment.settings.mpi_launcher == contract.SSH_LAUNCHER and not leads:
+        this = environment.cluster.this
+        services = (_sshd(environment, _ssh(environment)),)
+        before = (Wait(PORT_OPEN, _SSHD_TIMEOUT, (this.address, this.ports["ssh"])), *before)
+    return LaunchPlan(main=main, services=services, before=before, after=after, files=tuple(_files(environment)))
 
 
 def processes_per_host(environment: TrainingEnvironment) -> int:
@@ -52,7 +73,11 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
     nccl_debug, custom = _custom_options(environment)
     # The wrapper puts each rank's own code folder there; before that the user's modules could stand in for ours.
     env = {name: value for name, value in command.env.items() if name != "PYTHONPATH"}
-    options = (*_placement(environment, per_host), *_defaults(environment, mpirun, custom))
+    options = (
+        *_placement(environment, per_host),
+        *_agent(environment, mpirun, custom),
+        *_defaults(environment, mpirun, custom),
+    )
     chosen = {word.partition("=")[0] for word in custom}
     exports = (
         word
@@ -65,12 +90,63 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
 
 
 def _placement(environment: TrainingEnvironment, per_host: int) -> Iterator[str]:
-    hosts = environment.cluster.hosts
-    yield from ("-np", str(per_host * len(hosts)), "--host")
-    if environment.cluster.single_machine or len(hosts) == 1:
-        yield f"localhost:{per_host * len(hosts)}"
+    total = str(per_host * len(environment.cluster.hosts))
+    yield from ("-np", total)
+    if environment.has_daemons:
+        yield from ("--hostfile", _scratch(environment, "hosts"))
     else:
-        yield ",".join(f"{host.address}:{per_host}" for host in hosts)
+        yield from ("--host", f"localhost:{total}")
+
+
+def _agent(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
+    """Say how daemons come up on other hosts; they stay in the foreground, where they are supervised."""
+    if not environment.has_daemons or any(agent in custom for agent in _AGENTS):
+        return
+    agent = _scratch(environment, "rsh")
+    if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
+        agent = f"{_ssh(environment).client} -F {_scratch(environment, 'ssh_config')}"
+    name = _AGENTS[mpirun.major > 4]  # noqa: PLR2004 - Open MPI 5 renamed it
+    yield from ("--mca", name, agent, "--mca", name.replace("agent", "no_tree_spawn"), "1", "--leave-session-attached")
+
+
+def _ssh(environment: TrainingEnvironment) -> Ssh:
+    if environment.ssh is None:
+        raise ClusterError(
+            f"{contract.MPI_LAUNCHER_VARIABLE} is {contract.SSH_LAUNCHER}, and ssh, sshd and ssh-keygen are not all "
+            "found on PATH; install OpenSSH's client and server, or leave that variable out"
+        )
+    return environment.ssh
+
+
+def _sshd(environment: TrainingEnvironment, ssh: Ssh) -> ProcessSpec:
+    argv = (ssh.server, "-D", "-e", "-f", _scratch(environment, "sshd_config"))
+    return ProcessSpec("sshd", argv, {}, environment.path(contract.OUTPUT_DIR))
+
+
+def _files(environment: TrainingEnvironment) -> Iterator[File]:
+    if not environment.has_daemons:
+        return
+    cluster, per_host = environment.cluster, processes_per_host(environment)
+    script = shlex.join([environment.python, "-IS", _runtime_file("rsh.py"), _scratch(environment, DAEMONS_SOCKET)])
+    command = _scratch(environment, "rsh")
+    # Words of mpirun's and of sshd's settings are parted by blanks, which paths may hold: this one does not.
+    yield File(command, f'#!/bin/sh\nexec {script} "$@"\n', 0o700)
+    if cluster.leads:
+        # mpirun knows its own machine by the name that has, and the others by any.
+        nodes = [environment.node, *(host.address for host in cluster.hosts[1:])]
+        yield File(_scratch(environment, "hosts"), "".join(f"{node} slots={per_host}\n" for node in nodes))
+        if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
+            yield ssh_files.client(environment.scratch, cluster.hosts)
+    elif environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
+        yield ssh_files.server(environment.scratch, cluster.this, command)
+
+
+def _scratch(environment: TrainingEnvironment, name: str) -> str:
+    return os.path.join(environment.scratch, name)
+
+
+def _runtime_file(name: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name)
 
 
 def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
@@ -92,9 +168,9 @@ def _parameters(environment: TrainingEnvironment, mpirun: Mpirun) -> dict[str, s
     if mpirun.major > 4:  # noqa: PLR2004 - Open MPI 5 ends a job at the first bad status without being told
         del parameters["orte_abort_on_non_zero_status"]
     # Open MPI 5 refuses the loopback interface, and nothing leaves the machine there.
-    if not environment.cluster.single_machine and len(environment.cluster.hosts) > 1:
+    if environment.has_daemons:
         interface = str(environment.resource_config.get("network_interface_name", "eth0"))
-        parameters.update(btl_tcp_if_include=interface, oob_tcp_if_include=interface, plm_rsh_no_tree_spawn="1")
+        parameters.update(btl_tcp_if_include=interface, oob_tcp_if_include=interface)
     return parameters
 
 
@@ -114,8 +190,6 @@ def _custom_options(environment: TrainingEnvironment) -> tuple[str, tuple[str, .
 
     Long options with one dash, as Open MPI 4 takes them, get the second one that Open MPI 5 insists on.
     """
-    import shlex
-
     text = str(environment.framework_parameters.get(contract.MPI_CUSTOM_OPTIONS) or "")
     try:
         words = iter(shlex.split(text))

@@ -1,0 +1,66 @@
+"""What ``mpirun`` wants run on another host: its command, written for a shell, taken apart without one. Pure.
+
+Open MPI 4 starts ``orted`` there and Open MPI 5 ``prted``, after lines that set and export variables; for a login shell
+``sh`` or ``ksh`` inside ``( test ! -r ./.profile || . ./.profile; ... )`` (``plm_rsh_module.c``, ``plm_ssh_module.c``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.plan import STOP_CHILDREN, ProcessSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+NAME = "daemon"
+_PROGRAMS = ("orted", "prted")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-[^}]*)?\})")
+
+
+def parse(command: str, environ: Mapping[str, str], cwd: str) -> ProcessSpec:
+    """Give the daemon that ``command`` starts on a host with the variables ``environ``.
+
+    Raises `ClusterError` for anything that is not one of Open MPI's daemons.
+    """
+    env: dict[str, str] = {}
+    argv: list[str] = []
+    for words in _statements(command):
+        assignment = _ASSIGNMENT.fullmatch(words[0]) if len(words) == 1 else None
+        if assignment:
+            env[assignment[1]] = _expanded(assignment[2], {**environ, **env})
+        elif words[0] not in ("export", "(", "test"):
+            argv = words
+    if not argv or os.path.basename(argv[0]) not in _PROGRAMS:
+        raise ClusterError(f"mpirun asks for {command[:200]!r}, which starts none of {', '.join(_PROGRAMS)}")
+    return ProcessSpec(NAME, tuple(argv), env, cwd, STOP_CHILDREN)
+
+
+def _statements(command: str) -> Iterator[list[str]]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=";")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    words: list[str] = []
+    try:
+        for word in lexer:
+            if set(word) == {";"}:
+                if words:
+                    yield words
+                words = []
+            else:
+                words.append(word)
+    except ValueError as error:
+        raise ClusterError(f"mpirun's command for another host cannot be read: {error}") from error
+    if words[-1:] == [")"]:
+        words.pop()
+    if words:
+        yield words
+
+
+def _expanded(text: str, environ: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: environ.get(found[1] or found[2], ""), text)

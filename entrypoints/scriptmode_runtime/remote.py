@@ -1,0 +1,119 @@
+"""Starts ``mpirun``'s daemons on other hosts as children of the launchers there, which supervise them like the rest.
+
+``mpirun`` runs `rsh` where it would run ssh. That asks this host's launcher, which asks the other host's over `peers`;
+or ssh carries the request there, and the `rsh` behind sshd asks that host's launcher. Either way a daemon has its own
+host's environment, and ends with its launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+from typing import TYPE_CHECKING, Any, Callable
+
+from scriptmode_runtime import daemons
+from scriptmode_runtime.connection import Connection
+from scriptmode_runtime.errors import RuntimeFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.peers import Peers
+    from scriptmode_runtime.plan import ProcessSpec
+
+#: Called with the status of a daemon that ended, and an error where it did not start.
+Done = Callable[[int, str], None]
+_NOT_STARTED = 127
+_UNREACHED = 255
+_BACKLOG = 4096
+
+
+class Daemons:
+    """Takes requests to start daemons: from `rsh` on this host, and from the first host's launcher."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        peers: Peers,
+        selector: selectors.BaseSelector,
+        clock: Callable[[], float],
+        start: Callable[[ProcessSpec, Done], None],
+    ) -> None:
+        self._here = cluster.this.name
+        self._cwd = os.path.join(cluster.this.base_dir, "output")
+        self._names = {host.address: host.name for host in cluster.hosts}
+        self._peers = peers
+        self._selector = selector
+        self._clock = clock
+        self._start = start
+        self._listener: socket.socket | None = None
+        self._asked: dict[int, tuple[str, Done]] = {}
+        self._connections: set[Connection] = set()
+        peers.handlers["start"] = self._on_start
+        peers.handlers["ended"] = self._on_ended
+        peers.on_left = self._on_left
+
+    def listen(self, path: str) -> None:
+        """Take requests of this host's own processes at a socket that only this user can open."""
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(path)
+        os.chmod(path, 0o600)
+        self._listener.listen(_BACKLOG)
+        self._listener.settimeout(0)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def close(self) -> None:
+        """Take no more requests."""
+        for connection in self._connections:
+            connection.close()
+        if self._listener:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+
+    def _accept(self) -> None:
+        if self._listener:
+            endpoint, _ = self._listener.accept()
+            self._connections.add(Connection(self._selector, endpoint, self._hear, self._clock()))
+
+    def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
+        if message is None:
+            self._connections.discard(connection)
+            return
+
+        def done(status: int, error: str) -> None:
+            connection.send(type="ended", status=status, error=error)
+
+        asked = str(message.get("host"))
+        host = self._names.get(asked, asked) if asked else self._here
+        command = str(message.get("command"))
+        if host == self._here:
+            self._start_here(command, done)
+            return
+        number = len(self._asked)
+        self._asked[number] = (host, done)
+        if not self._peers.send(host, type="start", number=number, command=command):
+            done(_UNREACHED, f"{host} is not connected to {self._here}, so no daemon can be started there")
+
+    def _start_here(self, command: str, done: Done) -> None:
+        try:
+            self._start(daemons.parse(command, os.environ, self._cwd), done)
+        except RuntimeFailure as error:
+            done(_NOT_STARTED, f"{self._here}: {error}")
+
+    def _on_start(self, host: str, message: Mapping[str, Any]) -> None:
+        def done(status: int, error: str) -> None:
+            self._peers.send(host, type="ended", number=message.get("number"), status=status, error=error)
+
+        self._start_here(str(message.get("command")), done)
+
+    def _on_ended(self, host: str, message: Mapping[str, Any]) -> None:
+        asked, done = self._asked.get(int(message.get("number") or 0), ("", None))
+        if done and asked == host:
+            done(int(message.get("status") or 0), str(message.get("error") or ""))
+
+    def _on_left(self, host: str) -> None:
+        for asked, done in self._asked.values():
+            if asked == host:
+                done(_UNREACHED, f"{host} was lost")

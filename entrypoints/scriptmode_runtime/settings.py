@@ -1,0 +1,81 @@
+"""What a job's environment may ask of the launcher itself, read and checked once. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar
+
+from scriptmode_runtime import contract
+from scriptmode_runtime.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_Value = TypeVar("_Value")
+
+
+class Settings(NamedTuple):
+    """How this host's launcher behaves; times in seconds."""
+
+    #: Between SIGTERM and SIGKILL when the job is stopped.
+    stop_grace: float = contract.DEFAULT_STOP_GRACE
+    #: A host of which nothing was heard for so long is lost.
+    host_timeout: float = contract.DEFAULT_HOST_TIMEOUT
+    #: No output of any host for so long: stacks are shown. 0: never.
+    hang_seconds: float = 0.0
+    #: Whether the job fails then.
+    hang_fails: bool = True
+    #: How mpirun's daemons come up on other hosts: over the connections between the launchers, or over ssh.
+    mpi_launcher: str = contract.PEERS_LAUNCHER
+    #: Known to the job's hosts only.
+    secret: str = ""
+
+
+def read(environ: Mapping[str, str]) -> Settings:
+    """Read the settings; raises `ConfigurationError` naming the variable, its value and what it may be."""
+    return Settings(
+        stop_grace=_read(environ, contract.STOP_GRACE_VARIABLE, _seconds, contract.DEFAULT_STOP_GRACE),
+        host_timeout=_read(environ, contract.HOST_TIMEOUT_VARIABLE, _some_seconds, contract.DEFAULT_HOST_TIMEOUT),
+        hang_seconds=_read(environ, contract.HANG_SECONDS_VARIABLE, _seconds, 0.0),
+        hang_fails=_read(environ, contract.HANG_ACTION_VARIABLE, _one_of("fail", "continue"), "fail") == "fail",
+        mpi_launcher=_read(
+            environ,
+            contract.MPI_LAUNCHER_VARIABLE,
+            _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER),
+            contract.PEERS_LAUNCHER,
+        ),
+        secret=environ.get(contract.SECRET_VARIABLE, ""),
+    )
+
+
+def _read(environ: Mapping[str, str], name: str, parse: Callable[[str], _Value], default: _Value) -> _Value:
+    text = environ.get(name, "")
+    try:
+        return parse(text) if text else default
+    except ValueError as error:
+        raise ConfigurationError(f"{name}={text!r} is not {error}") from error
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise ValueError("a number of seconds")
+    return value
+
+
+def _some_seconds(text: str) -> float:
+    value = _seconds(text)
+    if not value:
+        raise ValueError("a number of seconds above 0")
+    return value
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(" or ".join(words))
+        return text
+
+    return parse

@@ -1,0 +1,59 @@
+"""Keys for ssh between one job's hosts: made anew by each host, exchanged over `peers`, never sent in whole.
+
+The first host makes the key it logs in with, every other host the key it proves itself by; only public halves travel,
+over connections that are proven and sealed with the job's secret.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.strategies.ssh_files import AUTHORIZED_KEYS, HOST_KEY, KNOWN_HOSTS, LOGIN_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.installed_ssh import Ssh
+
+_FACT = "ssh_key"
+#: Debian's sshd wants it when it is started by root.
+_PRIVILEGE_SEPARATION = "/run/sshd"
+_KEYGEN_SECONDS = 60.0
+
+
+class Keys:
+    """One host's own key, and the public keys of the hosts it may meet. Raises `ClusterError`."""
+
+    def __init__(self, ssh: Ssh, cluster: Cluster, folder: str) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        name = LOGIN_KEY if cluster.leads else HOST_KEY
+        path = os.path.join(folder, name)
+        argv = (ssh.keygen, "-q", "-t", "ed25519", "-N", "", "-C", cluster.this.name, "-f", path)
+        try:
+            subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_KEYGEN_SECONDS)
+            with open(f"{path}.pub", encoding="ascii") as file:
+                public = file.read().strip()
+            if os.geteuid() == 0 and not cluster.leads:
+                os.makedirs(_PRIVILEGE_SEPARATION, mode=0o755, exist_ok=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ClusterError(f"{cluster.this.name}: no ssh key can be made in {folder}: {error}") from error
+        #: What other hosts are told.
+        self.facts = {_FACT: public}
+
+    def met(self, host: str, facts: Mapping[str, str]) -> None:
+        """Trust a host that proved itself by the key it named."""
+        place = next(place for place in self._cluster.hosts if place.name == host)
+        key = " ".join(facts.get(_FACT, "").split()[:2])
+        if self._cluster.leads:
+            self._append(KNOWN_HOSTS, f"[{place.address}]:{place.ports['ssh']} {key}")
+        else:
+            self._append(AUTHORIZED_KEYS, f"restrict {key}")
+
+    def _append(self, name: str, line: str) -> None:
+        with open(os.path.join(self._folder, name), "a", encoding="ascii") as file:
+            file.write(f"{line}\n")
