@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.plan import ProcessSpec
 
+#: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
+STACKS_FOLDER = "stacks"
 _USAGE = "usage: train [--plan]\n"
 
 
@@ -58,6 +60,8 @@ def _train() -> int:
         _forget_failure(base_dir)
     try:
         here = environment.read(base_dir, os.environ)
+        # The launcher's own; what it starts has no use for it.
+        os.environ.pop(contract.SECRET_VARIABLE, None)
         cause = _supervise(here)
     except RuntimeFailure as error:
         cause = Cause("", "launcher", LAUNCHER_FAILED, str(error))
@@ -82,6 +86,9 @@ def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
     with _scratch(read) as here, Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
         if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
             _join(here, supervisor)
+        if here.settings.hang_seconds:
+            folder = os.path.join(here.scratch, STACKS_FOLDER)
+            supervisor.watch(here.cluster, here.settings.hang_seconds, folder, fails=here.settings.hang_fails)
         try:
             _run(here, supervisor)
         except RuntimeFailure as error:
@@ -110,13 +117,23 @@ def _join(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None
     supervisor.take_daemons(here.cluster, os.path.join(here.scratch, environment.DAEMONS_SOCKET))
 
 
+def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
+    """Have every Python process below this one ready to show its stacks, whichever program starts it."""
+    from scriptmode_runtime import stacks
+
+    folder = os.path.join(here.scratch, STACKS_FOLDER)
+    os.mkdir(folder, mode=0o700)
+    os.environ.update(stacks.variables(folder, os.environ))
+    return here._replace(inherited=here.inherited._replace(python_path=os.environ["PYTHONPATH"]))
+
+
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
     """Give the environment a folder of its own while it runs, where it needs one.
 
     In /tmp, whose name is short and holds no blanks: sockets, mpirun and sshd take no other.
     """
-    if not here.has_daemons:
+    if not here.has_daemons and not here.settings.hang_seconds:
         yield here
         return
     import shutil
@@ -124,7 +141,8 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
     folder = f"{here.scratch}-{os.urandom(8).hex()}"
     os.mkdir(folder, mode=0o700)
     try:
-        yield here._replace(scratch=folder)
+        here = here._replace(scratch=folder)
+        yield _traceable(here) if here.settings.hang_seconds else here
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -113,6 +113,8 @@ class Relay:
         self._sink = sink
         self._clock = clock
         self._sources: list[Source] = []
+        #: How many reads gave something.
+        self.chunks = 0
         #: The source in the middle of a line, and until when others wait for it.
         self._holder: Source | None = None
         self._hold_until: float | None = None
@@ -188,6 +190,7 @@ class Relay:
         if not chunk:
             self._end(source)
             return 0
+        self.chunks += 1
         source.tail.add(chunk)
         self._take(source, chunk)
         return len(chunk)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.children import Child
     from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.hang import Watch
     from scriptmode_runtime.peers import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
     from scriptmode_runtime.remote import Daemons, Done
@@ -64,6 +65,7 @@ class Supervisor:
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
         self._daemons: Daemons | None = None
+        self._watch: Watch | None = None
         self._started: list[Child] = []
         self._stopping = False
         self._over = False
@@ -122,6 +124,15 @@ class Supervisor:
         if self._peers:
             self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
             self._daemons.listen(path)
+
+    def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool) -> None:
+        """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
+        from scriptmode_runtime.hang import Watch
+
+        self._watch = Watch(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
+        self._watch.show = self.say
+        if fails:
+            self._watch.on_hang = self.fail
 
     def say(self, text: str) -> None:
         """Write one line of the launcher's own: to stderr, between whole lines where that is the output too."""
@@ -203,6 +214,8 @@ class Supervisor:
     def _start_trainers(self, plan: LaunchPlan) -> bool:
         for spec in (*([plan.main] if plan.main else []), *plan.beside):
             self._spawn(spec, _TRAINER)
+        if self._watch and self._last:
+            self._watch.start()
         return True
 
     def _start_daemon(self, spec: ProcessSpec, done: Done) -> None:
@@ -226,6 +239,8 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Stop what still runs: SIGTERM, one shared deadline, SIGKILL, reap."""
+        if self._watch:
+            self._watch.stop()
         cause = self.cause
         graceful = cause is not None and cause.graceful
         deadline = self._clock() + (self._grace if graceful else _FAILURE_GRACE)
@@ -277,7 +292,8 @@ class Supervisor:
 
     def _pump(self, deadline: float | None) -> None:
         """Handle what comes next, at the latest at ``deadline``."""
-        sources = (deadline, self._relay.deadline(), self._peers.deadline() if self._peers else None)
+        tickers = [ticker for ticker in (self._peers, self._watch) if ticker]
+        sources = (deadline, self._relay.deadline(), *(ticker.deadline() for ticker in tickers))
         soonest = min((due for due in sources if due is not None), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self._clock())
         events = self._selector.select(timeout)
@@ -286,8 +302,8 @@ class Supervisor:
             if key.fileobj in self._selector.get_map():
                 key.data()
         self._relay.tick(self._clock())
-        if self._peers:
-            self._peers.tick()
+        for ticker in tickers:
+            ticker.tick()
 
     def _log_writable(self) -> None:
         if self._log:

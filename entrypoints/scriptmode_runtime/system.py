@@ -34,6 +34,38 @@ def descendants(ancestor: int) -> list[int]:
     return found[1:]
 
 
+def catches(process: int, number: int) -> bool:
+    """Tell whether a process has a handler of its own for a signal; any other signal of the kind would end it."""
+    for line in _read(process, "status").splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def state(process: int) -> str:
+    """Give the letter that ps shows for a process's state; "" where it is gone."""
+    return _read(process, "stat").rpartition(")")[2].strip()[:1]
+
+
+def words(process: int) -> list[str]:
+    """Give the words a process was started with; none where it has ended."""
+    return [word for word in _read(process, "cmdline").split("\0") if word]
+
+
+def environ(process: int) -> dict[str, str]:
+    """Give the variables a process was started with; none where they are not shown."""
+    pairs = (pair.partition("=") for pair in _read(process, "environ").split("\0"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _read(process: int, name: str) -> str:
+    try:
+        with open(f"/proc/{process}/{name}", encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
 def _parents() -> dict[int, int]:
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():

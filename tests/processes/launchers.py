@@ -20,11 +20,12 @@ def child(name):
 class Launcher:
     """One host's ``train``."""
 
-    def __init__(self, base, *, python=sys.executable, **variables):
+    def __init__(self, base, *, python=sys.executable, also_on_path="", **variables):
         self.base = Path(base)
         self.log = self.base.with_name(self.base.name + ".log")
         env = {key: value for key, value in os.environ.items() if not key.startswith(_DROPPED)}
-        env.update(SAGEMAKER_BASE_DIR=str(base), PYTHONPATH=str(ENTRYPOINTS), **variables)
+        path = os.pathsep.join(filter(None, (str(ENTRYPOINTS), also_on_path)))
+        env.update(SAGEMAKER_BASE_DIR=str(base), PYTHONPATH=path, **variables)
         command = [python, "-m", "scriptmode_runtime"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT)

@@ -1,0 +1,117 @@
+"""Notices that no process of any host says anything any more, shows where they are, and fails the job or goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scriptmode_runtime import stacks
+from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.peers import Peers
+
+#: Seconds for processes to write their stacks, and for the first host to let the others show theirs.
+_ANSWER, _MARGIN = 1.0, 0.5
+
+
+class Watch:
+    """One host's watch. Each host says when it falls silent, and when it speaks again; the first one decides."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        peers: Peers | None,
+        clock: Callable[[], float],
+        seconds: float,
+        folder: str,
+        heard: Callable[[], int],
+    ) -> None:
+        self._cluster = cluster
+        self._decides = cluster.leads or peers is None
+        self._peers = peers
+        self._clock = clock
+        self._seconds = seconds
+        self._folder = folder
+        #: Gives a number that grows with every output.
+        self._heard = heard
+        self._last = heard()
+        self._since: float | None = None
+        self._silent = False
+        self._silent_hosts: set[str] = set()
+        self._asked: list[stacks.Asked] = []
+        self._answer_at: float | None = None
+        #: Called with each text to show, and with the cause once all is shown.
+        self.show: Callable[[str], None] = lambda _text: None
+        self.on_hang: Callable[[Cause], None] = lambda _cause: None
+        if peers:
+            peers.handlers["silent"] = self._on_silent
+            peers.handlers["stacks"] = lambda _host, _message: self._ask()
+
+    def start(self) -> None:
+        """Begin: the processes are up."""
+        self._since = self._clock()
+
+    def stop(self) -> None:
+        """End: they are being ended."""
+        self._since = self._answer_at = None
+
+    def deadline(self) -> float | None:
+        """Give when `tick` has something to do next."""
+        if self._answer_at is not None or self._since is None:
+            return self._answer_at
+        return None if self._silent else self._since + self._seconds
+
+    def tick(self) -> None:
+        """Do what is due."""
+        now = self._clock()
+        if self._answer_at is not None:
+            if now >= self._answer_at:
+                self._answer_at = None
+                self._conclude()
+        elif self._since is not None:
+            if self._heard() != self._last:
+                self._last, self._since = self._heard(), now
+                self._become(silent=False)
+            elif now - self._since >= self._seconds:
+                self._become(silent=True)
+
+    def _become(self, *, silent: bool) -> None:
+        if silent == self._silent:
+            return
+        self._silent = silent
+        if self._decides or self._peers is None:  # the latter is implied, and lets types be known
+            self._note(self._cluster.this.name, silent=silent)
+        else:
+            self._peers.send(self._cluster.lead.name, type="silent", silent=silent)
+
+    def _on_silent(self, host: str, message: Mapping[str, Any]) -> None:
+        self._note(host, silent=bool(message.get("silent")))
+
+    def _note(self, host: str, *, silent: bool) -> None:
+        (self._silent_hosts.add if silent else self._silent_hosts.discard)(host)
+        expected = len(self._cluster.hosts) if self._peers else 1
+        if len(self._silent_hosts) == expected and self._answer_at is None:
+            for other in self._cluster.hosts if self._peers else ():
+                if self._peers and other is not self._cluster.this:
+                    self._peers.send(other.name, type="stacks")
+            self._ask()
+
+    def _ask(self) -> None:
+        if self._since is not None:
+            self._asked = stacks.ask(self._folder)
+            self._answer_at = self._clock() + _ANSWER + (_MARGIN if self._decides and self._peers else 0.0)
+
+    def _conclude(self) -> None:
+        name = self._cluster.this.name
+        self.show(f"no output for {self._seconds:g} s; the processes of {name}:")
+        for text in stacks.answers(self._folder, self._asked):
+            self.show(f"{name} {text}")
+        self._since = self._clock()
+        self._become(silent=False)
+        if self._decides:
+            where = " of any host" if self._peers else ""
+            message = f"{name}: no output{where} for {self._seconds:g} s; what every process does stands in the log"
+            self.on_hang(Cause(name, "launcher", LAUNCHER_FAILED, message))

@@ -1,0 +1,99 @@
+"""What every process of a host is doing: its state, and the stacks of its threads where it is Python's.
+
+Processes that are to answer are started with `traceable` on their ``PYTHONPATH``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, NamedTuple
+
+from scriptmode_runtime import system
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+VARIABLE = "SCRIPTMODE_STACKS"
+#: A real-time signal that neither Open MPI nor TensorFlow uses.
+_SIGNAL = signal.SIGRTMAX - 3
+_TRACEABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traceable")
+_STATES = {"T": "stopped by a signal", "t": "stopped by a debugger", "D": "waits for a disk or a network file system"}
+_SHOWN_WORDS = 4
+_HARMLESS = ("-m", "-u")
+
+
+class Asked(NamedTuple):
+    """A process that was asked for its stacks, and how long its file was before; -1 where it cannot answer."""
+
+    pid: int
+    length: int
+
+
+def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables with which Python processes answer; their answers go to files in ``folder``."""
+    path = os.pathsep.join(filter(None, (_TRACEABLE, environ.get("PYTHONPATH", ""))))
+    return {VARIABLE: f"{int(_SIGNAL)}:{folder}", "PYTHONPATH": path}
+
+
+def ask(folder: str) -> list[Asked]:
+    """Ask every process below this one."""
+    asked = []
+    for pid in system.descendants(os.getpid()):
+        length = -1
+        if system.catches(pid, _SIGNAL):
+            length = _length(os.path.join(folder, str(pid)))
+            try:
+                os.kill(pid, _SIGNAL)
+            except OSError:  # it has ended
+                continue
+        asked.append(Asked(pid, length))
+    return asked
+
+
+def answers(folder: str, asked: list[Asked]) -> Iterator[str]:
+    """Give what each of them is, and its stacks; those that have ended are left out."""
+    for pid, length in asked:
+        words = system.words(pid)
+        if not words:
+            continue
+        state = system.state(pid)
+        stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
+        note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
+        title = ", ".join(filter(None, (_part(pid), f"process {pid}", note)))
+        yield f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
+
+
+def _program(words: list[str]) -> list[str]:
+    """Give a command without its options, whose values may be secrets."""
+    options = [at for at, word in enumerate(words) if word.startswith("-") and word not in _HARMLESS]
+    return words[: min([*options, _SHOWN_WORDS])]
+
+
+def _part(pid: int) -> str:
+    """Say which part of the job a process plays, by its variables."""
+    environ = system.environ(pid)
+    if "OMPI_COMM_WORLD_RANK" in environ:
+        return f"rank {environ['OMPI_COMM_WORLD_RANK']}"
+    try:
+        task = json.loads(environ["TF_CONFIG"])["task"]
+        return f"{task['type']} {task['index']}"
+    except (KeyError, ValueError, TypeError):
+        return ""
+
+
+def _length(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _read_from(path: str, start: int) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            file.seek(start)
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,36 @@
+"""Lets a Python process show its threads' stacks when the launcher asks; found first on ``PYTHONPATH`` where it may.
+
+Python imports it at start. Whatever ``sitecustomize`` this one hides is imported after it.
+"""
+
+import contextlib
+import faulthandler
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+#: ``<signal>:<folder>``, as `scriptmode_runtime.stacks` sets it.
+_VARIABLE = "SCRIPTMODE_STACKS"
+
+
+def _register() -> None:
+    number, _, folder = os.environ[_VARIABLE].partition(":")
+    with contextlib.suppress(OSError, ValueError):
+        # Open as long as the process lives: the signal's handler writes to it.
+        file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115
+        faulthandler.register(int(number), file, all_threads=True)
+
+
+def _import_hidden() -> None:
+    own = os.path.dirname(os.path.abspath(__file__))
+    places = [path for path in sys.path if os.path.abspath(path or ".") != own]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
+    if spec and spec.loader:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+if os.environ.get(_VARIABLE):
+    _register()
+    os.register_at_fork(after_in_child=_register)
+_import_hidden()

@@ -1,0 +1,16 @@
+import argparse
+import os
+import time
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("--go", default="/nowhere")
+go = arguments.parse_known_args()[0].go
+
+
+def waits_for_the_others():
+    time.sleep(0.05)
+
+
+print("training", flush=True)
+while not os.path.exists(go):
+    waits_for_the_others()

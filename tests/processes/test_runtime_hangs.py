@@ -1,0 +1,113 @@
+"""Jobs of which nothing is heard any more: what every process does is shown, and the job fails or goes on."""
+
+import signal
+import subprocess
+
+import pytest
+from fakes.host_folders import write_job
+from processes.launchers import child, holding, until
+
+LAYOUTS = {
+    "single": {},
+    "mirrored": {"sagemaker_multi_worker_mirrored_strategy_enabled": True},
+    "mpi": {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2},
+}
+
+
+def start(tmp_path, launch, script, layout, action="fail", **hyperparameters):
+    count = 1 if layout == "single" else 2
+    code = {"train.py": script}
+    job = write_job(tmp_path / "job", count, code, sagemaker_program="train.py", **LAYOUTS[layout], **hyperparameters)
+    return [launch(base, SCRIPTMODE_HANG_SECONDS="1.5", SCRIPTMODE_HANG_ACTION=action) for base in job.values()]
+
+
+@pytest.mark.parametrize(
+    ("layout", "parts"),
+    [
+        ("single", {"algo-1": ["algo-1 process"]}),
+        ("mirrored", {"algo-1": ["algo-1 worker 0"], "algo-2": ["algo-2 worker 1"]}),
+        ("mpi", {"algo-1": ["rank 0", "rank 1", "rank 2", "rank 3"]}),
+    ],
+)
+def test_a_job_that_hangs_shows_every_processes_stack_and_fails(tmp_path, launch, layout, parts):
+    launchers = start(tmp_path, launch, child("hangs.py"), layout)
+    assert [launcher.wait() for launcher in launchers] == [1] * len(launchers)
+    for launcher in launchers:
+        shown = launcher.output
+        for part in parts.get(launcher.base.name, []):
+            assert part in shown
+        if launcher.base.name in parts:
+            assert shown.count("in waits_for_the_others") >= len(parts[launcher.base.name])
+        where = "" if layout == "single" else " of any host"
+        reason = f"algo-1: no output{where} for 1.5 s; what every process does stands in the log"
+        assert launcher.failure == reason
+    assert not holding(str(tmp_path))
+
+
+def test_a_job_that_hangs_goes_on_if_so_asked(tmp_path, launch):
+    go = tmp_path / "go"
+    launchers = start(tmp_path, launch, child("hangs.py"), "mirrored", "continue", go=str(go))
+    for launcher in launchers:
+        launcher.says("in waits_for_the_others")
+    go.touch()
+    assert [launcher.wait() for launcher in launchers] == [0, 0]
+
+
+def test_a_host_that_speaks_speaks_for_the_job(tmp_path, launch):
+    script = child("hangs.py").replace(
+        "    time.sleep(0.05)", "    time.sleep(0.05)\n    if talks: print('step', flush=True)"
+    )
+    script = script.replace("import os", "import os\ntalks = os.environ['SM_CURRENT_HOST'] == 'algo-2'")
+    go = tmp_path / "go"
+    launchers = start(tmp_path, launch, script, "mirrored", go=str(go))
+    until(lambda: launchers[1].output.count("step") > 80, 30)
+    assert "no output" not in launchers[0].output
+    go.touch()
+    assert [launcher.wait() for launcher in launchers] == [0, 0]
+
+
+def test_a_stopped_process_and_one_that_is_not_pythons_are_named(tmp_path, launch):
+    script = "import subprocess, sys\nsubprocess.run(['sleep', '600'])"
+    (launcher,) = start(tmp_path, launch, script, "single", password="hush-hush")
+    pid = until(
+        lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.strip()
+    )
+    until(lambda: subprocess.run(["pgrep", "-P", pid], capture_output=True).stdout)
+    subprocess.run(["kill", f"-{signal.SIGSTOP.value}", pid], check=True)
+    assert launcher.wait() == 1
+    assert f"process {pid}, stopped by a signal: " in launcher.output
+    assert "shows no Python stack: sleep 600" in launcher.output
+    assert "hush-hush" not in launcher.output
+
+
+def test_the_sitecustomize_that_was_there_still_runs(tmp_path, launch):
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text("import sys; sys.customized = True")
+    job = write_job(
+        tmp_path / "job", 1, {"train.py": "import sys; print(sys.customized)"}, sagemaker_program="train.py"
+    )
+    launcher = launch(job["algo-1"], SCRIPTMODE_HANG_SECONDS="60", also_on_path=str(hidden))
+    assert launcher.wait() == 0
+    assert "True" in launcher.output
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("SCRIPTMODE_HANG_SECONDS", "soon", "SCRIPTMODE_HANG_SECONDS='soon' is not a number of seconds"),
+        ("SCRIPTMODE_HANG_ACTION", "explode", "SCRIPTMODE_HANG_ACTION='explode' is not fail or continue"),
+        (
+            "SCRIPTMODE_HOST_TIMEOUT_SECONDS",
+            "0",
+            "SCRIPTMODE_HOST_TIMEOUT_SECONDS='0' is not a number of seconds above 0",
+        ),
+        ("SCRIPTMODE_MPI_LAUNCHER", "rsh", "SCRIPTMODE_MPI_LAUNCHER='rsh' is not peers or ssh"),
+    ],
+)
+def test_a_setting_that_says_nothing_is_refused(tmp_path, launch, name, value, message):
+    job = write_job(tmp_path / "job", 1, {"train.py": "print('ran')"}, sagemaker_program="train.py")
+    launcher = launch(job["algo-1"], **{name: value})
+    assert launcher.wait() == 1
+    assert message in launcher.failure
+    assert "ran" not in launcher.output
