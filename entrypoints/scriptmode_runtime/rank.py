@@ -9,8 +9,9 @@ from scriptmode_runtime import contract, environment, system, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
-#: Set by Open MPI 4 and 5 for each rank.
-_RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
+#: Set by Open MPI 4 and 5 for each rank: its number, and its number among those of its host.
+_RANK_VARIABLE, _LOCAL_RANK_VARIABLE = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
+_VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 #: What a shell answers for a program that cannot be started.
 _CANNOT_START = 127
 
@@ -26,7 +27,7 @@ def main() -> int:
             here = environment.read(host.base_dir, {**os.environ, contract.BASE_DIR_VARIABLE: host.base_dir})
         command = user_code.command(here)
         os.chdir(command.cwd)
-        env = {**os.environ, **command.env, contract.BASE_DIR_VARIABLE: here.base_dir}
+        env = {**os.environ, **command.env, **_gpu(here), contract.BASE_DIR_VARIABLE: here.base_dir}
         if os.isatty(1):
             # Open MPI gives its ranks a terminal, where Python writes whole lines. Unbuffered it writes
             # word by word, and Open MPI 4 puts its tag before each of them.
@@ -36,6 +37,18 @@ def main() -> int:
     except (RuntimeFailure, OSError, ValueError, IndexError) as error:
         sys.stderr.write(f"scriptmode: {error}\n")
     return _CANNOT_START
+
+
+def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
+    """Let the rank see the GPU of its local rank alone, where the job asks for that.
+
+    It is for scripts that know nothing of GPUs. Horovod's own examples choose theirs among all that they see.
+    """
+    gpus = os.environ.get(_VISIBLE_GPUS) or ",".join(map(str, range(here.machine.gpus)))
+    if not gpus or not environment.enabled(here.framework_parameters.get(contract.MPI_BIND_GPUS)):
+        return {}
+    names = gpus.split(",")
+    return {_VISIBLE_GPUS: names[int(os.environ.get(_LOCAL_RANK_VARIABLE, "0")) % len(names)]}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Jobs of which nothing is heard any more: what every process does is shown, and the job fails or goes on."""
 
+import os
 import signal
-import subprocess
 
 import pytest
 from fakes.host_folders import write_job
 from processes.launchers import child, holding, until
+
+from scriptmode_runtime import system
 
 LAYOUTS = {
     "single": {},
@@ -57,7 +59,7 @@ def test_a_host_that_speaks_speaks_for_the_job(tmp_path, launch):
     script = child("hangs.py").replace(
         "    time.sleep(0.05)", "    time.sleep(0.05)\n    if talks: print('step', flush=True)"
     )
-    script = script.replace("import os", "import os\ntalks = os.environ['SM_CURRENT_HOST'] == 'algo-2'")
+    script = script.replace("import time\n", "import os, time\ntalks = os.environ['SM_CURRENT_HOST'] == 'algo-2'\n")
     go = tmp_path / "go"
     launchers = start(tmp_path, launch, script, "mirrored", go=str(go))
     until(lambda: launchers[1].output.count("step") > 80, 30)
@@ -69,11 +71,9 @@ def test_a_host_that_speaks_speaks_for_the_job(tmp_path, launch):
 def test_a_stopped_process_and_one_that_is_not_pythons_are_named(tmp_path, launch):
     script = "import subprocess, sys\nsubprocess.run(['sleep', '600'])"
     (launcher,) = start(tmp_path, launch, script, "single", password="hush-hush")
-    pid = until(
-        lambda: subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.strip()
-    )
-    until(lambda: subprocess.run(["pgrep", "-P", pid], capture_output=True).stdout)
-    subprocess.run(["kill", f"-{signal.SIGSTOP.value}", pid], check=True)
+    (pid,) = until(lambda: system.children(launcher.pid))
+    until(lambda: system.children(pid))
+    os.kill(pid, signal.SIGSTOP)
     assert launcher.wait() == 1
     assert f"process {pid}, stopped by a signal: " in launcher.output
     assert "shows no Python stack: sleep 600" in launcher.output

@@ -1,6 +1,6 @@
 import argparse
-import os
 import time
+from pathlib import Path
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("--go", default="/nowhere")
@@ -12,5 +12,5 @@ def waits_for_the_others():
 
 
 print("training", flush=True)
-while not os.path.exists(go):
+while not Path(go).exists():
     waits_for_the_others()
