@@ -77,6 +77,8 @@ PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"
 PARAMETER_SERVER_COORDINATOR = "sagemaker_parameter_server_coordinator"
 MULTI_WORKER_MIRRORED_ENABLED = "sagemaker_multi_worker_mirrored_strategy_enabled"
 MPI_ENABLED = "sagemaker_mpi_enabled"
+#: Each of them lets hosts train together.
+DISTRIBUTION_SWITCHES = (PARAMETER_SERVER_ENABLED, MULTI_WORKER_MIRRORED_ENABLED, MPI_ENABLED)
 MPI_PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 MPI_CUSTOM_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 #: Ours: each rank sees the one GPU of its local rank.

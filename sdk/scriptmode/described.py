@@ -106,6 +106,10 @@ def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[s
             "look at it and follow it with TrainingJob.attach"
         )
     found = {name: _at(description, path) for name, path in _FIELDS.items()}
+    # A new job gets a new secret.
+    found["environment"] = {
+        name: value for name, value in (found["environment"] or {}).items() if name != contract.SECRET_VARIABLE
+    } or None
     found["base_job_name"] = base_of_job(description["TrainingJobName"])
     found["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
     found["instance_groups"] = _groups(resources)

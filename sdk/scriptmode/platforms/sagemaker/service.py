@@ -21,6 +21,7 @@ from scriptmode.platforms import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import completion
 from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.platforms.sagemaker.role import account_of
+from scriptmode.platforms.sagemaker.secret import shared
 from scriptmode.s3 import S3, SCHEME, parse
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class SageMakerPlatform:
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; where its answer was lost, find out whether the job was started."""
+        request = shared(request)
         name = str(request["TrainingJobName"])
         self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]), str(request["RoleArn"]))
         try:

@@ -1,0 +1,28 @@
+"""A secret that the hosts of one training job share, and prove themselves to each other with. Pure but for chance."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms import host_count
+from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BYTES = 32
+
+
+def shared(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the request with a new secret in its ``Environment``, where several hosts train together and have none.
+
+    Amazon SageMaker gives hosts nothing that others do not know. Whoever may describe the job may read the variable;
+    whoever only reaches the hosts' ports may not. The runtime keeps it from the script.
+    """
+    parameters = request.get("HyperParameters", {})
+    together = any(str(parameters.get(switch)).lower() == "true" for switch in DISTRIBUTION_SWITCHES)
+    environment = request.get("Environment", {})
+    if not together or host_count(request) == 1 or SECRET_VARIABLE in environment:
+        return dict(request)
+    return {**request, "Environment": {**environment, SECRET_VARIABLE: secrets.token_hex(_BYTES)}}
