@@ -3,14 +3,14 @@ SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench lint setup clean
+.PHONY: demo test check bench lint setup packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
 ## Lint, types and every test.
-test: setup lint
+test: packages setup lint
 	$(BIN)/python -m pytest -ra
 
 ## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
@@ -28,6 +28,10 @@ lint: setup
 
 setup:
 	@.ci/setup
+
+## What tests run beside Python: real hosts, ssh, Open MPI 4.
+packages:
+	@.ci/packages
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
