@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NAME = "daemon"
+#: What starts daemons from a daemon; each wants it to be there, though only mpirun uses it.
+AGENTS = ("plm_rsh_agent", "plm_ssh_agent")
 _PROGRAMS = ("orted", "prted")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-[^}]*)?\})")
 
 
-def parse(command: str, environ: Mapping[str, str], cwd: str) -> ProcessSpec:
-    """Give the daemon that ``command`` starts on a host with the variables ``environ``.
+def parse(command: str, environ: Mapping[str, str], cwd: str, agent: str) -> ProcessSpec:
+    """Give the daemon that ``command`` starts on a host with the variables ``environ`` and its own ``agent``.
 
     Raises `ClusterError` for anything that is not one of Open MPI's daemons.
     """
@@ -38,6 +40,7 @@ def parse(command: str, environ: Mapping[str, str], cwd: str) -> ProcessSpec:
             argv = words
     if not argv or os.path.basename(argv[0]) not in _PROGRAMS:
         raise ClusterError(f"mpirun asks for {command[:200]!r}, which starts none of {', '.join(_PROGRAMS)}")
+    argv = [agent if before in AGENTS else word for before, word in zip(["", *argv], argv)]
     return ProcessSpec(NAME, tuple(argv), env, cwd, STOP_CHILDREN)
 
 

@@ -48,6 +48,7 @@ class Daemons:
         self._selector = selector
         self._clock = clock
         self._start = start
+        self._agent = ""
         self._listener: socket.socket | None = None
         self._asked: dict[int, tuple[str, Done]] = {}
         self._connections: set[Connection] = set()
@@ -56,7 +57,8 @@ class Daemons:
         peers.on_left = self._on_left
 
     def listen(self, path: str) -> None:
-        """Take requests of this host's own processes at a socket that only this user can open."""
+        """Take requests of this host's own processes at a socket that only this user can open, beside `rsh`."""
+        self._agent = os.path.join(os.path.dirname(path), "rsh")
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(path)
         os.chmod(path, 0o600)
@@ -98,7 +100,7 @@ class Daemons:
 
     def _start_here(self, command: str, done: Done) -> None:
         try:
-            self._start(daemons.parse(command, os.environ, self._cwd), done)
+            self._start(daemons.parse(command, os.environ, self._cwd, self._agent), done)
         except RuntimeFailure as error:
             done(_NOT_STARTED, f"{self._here}: {error}")
 

@@ -8,7 +8,7 @@ from scriptmode_runtime.errors import ClusterError
 #: As Open MPI 4.1.4 and 5.0.11 wrote them, shortened.
 FOUR = (
     "          PATH=/usr/bin:$PATH ; export PATH ; LD_LIBRARY_PATH=/usr/lib:${LD_LIBRARY_PATH:-} ; export LD_LIBRARY_PATH ;"
-    '   /usr/bin/orted -mca ess "env" -mca orte_hnp_uri "1435631616.0;tcp://10.99.0.1:56409" -mca pmix "^s1,s2,cray"'
+    '   /usr/bin/orted -mca ess "env" -mca orte_hnp_uri "1435631616.0;tcp://10.99.0.1:56409" -mca pmix "^s1,s2,cray" --mca plm_rsh_agent "/theirs/rsh"'
 )
 FIVE = (
     "PRTE_PREFIX=/opt/mpi;export PRTE_PREFIX;LD_LIBRARY_PATH=/opt/mpi/lib:$LD_LIBRARY_PATH;export LD_LIBRARY_PATH;"
@@ -16,27 +16,17 @@ FIVE = (
 )
 
 
-def test_open_mpi_4s_daemon_is_found(tmp_path):
-    spec = parse(FOUR, {"PATH": "/bin", "LD_LIBRARY_PATH": "/lib"}, "/")
-    uri = "1435631616.0;tcp://10.99.0.1:56409"
-    assert spec.argv == (
-        "/usr/bin/orted",
-        "-mca",
-        "ess",
-        "env",
-        "-mca",
-        "orte_hnp_uri",
-        uri,
-        "-mca",
-        "pmix",
-        "^s1,s2,cray",
-    )
+def test_open_mpi_4s_daemon_is_found():
+    spec = parse(FOUR, {"PATH": "/bin", "LD_LIBRARY_PATH": "/lib"}, "/", "/own/rsh")
+    agent = ("--mca", "plm_rsh_agent", "/own/rsh")
+    words = "-mca ess env -mca orte_hnp_uri 1435631616.0;tcp://10.99.0.1:56409 -mca pmix ^s1,s2,cray".split()
+    assert spec.argv == ("/usr/bin/orted", *words, *agent)
     assert spec.env == {"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": "/usr/lib:/lib"}
     assert spec.stop == "children"
 
 
 def test_open_mpi_5s_daemon_is_found():
-    spec = parse(FIVE, {}, "/")
+    spec = parse(FIVE, {}, "/", "/own/rsh")
     assert spec.argv[0] == "/opt/mpi/bin/prted"
     assert spec.argv[-1] == "prterun-a-1@0.0;tcp://10.9.0.1:4"
     assert spec.env == {"PRTE_PREFIX": "/opt/mpi", "LD_LIBRARY_PATH": "/opt/mpi/lib:"}
@@ -45,7 +35,7 @@ def test_open_mpi_5s_daemon_is_found():
 @pytest.mark.parametrize("command", [FOUR, FIVE])
 def test_what_a_login_shell_sh_adds_is_left_out(command):
     wrapped = f"( test ! -r ./.profile || . ./.profile; {command} )"
-    assert parse(wrapped, {}, "/") == parse(command, {}, "/")
+    assert parse(wrapped, {}, "/", "/own/rsh") == parse(command, {}, "/", "/own/rsh")
 
 
 @pytest.mark.parametrize(
@@ -54,10 +44,10 @@ def test_what_a_login_shell_sh_adds_is_left_out(command):
 )
 def test_anything_but_a_daemon_is_refused(command):
     with pytest.raises(ClusterError):
-        parse(command, {}, "/")
+        parse(command, {}, "/", "/own/rsh")
 
 
 def test_nothing_is_expanded_but_variables():
-    spec = parse("A=$(id)`id`;export A;orted '$(id)' $HOME * ~", {"HOME": "/root"}, "/")
+    spec = parse("A=$(id)`id`;export A;orted '$(id)' $HOME * ~", {"HOME": "/root"}, "/", "/own/rsh")
     assert spec.argv == ("orted", "$(id)", "$HOME", "*", "~")
     assert spec.env == {"A": "$(id)`id`"}

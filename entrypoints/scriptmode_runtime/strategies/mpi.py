@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
+from scriptmode_runtime.daemons import AGENTS
 from scriptmode_runtime.environment import DAEMONS_SOCKET
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.plan import (
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 #: Installing requirements on another host may take long; a host that is gone is noticed earlier.
 _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
-#: Chooses another way to reach hosts; a job that names it itself has its own.
-_AGENTS = ("plm_rsh_agent", "plm_ssh_agent")
 #: Instance types whose network is an Elastic Fabric Adapter ("Elastic Fabric Adapter", Amazon EC2 User Guide).
 _EFA_INSTANCES = ("ml.p3dn.", "ml.p4d.", "ml.p4de.", "ml.p5", "ml.p6", "ml.trn1", "ml.trn2")
 _NCCL_DEBUG = "--NCCL_DEBUG"
@@ -100,12 +99,12 @@ def _placement(environment: TrainingEnvironment, per_host: int) -> Iterator[str]
 
 def _agent(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
     """Say how daemons come up on other hosts; they stay in the foreground, where they are supervised."""
-    if not environment.has_daemons or any(agent in custom for agent in _AGENTS):
+    if not environment.has_daemons or any(agent in custom for agent in AGENTS):
         return
     agent = _scratch(environment, "rsh")
     if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
         agent = f"{_ssh(environment).client} -F {_scratch(environment, 'ssh_config')}"
-    name = _AGENTS[mpirun.major > 4]  # noqa: PLR2004 - Open MPI 5 renamed it
+    name = AGENTS[mpirun.major > 4]  # noqa: PLR2004 - Open MPI 5 renamed it
     yield from ("--mca", name, agent, "--mca", name.replace("agent", "no_tree_spawn"), "1", "--leave-session-attached")
 
 
