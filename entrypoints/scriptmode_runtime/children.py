@@ -9,9 +9,9 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import system
+from scriptmode_runtime import contract, system
 from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.plan import STOP_CHILDREN
+from scriptmode_runtime.plan import STOP_RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,8 +43,9 @@ class Child:
 
     def signal(self, number: int) -> None:
         """Send a signal to where the plan says; what is gone already is no error."""
-        if self.spec.stop == STOP_CHILDREN and number != signal.SIGKILL:
-            ranks = system.children(self.pid)
+        if self.spec.stop == STOP_RANKS and number != signal.SIGKILL:
+            # What else it started connects it to other hosts, and is needed until the ranks have ended.
+            ranks = [pid for pid in system.children(self.pid) if contract.RANK_VARIABLE in system.environ(pid)]
             if ranks:
                 for rank in ranks:
                     _signal_group(rank, number, own_group=self.pid)

@@ -42,7 +42,15 @@ FAILURE_LIMIT = 1024
 # --- ports -------------------------------------------------------------------------------------
 #: One per role and host, used where CLUSTER_FILE names none. ``worker`` and ``ps`` are the ports
 #: of the SageMaker TensorFlow toolkit (2222, 2223), ``mirrored`` too (8890).
-DEFAULT_PORTS = {"worker": 2222, "ps": 2223, "chief": 2221, "mirrored": 8890, "peers": 2220, "ssh": 2224}
+DEFAULT_PORTS = {
+    "worker": 2222,
+    "ps": 2223,
+    "chief": 2221,
+    "mirrored": 8890,
+    "peers": 2220,
+    "ssh": 2224,
+    "evaluator": 2225,
+}
 
 # --- variables the platform sets ---------------------------------------------------------------
 JOB_NAME_VARIABLE = "TRAINING_JOB_NAME"
@@ -58,8 +66,17 @@ HANG_SECONDS_VARIABLE = "SCRIPTMODE_HANG_SECONDS"
 HANG_ACTION_VARIABLE = "SCRIPTMODE_HANG_ACTION"
 MPI_LAUNCHER_VARIABLE = "SCRIPTMODE_MPI_LAUNCHER"
 PEERS_LAUNCHER, SSH_LAUNCHER = "peers", "ssh"
+#: "1" puts ``[<host> <process>] `` before every line of every process; "0" leaves out mpirun's own tags of ranks.
+LOG_PREFIX_VARIABLE = "SCRIPTMODE_LOG_PREFIX"
+#: What a source archive may unpack to, in GB (10^9 bytes). The default is SageMaker's smallest default volume.
+SOURCE_LIMIT_VARIABLE = "SCRIPTMODE_SOURCE_LIMIT_GB"
+DEFAULT_SOURCE_LIMIT_GB = 30.0
 #: What the job's hosts prove themselves with; the launcher takes it out of the environment.
 SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
+
+# --- variables Open MPI 4 and 5 set for each rank ----------------------------------------------
+RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
+LOCAL_RANK_VARIABLE = "OMPI_COMM_WORLD_LOCAL_RANK"
 
 # --- script mode's own hyperparameters ---------------------------------------------------------
 RESERVED_PREFIX = "sagemaker_"
@@ -75,7 +92,14 @@ MODEL_DIR_PARAMETER = "model_dir"
 PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"
 #: Ours: the TensorFlow 2 coordinator layout instead of the between-graph one.
 PARAMETER_SERVER_COORDINATOR = "sagemaker_parameter_server_coordinator"
+#: Ours: an evaluator beside the last host's own part.
+PARAMETER_SERVER_EVALUATOR = "sagemaker_parameter_server_evaluator"
+#: Ours: an object of `ROLES` and the instance groups whose hosts have that role and no other.
+PARAMETER_SERVER_ROLES = "sagemaker_parameter_server_roles"
 MULTI_WORKER_MIRRORED_ENABLED = "sagemaker_multi_worker_mirrored_strategy_enabled"
+#: Ours, both of them, as the parameter servers'.
+MULTI_WORKER_MIRRORED_EVALUATOR = "sagemaker_multi_worker_mirrored_strategy_evaluator"
+MULTI_WORKER_MIRRORED_ROLES = "sagemaker_multi_worker_mirrored_strategy_roles"
 MPI_ENABLED = "sagemaker_mpi_enabled"
 #: Each of them lets hosts train together.
 DISTRIBUTION_SWITCHES = (PARAMETER_SERVER_ENABLED, MULTI_WORKER_MIRRORED_ENABLED, MPI_ENABLED)
@@ -84,6 +108,9 @@ MPI_CUSTOM_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 #: Ours: each rank sees the one GPU of its local rank.
 MPI_BIND_GPUS = "sagemaker_mpi_bind_gpus"
 DISTRIBUTION_INSTANCE_GROUPS = "sagemaker_distribution_instance_groups"
+
+#: TensorFlow's types of tasks (tf.estimator.RunConfig), the one that leads first; ``master`` is the older chief.
+ROLES = ("master", "chief", "worker", "ps", "evaluator")
 
 
 def encode(value: object) -> str:

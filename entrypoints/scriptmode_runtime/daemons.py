@@ -12,7 +12,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.plan import STOP_CHILDREN, ProcessSpec
+from scriptmode_runtime.plan import STOP_RANKS, ProcessSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ def parse(command: str, environ: Mapping[str, str], cwd: str, agent: str) -> Pro
     if not argv or os.path.basename(argv[0]) not in _PROGRAMS:
         raise ClusterError(f"mpirun asks for {command[:200]!r}, which starts none of {', '.join(_PROGRAMS)}")
     argv = [agent if before in AGENTS else word for before, word in zip(["", *argv], argv)]
-    return ProcessSpec(NAME, tuple(argv), env, cwd, STOP_CHILDREN)
+    return ProcessSpec(NAME, tuple(argv), env, cwd, STOP_RANKS)
 
 
 def _statements(command: str) -> Iterator[list[str]]:

@@ -16,10 +16,10 @@ TRAINERS_ENDED = "trainers_ended"
 #: A service of this host listens at the wait's endpoint; no word of other hosts.
 PORT_OPEN = "port_open"
 
-#: How a process is stopped: its own process group, or those of its direct children (mpirun's ranks), because
-#: ``mpirun`` itself answers SIGTERM by killing them.
+#: How a process is stopped: its own process group, or those of the MPI ranks it started, because ``mpirun`` and its
+#: daemons answer SIGTERM by killing them.
 STOP_GROUP = "group"
-STOP_CHILDREN = "children"
+STOP_RANKS = "ranks"
 
 
 class ProcessSpec(NamedTuple):

@@ -9,8 +9,6 @@ from scriptmode_runtime import contract, environment, system, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
-#: Set by Open MPI 4 and 5 for each rank: its number, and its number among those of its host.
-_RANK_VARIABLE, _LOCAL_RANK_VARIABLE = "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"
 _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 #: What a shell answers for a program that cannot be started.
 _CANNOT_START = 127
@@ -23,7 +21,7 @@ def main() -> int:
         base_dir = os.environ.get(contract.BASE_DIR_VARIABLE, contract.DEFAULT_BASE_DIR)
         here = environment.read(base_dir, os.environ)
         if here.cluster.single_machine:
-            host = here.cluster.hosts[int(os.environ.get(_RANK_VARIABLE, "0")) // processes_per_host(here)]
+            host = here.cluster.hosts[int(os.environ.get(contract.RANK_VARIABLE, "0")) // processes_per_host(here)]
             here = environment.read(host.base_dir, {**os.environ, contract.BASE_DIR_VARIABLE: host.base_dir})
         command = user_code.command(here)
         os.chdir(command.cwd)
@@ -48,7 +46,7 @@ def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
     if not gpus or not environment.enabled(here.framework_parameters.get(contract.MPI_BIND_GPUS)):
         return {}
     names = gpus.split(",")
-    return {_VISIBLE_GPUS: names[int(os.environ.get(_LOCAL_RANK_VARIABLE, "0")) % len(names)]}
+    return {_VISIBLE_GPUS: names[int(os.environ.get(contract.LOCAL_RANK_VARIABLE, "0")) % len(names)]}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime import system
+from scriptmode_runtime import contract, system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -74,8 +74,8 @@ def _program(words: list[str]) -> list[str]:
 def _part(pid: int) -> str:
     """Say which part of the job a process plays, by its variables."""
     environ = system.environ(pid)
-    if "OMPI_COMM_WORLD_RANK" in environ:
-        return f"rank {environ['OMPI_COMM_WORLD_RANK']}"
+    if contract.RANK_VARIABLE in environ:
+        return f"rank {environ[contract.RANK_VARIABLE]}"
     try:
         task = json.loads(environ["TF_CONFIG"])["task"]
         return f"{task['type']} {task['index']}"

@@ -43,10 +43,11 @@ def test_a_failure_signals_each_process_once():
     ran = drive("""
 counts = "import signal, sys; signal.signal(15, lambda *_: print('told', flush=True)); print('deaf', flush=True)"
 rank = counts + "\\nwhile True: signal.pause()"
-mpirun = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {rank!r}])"
+ranked = "{**os.environ, 'OMPI_COMM_WORLD_RANK': '0'}"
+mpirun = f"import os, subprocess, sys; subprocess.run([sys.executable, '-c', {rank!r}], env={ranked})"
 fails = "import sys, time; time.sleep(0.5); sys.exit(3)"
 with Supervisor("algo-1", described, stop_grace=2.0) as it:
-    it.run(LaunchPlan(spec("mpirun", mpirun, "children"), (spec("service", fails),)))
+    it.run(LaunchPlan(spec("mpirun", mpirun, "ranks"), (spec("service", fails),)))
 """)
     assert ran.stdout == b"deaf\ntold\n", ran
 

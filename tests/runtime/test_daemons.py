@@ -19,10 +19,10 @@ FIVE = (
 def test_open_mpi_4s_daemon_is_found():
     spec = parse(FOUR, {"PATH": "/bin", "LD_LIBRARY_PATH": "/lib"}, "/", "/own/rsh")
     agent = ("--mca", "plm_rsh_agent", "/own/rsh")
-    words = "-mca ess env -mca orte_hnp_uri 1435631616.0;tcp://10.99.0.1:56409 -mca pmix ^s1,s2,cray".split()
-    assert spec.argv == ("/usr/bin/orted", *words, *agent)
+    words = "-mca ess env -mca orte_hnp_uri 1435631616.0;tcp://10.99.0.1:56409 -mca pmix ^s1,s2,cray"
+    assert spec.argv == ("/usr/bin/orted", *words.split(), *agent)
     assert spec.env == {"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": "/usr/lib:/lib"}
-    assert spec.stop == "children"
+    assert spec.stop == "ranks"
 
 
 def test_open_mpi_5s_daemon_is_found():

@@ -157,7 +157,7 @@ def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, rank
         lines = [f"{name} slots={ranks // count}" for name in names]
         assert files(one)[argv[argv.index("--hostfile") + 1]].splitlines() == lines
     assert argv[-3:] == (sys.executable, "-m", "scriptmode_runtime.rank")
-    assert one.main.stop == "children"
+    assert one.main.stop == "ranks"
     assert (events(one.before), events(one.after)) == ((["hosts_ready"], ["trainers_ended"]) if count > 1 else ([], []))
 
 

@@ -13,7 +13,7 @@ from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.plan import (
     HOSTS_READY,
     PORT_OPEN,
-    STOP_CHILDREN,
+    STOP_RANKS,
     TRAINERS_ENDED,
     File,
     LaunchPlan,
@@ -85,7 +85,7 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
         for word in ("-x", name)
     )
     argv = (mpirun.path, *options, *exports, *custom, environment.python, "-m", "scriptmode_runtime.rank")
-    return ProcessSpec("mpirun", argv, env, environment.path(contract.OUTPUT_DIR), STOP_CHILDREN)
+    return ProcessSpec("mpirun", argv, env, environment.path(contract.OUTPUT_DIR), STOP_RANKS)
 
 
 def _placement(environment: TrainingEnvironment, per_host: int) -> Iterator[str]:
