@@ -9,15 +9,17 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
-from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
+from scriptmode_runtime.loop import STOPPING
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
-from scriptmode_runtime.supervisor import STOPPING, Supervisor
+from scriptmode_runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.remote import Daemons
 
 #: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
@@ -41,14 +43,16 @@ def main(argv: list[str] | None = None) -> int:
 def _print_plan() -> int:
     import json
 
+    here = None
     try:
         here = environment.read(_base_dir(), os.environ)
         user_code.check(here)
-        plan = plan_for(here, user_code.command(here))
+        plan = _plan(here)
     except RuntimeFailure as error:
-        sys.stderr.write(f"scriptmode: {error}\n")
+        sys.stderr.write(f"scriptmode: {report.redaction(here)(str(error))}\n")
         return LAUNCHER_FAILED
-    sys.stdout.write(json.dumps(as_document(plan), indent=2, sort_keys=True) + "\n")
+    document = report.redaction(here).document(as_document(plan))
+    sys.stdout.write(json.dumps(document, indent=2, sort_keys=True) + "\n")
     return 0
 
 
@@ -57,7 +61,8 @@ def _train() -> int:
     output = os.path.join(base_dir, contract.OUTPUT_DIR)
     is_host = os.path.isdir(os.path.join(base_dir, contract.CONFIG_DIR))
     if is_host:
-        _forget_failure(base_dir)
+        report.prepare(output)
+    here = None
     try:
         here = environment.read(base_dir, os.environ)
         # The launcher's own; what it starts has no use for it.
@@ -68,12 +73,14 @@ def _train() -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, the platform is to be told
         import traceback
 
-        cause = Cause("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()[-800:]}")
+        cause = Cause("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
     if cause is None:
+        report.release(output)
         return 0
+    message = report.redaction(here)(cause.message)
     if is_host:
-        report.write(output, cause.message)
-    sys.stderr.write(f"scriptmode: {cause.message.splitlines()[0]}\n")
+        report.write(output, message)
+    sys.stderr.write(f"scriptmode: {message.splitlines()[0]}\n")
     return cause.exit_code
 
 
@@ -81,18 +88,24 @@ def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
     """Run all this host has to run, other hosts told of everything that goes wrong."""
 
     def describe(spec: ProcessSpec, status: int, text: str) -> Cause:
-        return report.describe(here, spec, status, text)
+        return report.describe(here, spec, status, text, daemons.first_failure if daemons else None)
+
+    daemons: Daemons | None = None
 
     with _scratch(read) as here, Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
+        supervisor.prefix_lines = environment.enabled(os.environ.get(contract.LOG_PREFIX_VARIABLE, ""))
         if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
             _join(here, supervisor)
+        if here.strategy == environment.MPI:
+            os.environ[contract.LAUNCHER_VARIABLE] = os.path.join(here.scratch, environment.DAEMONS_SOCKET)
+            daemons = supervisor.take_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
         if here.settings.hang_seconds:
             folder = os.path.join(here.scratch, STACKS_FOLDER)
             supervisor.watch(here.cluster, here.settings.hang_seconds, folder, fails=here.settings.hang_fails)
         try:
             _run(here, supervisor)
         except RuntimeFailure as error:
-            message = f"{here.host}: {error}"
+            message = report.redaction(here)(f"{here.host}: {error}")
             supervisor.abort(Cause(here.host, "launcher", LAUNCHER_FAILED, message))
         return supervisor.finish()
 
@@ -114,7 +127,6 @@ def _join(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None
     peers = supervisor.join(here.cluster, secret.encode(), times, keys.facts if keys else None)
     if keys:
         peers.on_met = keys.met
-    supervisor.take_daemons(here.cluster, os.path.join(here.scratch, environment.DAEMONS_SOCKET))
 
 
 def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
@@ -133,7 +145,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
 
     In /tmp, whose name is short and holds no blanks: sockets, mpirun and sshd take no other.
     """
-    if not here.has_daemons and not here.settings.hang_seconds:
+    if here.strategy != environment.MPI and not here.settings.hang_seconds:
         yield here
         return
     import shutil
@@ -148,21 +160,28 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
-    for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):
-        os.makedirs(here.path(name), exist_ok=True)
+    path = ""
+    try:
+        for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):
+            path = here.path(name)
+            os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be made: {error.strerror}; its volume is full or not ours") from error
     for prepare in (user_code.fetch, user_code.install):
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
-    supervisor.run(plan_for(here, user_code.command(here)))
+    supervisor.run(_plan(here))
 
 
-def _forget_failure(base_dir: str) -> None:
-    """Remove an earlier run's failure file: what is there at the end is this run's."""
-    try:
-        os.unlink(os.path.join(base_dir, contract.FAILURE_FILE))
-    except OSError:
-        return
+def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:
+    """Give this host's plan, now that all the program asks for is installed."""
+    command = user_code.command(here)
+    if here.strategy == environment.PARAMETER_SERVER:
+        from scriptmode_runtime import installed_tensorflow
+
+        here = here._replace(tensorflow=installed_tensorflow.find(command.python))
+    return plan_for(here, command)
 
 
 def _base_dir() -> str:

@@ -26,13 +26,15 @@ class Host(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """The hosts that train together, in the platform's order; the first one leads."""
+    """The hosts that train together, in the platform's order; the first one leads, or the one whose role it is."""
 
     hosts: tuple[Host, ...]
     this: Host
     single_machine: bool = False
     isolate_requirements: bool = False
     secret: str = ""
+    #: Where the job gives roles to whole instance groups: the hosts of each, in the order of `contract.ROLES`.
+    roles: Mapping[str, tuple[Host, ...]] = {}
 
     @property
     def position(self) -> int:
@@ -42,11 +44,11 @@ class Cluster(NamedTuple):
     @property
     def lead(self) -> Host:
         """The host that runs the master, the chief or ``mpirun``, and that the others report to."""
-        return self.hosts[0]
+        return next(iter(self.roles.values()), self.hosts)[0]
 
     @property
     def leads(self) -> bool:
-        """Whether this host is the first."""
+        """Whether this host is that one."""
         return self.this.name == self.lead.name
 
 
@@ -55,28 +57,36 @@ def endpoints(hosts: Iterable[Host], role: str) -> list[str]:
     return [host.endpoint(role) for host in hosts]
 
 
-def parse(document: Mapping[str, Any] | None, names: Sequence[str], current: str, base_dir: str) -> Cluster:
+def parse(
+    document: Mapping[str, Any] | None,
+    names: Sequence[str],
+    current: str,
+    base_dir: str,
+    *,
+    roles: Mapping[str, Sequence[str]] | None = None,
+) -> Cluster:
     """Make the cluster of ``names`` out of `contract.CLUSTER_FILE`; None is SageMaker, where host names resolve.
 
-    Raises `ConfigurationError` for a host without a place, or a document of another shape.
+    ``roles`` are `Cluster.roles` by the names of their hosts. Raises `ConfigurationError` for a host without a place,
+    or a document of another shape.
     """
     document = document or {}
     places = document.get("hosts", {})
     try:
-        hosts = tuple(_host(name, places.get(name, {}), base_dir) for name in names)
+        hosts = {name: _host(name, places.get(name, {}), base_dir) for name in names}
     except (AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{contract.CLUSTER_FILE} is malformed: {error}") from error
-    this = [host for host in hosts if host.name == current]
-    if not this:
+    if current not in hosts:
         raise ConfigurationError(
             f"{contract.RESOURCE_CONFIG_FILE}: current_host {current!r} is not one of hosts {list(names)}"
         )
     return Cluster(
-        hosts=hosts,
-        this=this[0],
+        hosts=tuple(hosts.values()),
+        this=hosts[current],
         single_machine=bool(document.get("single_machine")),
         isolate_requirements=bool(document.get("isolate_requirements")),
         secret=str(document.get("secret", "")),
+        roles={role: tuple(hosts[name] for name in members) for role, members in (roles or {}).items()},
     )
 
 

@@ -68,7 +68,7 @@ MPI_LAUNCHER_VARIABLE = "SCRIPTMODE_MPI_LAUNCHER"
 PEERS_LAUNCHER, SSH_LAUNCHER = "peers", "ssh"
 #: "1" puts ``[<host> <process>] `` before every line of every process; "0" leaves out mpirun's own tags of ranks.
 LOG_PREFIX_VARIABLE = "SCRIPTMODE_LOG_PREFIX"
-#: What a source archive may unpack to, in GB (10^9 bytes). The default is SageMaker's smallest default volume.
+#: What a source archive may unpack to, in GB (10^9 bytes). The default is the size of a job's volume, if it names none.
 SOURCE_LIMIT_VARIABLE = "SCRIPTMODE_SOURCE_LIMIT_GB"
 DEFAULT_SOURCE_LIMIT_GB = 30.0
 #: What the job's hosts prove themselves with; the launcher takes it out of the environment.
@@ -77,6 +77,8 @@ SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
 # --- variables Open MPI 4 and 5 set for each rank ----------------------------------------------
 RANK_VARIABLE = "OMPI_COMM_WORLD_RANK"
 LOCAL_RANK_VARIABLE = "OMPI_COMM_WORLD_LOCAL_RANK"
+#: Ours, for them: where this machine's launcher listens.
+LAUNCHER_VARIABLE = "SCRIPTMODE_LAUNCHER"
 
 # --- script mode's own hyperparameters ---------------------------------------------------------
 RESERVED_PREFIX = "sagemaker_"
@@ -104,6 +106,8 @@ MPI_ENABLED = "sagemaker_mpi_enabled"
 #: Each of them lets hosts train together.
 DISTRIBUTION_SWITCHES = (PARAMETER_SERVER_ENABLED, MULTI_WORKER_MIRRORED_ENABLED, MPI_ENABLED)
 MPI_PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
+#: All ranks together, where it is not hosts times ranks of a host.
+MPI_PROCESSES = "sagemaker_mpi_num_processes"
 MPI_CUSTOM_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 #: Ours: each rank sees the one GPU of its local rank.
 MPI_BIND_GPUS = "sagemaker_mpi_bind_gpus"

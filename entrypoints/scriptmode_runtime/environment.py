@@ -25,7 +25,7 @@ PARAMETER_SERVER = "parameter_server"
 MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
 MPI = "mpi"
 
-#: Where the launcher listens for requests to start daemons, in `TrainingEnvironment.scratch`.
+#: Where the launcher hears mpirun's ranks, and requests to start its daemons, in `TrainingEnvironment.scratch`.
 DAEMONS_SOCKET = "daemons"
 
 _STRATEGY_SWITCHES = {
@@ -33,11 +33,16 @@ _STRATEGY_SWITCHES = {
     contract.MULTI_WORKER_MIRRORED_ENABLED: MULTI_WORKER_MIRRORED,
     contract.MPI_ENABLED: MPI,
 }
+_ROLES = (contract.PARAMETER_SERVER_ROLES, contract.MULTI_WORKER_MIRRORED_ROLES)
 _LOG_LEVEL_INFO = 20
 #: The toolkit's name for the one group of a job without instance groups.
 _ONLY_GROUP = contract.HOMOGENEOUS_GROUP
-#: Variables of an image that stand in for hyperparameters which the request leaves out.
-_IMAGE_VARIABLES = {contract.PROGRAM: "SAGEMAKER_PROGRAM", contract.SUBMIT_DIRECTORY: "SAGEMAKER_SUBMIT_DIRECTORY"}
+#: Variables of an image for what a request may say too. The toolkit lets the image's program win.
+_PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
+#: The toolkit asks boto3, which knows the first of them.
+_REGION_VARIABLES = ("AWS_DEFAULT_REGION", contract.REGION_VARIABLE)
+#: The toolkit's and the platform's, though they lack the prefix of such.
+_NOT_THE_USERS = (contract.TUNING_METRIC, "default_user_module_name")
 
 
 class Inherited(NamedTuple):
@@ -47,6 +52,8 @@ class Inherited(NamedTuple):
     library_path: str = ""
     python_path: str = ""
     framework_module: str = ""
+    #: Where whoever started the host says its task already.
+    tf_config: str = ""
 
 
 class TrainingEnvironment(NamedTuple):
@@ -66,6 +73,9 @@ class TrainingEnvironment(NamedTuple):
     job_name: str = ""
     region: str = ""
     settings: Settings = settings.Settings()
+    #: Major and minor version of the program's TensorFlow. Looked for when all requirements are installed, and only
+    #: where the strategy is PARAMETER_SERVER.
+    tensorflow: tuple[int, int] | None = None
     #: Looked for only where the strategy is MPI.
     mpirun: Mpirun | None = None
     #: Looked for only where its programs are to start mpirun's daemons.
@@ -114,11 +124,9 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
     """Read this host's files below ``base_dir``; raises `ConfigurationError` naming the file and what is wrong."""
     resource_config = _read_object(base_dir, contract.RESOURCE_CONFIG_FILE)
     parameters = _read_hyperparameters(base_dir)
-    framework = {key: value for key, value in parameters.items() if key.startswith(contract.RESERVED_PREFIX)}
-    for key, variable in _IMAGE_VARIABLES.items():
-        if environ.get(variable):
-            framework.setdefault(key, environ[variable])
+    framework = _framework(parameters, environ)
     cluster, strategy = _part(base_dir, resource_config, framework)
+    job_name = str(framework.get(contract.JOB_NAME) or environ.get(contract.JOB_NAME_VARIABLE, ""))
     asked = settings.read(environ)
     over_ssh = strategy == MPI and asked.mpi_launcher == contract.SSH_LAUNCHER
     inherited = Inherited(
@@ -126,6 +134,7 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
         library_path=environ.get("LD_LIBRARY_PATH", ""),
         python_path=environ.get("PYTHONPATH", ""),
         framework_module=environ.get("SAGEMAKER_TRAINING_MODULE", ""),
+        tf_config=environ.get("TF_CONFIG", ""),
     )
     return TrainingEnvironment(
         base_dir=base_dir,
@@ -133,13 +142,13 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
         strategy=strategy,
         resource_config=resource_config,
         input_data_config=_read_object(base_dir, contract.INPUT_DATA_CONFIG_FILE, default={}),
-        hyperparameters={k: v for k, v in parameters.items() if k not in framework and k != contract.TUNING_METRIC},
+        hyperparameters=_users(parameters, job_name),
         framework_parameters=framework,
-        machine=machine.inspect(),
+        machine=machine.inspect(environ=environ),
         inherited=inherited,
         python=sys.executable,
-        job_name=str(framework.get(contract.JOB_NAME) or environ.get(contract.JOB_NAME_VARIABLE, "")),
-        region=str(framework.get(contract.REGION) or environ.get(contract.REGION_VARIABLE, "")),
+        job_name=job_name,
+        region=_region(framework, environ),
         settings=asked,
         mpirun=installed_mpi.find(sys.executable, inherited.path) if strategy == MPI else None,
         ssh=installed_ssh.find(inherited.path) if over_ssh else None,
@@ -165,10 +174,11 @@ def _part(base_dir: str, resource_config: dict[str, Any], framework: dict[str, A
     except (KeyError, TypeError) as error:
         raise ConfigurationError(f"{contract.RESOURCE_CONFIG_FILE} has no proper {error}") from error
     strategy = _strategy(framework)
+    roles = _roles(framework, strategy, resource_config)
     group = str(resource_config.get("current_group_name", _ONLY_GROUP))
     together = _distribution_groups(framework, group)
     if strategy == SINGLE or group not in together:
-        strategy, names = SINGLE, [current] if current in names else names
+        strategy, roles, names = SINGLE, {}, [current] if current in names else names
     elif resource_config.get("instance_groups"):
         names = [
             str(name)
@@ -177,7 +187,18 @@ def _part(base_dir: str, resource_config: dict[str, Any], framework: dict[str, A
             for name in member["hosts"]
         ]
     document = _read_object(base_dir, contract.CLUSTER_FILE, default={})
-    return clusters.parse(document, names, current, base_dir), strategy
+    return clusters.parse(document, names, current, base_dir, roles=roles), strategy
+
+
+def _roles(
+    framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
+) -> Mapping[str, tuple[str, ...]]:
+    """Give the hosts of each role, where the job gives roles to instance groups; those then train together."""
+    if not any(framework.get(name) is not None for name in _ROLES):
+        return {}
+    from scriptmode_runtime import roles
+
+    return roles.read(framework, strategy, resource_config)
 
 
 def _strategy(framework: Mapping[str, Any]) -> str:
@@ -201,6 +222,34 @@ def _distribution_groups(framework: Mapping[str, Any], group: str) -> list[str]:
     if isinstance(named, list):
         return [str(name) for name in named]
     return [group] if any(enabled(framework.get(switch)) for switch in _STRATEGY_SWITCHES) else []
+
+
+def _framework(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Give script mode's own hyperparameters, and what the image says in their place."""
+    framework = {key: value for key, value in parameters.items() if key.startswith(contract.RESERVED_PREFIX)}
+    if environ.get(_SUBMIT_DIRECTORY_VARIABLE):
+        framework.setdefault(contract.SUBMIT_DIRECTORY, environ[_SUBMIT_DIRECTORY_VARIABLE])
+    if environ.get(_PROGRAM_VARIABLE):
+        framework[contract.PROGRAM] = environ[_PROGRAM_VARIABLE]
+    return framework
+
+
+def _region(framework: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    named = (framework.get(contract.REGION), *map(environ.get, _REGION_VARIABLES))
+    return next((str(region) for region in named if region), "")
+
+
+def _users(parameters: Mapping[str, Any], job_name: str) -> dict[str, Any]:
+    """Give the user's hyperparameters; a tuning job's jobs have a ``model_dir`` each, as in AWS's TensorFlow images."""
+    users = {
+        key: value
+        for key, value in parameters.items()
+        if not key.startswith(contract.RESERVED_PREFIX) and key not in _NOT_THE_USERS
+    }
+    shared = users.get(contract.MODEL_DIR_PARAMETER) if contract.TUNING_METRIC in parameters else None
+    if isinstance(shared, str) and not shared.startswith(contract.DEFAULT_BASE_DIR):
+        users[contract.MODEL_DIR_PARAMETER] = f"{shared}/{job_name}/{contract.MODEL_DIR}"
+    return users
 
 
 def _read_hyperparameters(base_dir: str) -> dict[str, Any]:

@@ -42,12 +42,15 @@ class Watch:
         self._silent = False
         self._silent_hosts: set[str] = set()
         self._asked: list[stacks.Asked] = []
+        #: The first process of any host that a signal has stopped, as the first host heard of it.
+        self._stopped = ""
         self._answer_at: float | None = None
         #: Called with each text to show, and with the cause once all is shown.
         self.show: Callable[[str], None] = lambda _text: None
         self.on_hang: Callable[[Cause], None] = lambda _cause: None
         if peers:
             peers.handlers["silent"] = self._on_silent
+            peers.handlers["stopped"] = self._on_stopped
             peers.handlers["stacks"] = lambda _host, _message: self._ask()
 
     def start(self) -> None:
@@ -90,6 +93,9 @@ class Watch:
     def _on_silent(self, host: str, message: Mapping[str, Any]) -> None:
         self._note(host, silent=bool(message.get("silent")))
 
+    def _on_stopped(self, _host: str, message: Mapping[str, Any]) -> None:
+        self._stopped = self._stopped or str(message.get("process"))
+
     def _note(self, host: str, *, silent: bool) -> None:
         (self._silent_hosts.add if silent else self._silent_hosts.discard)(host)
         expected = len(self._cluster.hosts) if self._peers else 1
@@ -107,11 +113,20 @@ class Watch:
     def _conclude(self) -> None:
         name = self._cluster.this.name
         self.show(f"no output for {self._seconds:g} s; the processes of {name}:")
-        for text in stacks.answers(self._folder, self._asked):
-            self.show(f"{name} {text}")
+        for answer in stacks.answers(self._folder, self._asked):
+            self.show(f"{name} {answer.text}")
+            if answer.stopped:
+                self._tell_stopped(f"{name}, {answer.title}")
         self._since = self._clock()
         self._become(silent=False)
         if self._decides:
             where = " of any host" if self._peers else ""
-            message = f"{name}: no output{where} for {self._seconds:g} s; what every process does stands in the log"
+            message = f"no output{where} for {self._seconds:g} s; what every process does stands in the log"
+            message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"
             self.on_hang(Cause(name, "launcher", LAUNCHER_FAILED, message))
+
+    def _tell_stopped(self, process: str) -> None:
+        if self._decides:
+            self._stopped = self._stopped or process
+        elif self._peers:
+            self._peers.send(self._cluster.lead.name, type="stopped", process=process)

@@ -4,49 +4,158 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from scriptmode_runtime.plan import ProcessSpec
 
-_KILLED = 137
+
+class _Row(NamedTuple):
+    #: "" is taken where nothing in the output is known.
+    pattern: str
+    #: ``{0}`` and so on are the pattern's groups.
+    advice: str
+    #: Only for processes that end so; 0 is any.
+    exit_code: int = 0
+
+
+#: What mpirun says after the reason why it could not start a daemon: that reason is the better one to know.
+_NO_DAEMON = r"(?:unable to reliably start one or more daemons|A daemon failed to report back)"
+_THEN_NO_DAEMON = rf"(?:[\s\S]{{0,4000}}{_NO_DAEMON})?"
+#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found".
+_COMMAND = r"([^\s:]{1,200}): "
+
+#: Of two that end at one place in the output the upper one is taken.
 _TABLE = (
-    (
+    _Row(
+        r"HorovodVersionMismatchError|horovod/[^\n]{0,300}undefined symbol: (?!ompi_|MPI_|PMPI_)",
+        "Horovod in {python} was built for another TensorFlow: build it again there, against the one that is installed",
+    ),
+    _Row(
+        r"horovod/[^\n]{0,300}undefined symbol|libmpi\w*\.so[.\d]*: cannot open shared object file",
+        "The Open MPI that Horovod in {python} was built for is not there: install it, or build Horovod again",
+    ),
+    _Row(
+        r"Extension horovod\.(\w+) has not been built",
+        "Horovod in {python} was built without {0}: build it again there, after {0} and Open MPI are installed",
+    ),
+    _Row(
+        r"(?:MPI support has not been built|Neither MPI nor Gloo support has been built)",
+        "Horovod in {python} was built without Open MPI: build it again there, with HOROVOD_WITH_MPI=1",
+    ),
+    _Row(
         r"ModuleNotFoundError: No module named 'horovod['.]",
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
     ),
-    (
+    _Row(
+        r"module 'tensorflow[\w.]*' has no attribute 'estimator'|No module named 'tensorflow(?:\.|_)estimator",
+        "tf.estimator left TensorFlow with 2.16: train with TensorFlow 2.15 or earlier, or with Keras",
+    ),
+    _Row(
         r"ModuleNotFoundError: No module named '([^'.]+)",
         "{0} is not installed in {python}: name its package in requirements.txt, or give its folder as source_dir",
     ),
-    (r"MemoryError|Cannot allocate memory|std::bad_alloc", "Memory ran out: a smaller batch, or a larger host"),
-    (r"No space left on device", "The disk is full: a larger volume, or fewer files"),
-    (
+    _Row(
+        r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ",
+        "A file of the source has the name of a module, and is found in its place: rename it",
+    ),
+    _Row(
+        r"CUDA_ERROR_OUT_OF_MEMORY|OOM when allocating[^\n]{0,1000}GPU:\d",
+        "The GPU's memory ran out: a smaller batch; TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
+    ),
+    _Row(
+        r"MemoryError|Cannot allocate memory|std::bad_alloc|OOM when allocating|failed to allocate memory"
+        r"|Out of memory (?:while )?trying to allocate",
+        "Memory ran out: a smaller batch, or a larger host",
+    ),
+    _Row(r"No space left on device|Disk quota exceeded", "The disk is full: a larger volume, or fewer files"),
+    _Row(
         r"Address already in use|Could not start gRPC server",
         "A port of this task is held by another program: {ports}",
     ),
-    (
+    _Row(
         r"Disallowed task type",
         "TF2's ParameterServerStrategy takes a chief: set parameter_server's coordinator to True",
     ),
-    (
+    _Row(
+        r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)",
+        "Keras 3 cannot fit on several workers: install tf-keras and set TF_USE_LEGACY_KERAS=1, or write the loop",
+    ),
+    _Row(
+        r"unrecognized arguments:(?:[^\n]{0,2500} )?--model_dir",
+        "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
+    ),
+    _Row(
+        r"unrecognized arguments:|[Nn]o such option:?|Unknown command line flag",
+        "Each hyperparameter is given to the script as --name value: let its parser take every one of them",
+    ),
+    _Row(
+        r"the following arguments are required:|Missing option ",
+        "What the script's parser requires is given as a hyperparameter of that name",
+    ),
+    _Row(
         r"There are not enough slots available",
         "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
     ),
+    _Row(
+        rf"Host key verification failed{_THEN_NO_DAEMON}",
+        "ssh does not know the other host's key: leave mpirun's hosts to the launcher, or add the key to known_hosts",
+    ),
+    _Row(
+        rf"Permission denied \(publickey{_THEN_NO_DAEMON}",
+        "The other host does not take this one's ssh key: leave mpirun's hosts to the launcher, or authorize the key",
+    ),
+    _Row(
+        rf"ssh: (?:connect to host (\S+)|Could not resolve hostname ([^\s:]+)){_THEN_NO_DAEMON}",
+        "ssh does not reach {0}{1}: its sshd is not up, or the network does not lead there",
+    ),
+    _Row(
+        _NO_DAEMON,
+        "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
+    ),
+    _Row(rf"{_COMMAND}Permission denied", "{0} may not be executed: chmod +x it, or name its interpreter", 126),
+    _Row(rf"{_COMMAND}(?:command )?not found", "{0} is not installed on this host, or not on PATH", 127),
+    _Row("", "A command may not be executed, or is no program: chmod +x it, and let its first line be #!/bin/sh", 126),
+    _Row("", "A command was not found on this host: install it, or name its whole path", 127),
+    _Row("", "The processor lacks instructions that a library was built for: another instance type, or build", 132),
+    _Row("", "A file in memory could not be read or written: a full disk, or too small a /dev/shm", 135),
+    _Row("", "If nobody killed it, memory ran out: a smaller batch, or a larger host", 137),
+    _Row("", "A library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
 )
+_TRACEBACK = "Traceback (most recent call last):"
+#: What stands between two tracebacks of one error.
+_CHAINED = (
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+)
+#: Characters before a traceback that may tell its reason: what a library logs before it raises.
+_BEFORE = 2000
 
 
 def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
-    """Give the advice for the last thing in the output that the table knows; "" where it knows none."""
+    """Give the advice for the last thing in the output that the table knows, then for the exit code; else ""."""
+    text = _last_words(output)
     best, advice = -1, ""
     words: tuple[str, ...] = ()
-    for pattern, text in _TABLE:
-        for found in re.finditer(pattern, output):
-            if found.start() > best:
-                best, advice, words = found.start(), text, found.groups()
-    if not advice and exit_code == _KILLED:
-        return "If nobody killed it, memory ran out: a smaller batch, or a larger host"
+    for row in _TABLE:
+        if row.exit_code not in (0, exit_code) or (not row.pattern and advice):
+            continue
+        for found in re.finditer(row.pattern, text) if row.pattern else ():
+            if found.end() > best:
+                best, advice, words = found.end(), row.advice, found.groups("")
+        if not row.pattern:
+            advice = row.advice
     return advice.format(*words, python=_python(spec), ports=_ports(spec))
+
+
+def _last_words(output: str) -> str:
+    """Give the output from shortly before the last traceback on, with those it was chained from."""
+    start = output.rfind(_TRACEBACK)
+    before = output[: max(start, 0)].rstrip()
+    while before.endswith(_CHAINED) and _TRACEBACK in before:
+        start = before.rindex(_TRACEBACK)
+        before = output[:start].rstrip()
+    return output[max(0, start - _BEFORE) :]
 
 
 def _python(spec: ProcessSpec) -> str:

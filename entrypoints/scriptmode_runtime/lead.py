@@ -65,7 +65,7 @@ class Lead(Peers):
             self.cause = cause
             self._tell(type="failed", **cause._asdict())
 
-    def send(self, host: str, **message: object) -> bool:
+    def send(self, host: str, /, **message: object) -> bool:
         """Send a message to a host; false where it has not come, or has gone."""
         connection = self._members.get(host)
         if connection:

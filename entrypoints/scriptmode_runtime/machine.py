@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+#: CUDA's own choice among the GPUs there are ("CUDA Environment Variables", CUDA C++ Programming Guide).
+_VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+#: Where the two versions of control groups that limit processors are mounted (cgroups(7), systemd's FILE-HIERARCHY).
+_CGROUP_MOUNTS = {"": ("", "unified"), "cpu": ("cpu", "cpu,cpuacct")}
 
 
 class Machine(NamedTuple):
@@ -14,33 +22,66 @@ class Machine(NamedTuple):
     neurons: int
 
 
-def inspect(root: str = "/") -> Machine:
-    """Count what this process may use; ``root`` is where ``/dev`` and ``/sys`` stand."""
-    return Machine(cpus=_cpus(root), gpus=_gpus(root), neurons=_neurons(root))
+def inspect(root: str = "/", environ: Mapping[str, str] | None = None) -> Machine:
+    """Count what this process may use; ``root`` is where ``/dev``, ``/proc`` and ``/sys`` stand."""
+    return Machine(cpus=_cpus(root), gpus=_gpus(root, environ or {}), neurons=_neurons(root))
 
 
 def _cpus(root: str) -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cgroup_quota(os.path.join(root, "sys/fs/cgroup"))
-    return max(1, min(allowed, quota)) if quota else allowed
+    return max(1, min([allowed, *_quotas(root)]))
 
 
-def _cgroup_quota(cgroup: str) -> int:
-    """Give the processors the control group grants, rounded up; 0 where it sets no limit."""
-    version_two = _words(os.path.join(cgroup, "cpu.max"))
-    if len(version_two) == 2:  # noqa: PLR2004 - "<quota> <period>"
-        quota, period = version_two
-    else:
-        quota = "".join(_words(os.path.join(cgroup, "cpu/cpu.cfs_quota_us"))[:1])
-        period = "".join(_words(os.path.join(cgroup, "cpu/cpu.cfs_period_us"))[:1])
-    if not (quota.isdigit() and period.isdigit() and int(period)):
+def _quotas(root: str) -> Iterator[int]:
+    """Give the processors that this process's control group and each one above it grant; nothing where none limits."""
+    lines = _lines(os.path.join(root, "proc/self/cgroup")) or ["0::/", "1:cpu:/"]
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        for controller in {"", "cpu"} & set(controllers.split(",")):
+            for name in _CGROUP_MOUNTS[controller]:
+                mount = os.path.normpath(os.path.join(root, "sys/fs/cgroup", name))
+                yield from _quotas_up(mount, path)
+
+
+def _quotas_up(mount: str, path: str) -> Iterator[int]:
+    group = os.path.normpath(mount + path)
+    if not group.startswith(mount):
+        # A container may see its own part of the tree alone: what is outside of it ("/../x") it cannot read.
+        group = mount
+    while group.startswith(mount):
+        quota = _quota(group)
+        if quota:
+            yield quota
+        group = os.path.dirname(group)
+
+
+def _quota(group: str) -> int:
+    """Give the processors one control group grants, rounded up; 0 where it sets no limit."""
+    limit = _words(os.path.join(group, "cpu.max"))
+    if not limit:
+        limit = [*_words(os.path.join(group, "cpu.cfs_quota_us")), *_words(os.path.join(group, "cpu.cfs_period_us"))]
+    if len(limit) != 2 or not all(word.isdigit() for word in limit) or not int(limit[1]):  # noqa: PLR2004 - "<quota> <period>"
         return 0
-    return -(-int(quota) // int(period))
+    return -(-int(limit[0]) // int(limit[1]))
 
 
-def _gpus(root: str) -> int:
-    """Count NVIDIA device nodes: a container is given one for each GPU it may use."""
-    return sum(name[:6] == "nvidia" and name[6:].isdigit() for name in _names(os.path.join(root, "dev")))
+def _gpus(root: str, environ: Mapping[str, str]) -> int:
+    """Count NVIDIA device nodes: a container is given one for each GPU it may use; fewer where CUDA is told so.
+
+    ``NVIDIA_VISIBLE_DEVICES`` says nothing here: a container runtime acted on it, and where it hands GPUs over in
+    another way (Container Device Interface), it says ``void`` beside GPUs that are there.
+    """
+    nodes = sum(name[:6] == "nvidia" and name[6:].isdigit() for name in _names(os.path.join(root, "dev")))
+    if _VISIBLE_GPUS not in environ:
+        return nodes
+    seen = 0
+    for name in environ[_VISIBLE_GPUS].split(","):
+        # By number or by name; behind the first that is no GPU, CUDA sees none.
+        if not (name.strip().isdigit() and int(name) < nodes) and not name.strip().startswith(("GPU-", "MIG-")):
+            break
+        seen += 1
+    return min(seen, nodes)
 
 
 def _neurons(root: str) -> int:
@@ -57,8 +98,12 @@ def _names(folder: str) -> list[str]:
 
 
 def _words(path: str) -> list[str]:
+    return " ".join(_lines(path)).split()
+
+
+def _lines(path: str) -> list[str]:
     try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read().split()
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().splitlines()
     except OSError:
         return []

@@ -47,7 +47,7 @@ class Member(Peers):
         """Tell the first host why the job must end; it decides."""
         self._say(type="failed", **cause._asdict())
 
-    def send(self, host: str, **message: object) -> bool:
+    def send(self, host: str, /, **message: object) -> bool:
         """Send a message to the first host, the only one this one is connected to."""
         if host != self._cluster.lead.name or self.alone:
             return False

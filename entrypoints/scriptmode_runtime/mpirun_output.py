@@ -12,8 +12,16 @@ _EXITED = re.compile(r"Process name: \[\S*?,(\d+)\]\s+Exit code:\s+(\d+)")
 _SIGNALLED = re.compile(r"noticed that process rank (\d+) with PID \d+ on\s+node (\S+) exited\s+on\s+signal (\d+)")
 #: Both; 5 writes "Errorcode: 3" in a line of its own.
 _ABORTED = re.compile(r"MPI_ABORT was invoked on rank (\d+)[\s\S]{1,200}?errorcode:? (\d+)", re.IGNORECASE)
-#: ``--tag-output``: job, rank, stream. Open MPI 5 puts a blank behind it, 4 does not.
-_TAG = re.compile(r"^\[\d+,(\d+)\]<(?:stdout|stderr)>:", re.MULTILINE)
+#: ``--tag-output``: job, rank, stream; with what ``--timestamp-output`` and other tags of ``--output`` add. Open MPI 5
+#: puts a blank behind it, 4 does not; 4 also puts one in the middle of a line that came in pieces.
+_TAG = re.compile(
+    r"(?:\[?\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\]?)?"
+    r"\[(?:[^\s,\[\]]+,)?(?P<rank>\d+)\](?:\[[^\s\[\]]*\])?<(?P<stream>stdout|stderr|stddiag)>:"
+)
+#: What mpirun says of the end itself, between two rulers; 4 says it twice.
+_BANNER = re.compile(
+    r"-{50,}\n(?:Primary job|mpirun (?:detected|noticed)|prterun (?:detected|noticed)|MPI_ABORT was)[\s\S]*?\n-{50,}\n?"
+)
 
 
 class RankFailure(NamedTuple):
@@ -37,13 +45,30 @@ def first_failure(output: str) -> RankFailure | None:
 
 
 def lines_of(output: str, rank: int) -> str:
-    """Give one rank's lines without their tags; all lines where none is tagged as that rank's."""
-    lines = [line for line in output.splitlines() if _rank(line) == rank]
-    texts = [_TAG.sub("", line) for line in lines]
-    blank = all(not text or text.startswith(" ") for text in texts)
-    return "\n".join(text[1:] if blank else text for text in texts) or output
+    """Give one rank's lines without their tags, in the order in which they came.
+
+    Where no line is tagged as that rank's nobody can tell whose they are: then all but mpirun's own words.
+    """
+    tags = list(_TAG.finditer(output))
+    ends = [*(tag.start() for tag in tags[1:]), len(output)]
+    pieces = [
+        # What follows the end of the line is mpirun's.
+        (tag["stream"], "".join(output[tag.end() : end].partition("\n")[:2]))
+        for tag, end in zip(tags, ends)
+        if int(tag["rank"]) == rank
+    ]
+    if not pieces:
+        return _BANNER.sub("", output)
+    blank = all(not piece.strip("\n") or piece.startswith(" ") for _, piece in pieces)
+    return _joined([(stream, piece[1:] if blank and piece != "\n" else piece) for stream, piece in pieces])
 
 
-def _rank(line: str) -> int | None:
-    tag = _TAG.match(line)
-    return int(tag[1]) if tag else None
+def _joined(pieces: list[tuple[str, str]]) -> str:
+    """Put pieces of lines together; one that the same stream does not go on with is a line of its own."""
+    text, writing = "", ""
+    for stream, piece in pieces:
+        if text and not text.endswith("\n") and stream != writing:
+            text += "\n"
+        text += piece
+        writing = stream
+    return text.removesuffix("\n")

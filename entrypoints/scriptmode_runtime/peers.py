@@ -78,7 +78,7 @@ class Peers:
         """Say why the job must end; the first such word of any host becomes ``self.cause`` on all of them."""
         raise NotImplementedError
 
-    def send(self, host: str, **message: object) -> bool:
+    def send(self, host: str, /, **message: object) -> bool:
         """Send a message to a host's handlers; false where this one is not connected to it."""
         raise NotImplementedError
 

@@ -1,8 +1,11 @@
-"""Starts ``mpirun``'s daemons on other hosts as children of the launchers there, which supervise them like the rest.
+"""What ``mpirun``, its daemons and its ranks have to say to the launchers.
+
+Its daemons on other hosts are started as children of the launchers there, which supervise them like the rest.
 
 ``mpirun`` runs `rsh` where it would run ssh. That asks this host's launcher, which asks the other host's over `peers`;
 or ssh carries the request there, and the `rsh` behind sshd asks that host's launcher. Either way a daemon has its own
-host's environment, and ends with its launcher.
+host's environment, and ends with its launcher. A `rank` that ended badly says so, and the first host's launcher, which
+hears of the end of ``mpirun``, remembers the first one.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode_runtime import daemons
 from scriptmode_runtime.connection import Connection
 from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.mpirun_output import RankFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,16 +35,19 @@ _BACKLOG = 4096
 
 
 class Daemons:
-    """Takes requests to start daemons: from `rsh` on this host, and from the first host's launcher."""
+    """Takes requests to start daemons, from `rsh` on this host and from the first host's launcher; and ranks' words."""
 
     def __init__(
         self,
         cluster: Cluster,
-        peers: Peers,
+        peers: Peers | None,
         selector: selectors.BaseSelector,
         clock: Callable[[], float],
         start: Callable[[ProcessSpec, Done], None],
     ) -> None:
+        #: The rank that ended badly before any other, as far as this host has heard.
+        self.first_failure: RankFailure | None = None
+        self._cluster = cluster
         self._here = cluster.this.name
         self._cwd = os.path.join(cluster.this.base_dir, "output")
         self._names = {host.address: host.name for host in cluster.hosts}
@@ -52,9 +59,11 @@ class Daemons:
         self._listener: socket.socket | None = None
         self._asked: dict[int, tuple[str, Done]] = {}
         self._connections: set[Connection] = set()
-        peers.handlers["start"] = self._on_start
-        peers.handlers["ended"] = self._on_ended
-        peers.on_left = self._on_left
+        if peers:
+            peers.handlers["start"] = self._on_start
+            peers.handlers["ended"] = self._on_ended
+            peers.handlers["rank"] = lambda _host, message: self._on_rank(message)
+            peers.on_left = self._on_left
 
     def listen(self, path: str) -> None:
         """Take requests of this host's own processes at a socket that only this user can open, beside `rsh`."""
@@ -82,8 +91,20 @@ class Daemons:
     def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
         if message is None:
             self._connections.discard(connection)
-            return
+        elif message["type"] == "rank":
+            self._on_rank(message)
+            self._connections.discard(connection)
+            connection.close()
+        else:
+            self._on_request(connection, message)
 
+    def _on_rank(self, message: Mapping[str, Any]) -> None:
+        rank, status, host = int(message["rank"]), int(message["status"]), str(message["host"])
+        self.first_failure = self.first_failure or RankFailure(rank, status, host)
+        if self._peers and not self._cluster.leads:
+            self._peers.send(self._cluster.lead.name, type="rank", rank=rank, status=status, host=host)
+
+    def _on_request(self, connection: Connection, message: Mapping[str, Any]) -> None:
         def done(status: int, error: str) -> None:
             connection.send(type="ended", status=status, error=error)
 
@@ -95,7 +116,7 @@ class Daemons:
             return
         number = len(self._asked)
         self._asked[number] = (host, done)
-        if not self._peers.send(host, type="start", number=number, command=command):
+        if not (self._peers and self._peers.send(host, type="start", number=number, command=command)):
             done(_UNREACHED, f"{host} is not connected to {self._here}, so no daemon can be started there")
 
     def _start_here(self, command: str, done: Done) -> None:
@@ -106,7 +127,8 @@ class Daemons:
 
     def _on_start(self, host: str, message: Mapping[str, Any]) -> None:
         def done(status: int, error: str) -> None:
-            self._peers.send(host, type="ended", number=message.get("number"), status=status, error=error)
+            if self._peers:
+                self._peers.send(host, type="ended", number=message.get("number"), status=status, error=error)
 
         self._start_here(str(message.get("command")), done)
 

@@ -1,9 +1,10 @@
-"""How it ended: an exit code, and a failure file that ends the search for the cause."""
+"""How it ended: an exit code, and a failure file that ends the search for the cause, on a full disk too."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
+import stat
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
@@ -11,26 +12,84 @@ from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.mpirun_output import RankFailure
     from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.redaction import Redaction
 
 _ELIDED = "[...]"
 #: Characters of a long last message that are shown from its beginning, where the name of the error stands.
 _MESSAGE_START = 200
 _TRACEBACK = "Traceback (most recent call last):"
-_KILLED = -int(signal.SIGKILL)
+_FAILURE_NAME = os.path.basename(contract.FAILURE_FILE)
+#: Room for the failure file, beside it and in the same folder: to be overwritten in place, and renamed.
+_RESERVE_NAME = ".failure.reserve"
+#: The longest failure file in bytes: no character takes more than four. What is written is no zeros, and more than a
+#: file system keeps inside a folder's own records: it takes a block.
+_RESERVE_SIZE = 4 * contract.FAILURE_LIMIT
 
 
-def describe(environment: TrainingEnvironment, spec: ProcessSpec, status: int, output: str) -> Cause:
-    """Say why a process's end failed the job; ``status`` is its exit code, or minus a signal's number."""
+def prepare(output: str) -> None:
+    """Remove what an earlier run left in the folder ``output``, and keep room there for a failure file."""
+    for name in (_FAILURE_NAME, _RESERVE_NAME):
+        _remove(os.path.join(output, name))
+    with contextlib.suppress(OSError):
+        os.makedirs(output, exist_ok=True)
+        _write(os.path.join(output, _RESERVE_NAME), os.urandom(_RESERVE_SIZE), os.O_CREAT | os.O_EXCL)
+
+
+def release(output: str) -> None:
+    """Give the room back: nothing failed."""
+    _remove(os.path.join(output, _RESERVE_NAME))
+
+
+def write(output: str, message: str) -> None:
+    """Write the failure file unless the script wrote its own; a folder that cannot be written is no further error."""
+    path, reserve = os.path.join(output, _FAILURE_NAME), os.path.join(output, _RESERVE_NAME)
+    content = _fitted(message).encode("utf-8", "replace")
+    try:
+        if os.path.exists(path) and os.path.getsize(path):
+            return
+        try:
+            _write(reserve, content)
+        except OSError:  # it is gone, or this file system has no room for changing what it holds
+            _remove(reserve)
+            os.makedirs(output, exist_ok=True)
+            _write(reserve, content, os.O_CREAT | os.O_EXCL)
+        os.replace(reserve, path)
+    except OSError:
+        return
+    finally:
+        _remove(reserve)
+
+
+def describe(
+    environment: TrainingEnvironment, spec: ProcessSpec, status: int, output: str, rank: RankFailure | None = None
+) -> Cause:
+    """Say why a process's end failed the job; ``status`` is its exit code, or minus a signal's number.
+
+    ``rank`` is the one whose end was told first; else what ``mpirun`` says of the ranks has to do.
+    """
     host, process = environment.host, spec.name
     if process == "mpirun":
-        host, process, status, output = _rank_of(environment, status, output)
+        host, process, status, output = _rank_of(environment, status, output, rank)
+    hide = redaction(environment)
     where = f"{host}, {process}: {_how(status)}"
-    hint = _hint(output, status, spec)
-    own = _users_own(environment)
+    hint = hide(_hint(output, status, spec))
     head = f"{where}\n{hint}\n" if hint else f"{where}\n"
-    tail = excerpt(own or output, contract.FAILURE_LIMIT - len(head))
+    # Before it is cut: half a secret is not recognised.
+    text = hide(_users_own(environment, host) or output)
+    tail = excerpt(text, contract.FAILURE_LIMIT - len(head))
     return Cause(host, process, _exit_code(status), (head + tail).strip())
+
+
+def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
+    """Give what takes the secrets of this process's variables, and of the job where that is known, out of a text."""
+    from scriptmode_runtime.redaction import Redaction
+
+    if environment is None:
+        return Redaction(os.environ)
+    parameters = (environment.hyperparameters, environment.framework_parameters)
+    return Redaction(os.environ, *parameters, values=(environment.cluster.secret, environment.settings.secret))
 
 
 def excerpt(output: str, room: int) -> str:
@@ -41,34 +100,57 @@ def excerpt(output: str, room: int) -> str:
     message = _last_error(text)
     mark = f"{_ELIDED}\n"
     if len(message) + len(mark) > room:
-        start = message[: min(_MESSAGE_START, room // 3)]
-        rest = room - len(start) - len(_ELIDED) - 2
-        return f"{start} {_ELIDED} {message[-rest:]}" if rest > 0 else message[:room]
-    end = text[len(mark) - room :]
-    # Whole lines, unless that would cut the error itself.
+        return _around(text, len(text) - len(message), room)
+    return mark + _whole_lines(text[len(mark) - room :], len(message))
+
+
+def _around(text: str, error: int, room: int) -> str:
+    """Give the end of the traceback with the first words of its ``error``, which begins there, and the text's end."""
+    shown = min(_MESSAGE_START, room // 3)
+    start = text[max(0, error + shown - room // 2) : error + shown]
+    if len(start) < error + shown:
+        start = f"{_ELIDED}\n{_whole_lines(start[len(_ELIDED) + 1 :], shown)}"
+    rest = room - len(start) - len(_ELIDED) - 2
+    return f"{start} {_ELIDED} {text[-rest:]}" if rest > 0 else text[error : error + room]
+
+
+def _whole_lines(end: str, needed: int) -> str:
+    """Drop the first, cut line of a text's end, unless that would cut the last ``needed`` characters."""
     _, newline, whole = end.partition("\n")
-    return mark + (whole if newline and len(whole) >= len(message) else end)
+    return whole if newline and len(whole) >= needed else end
 
 
-def write(environment_output: str, message: str) -> None:
-    """Write the failure file unless the script wrote its own; a folder that cannot be written is no further error."""
-    path = os.path.join(environment_output, os.path.basename(contract.FAILURE_FILE))
-    try:
-        os.makedirs(environment_output, exist_ok=True)
-        if os.path.exists(path) and os.path.getsize(path):
-            return
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.write(message[: contract.FAILURE_LIMIT])
-    except OSError:
-        return
+def _fitted(message: str) -> str:
+    """Give a message as a failure file takes it: beginning and end, where it is too long."""
+    left_out = len(message) - contract.FAILURE_LIMIT
+    if left_out <= 0:
+        return message
+    mark = f" {_ELIDED} "
+    start = contract.FAILURE_LIMIT // 3
+    return message[:start] + mark + message[start + left_out + len(mark) :]
 
 
-def _rank_of(environment: TrainingEnvironment, status: int, output: str) -> tuple[str, str, int, str]:
+def _write(path: str, content: bytes, flags: int = 0) -> None:
+    """Replace what a file holds; never through a link."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
+    with open(descriptor, "wb") as file:
+        file.write(content)
+        file.truncate()
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def _rank_of(
+    environment: TrainingEnvironment, status: int, output: str, told: RankFailure | None
+) -> tuple[str, str, int, str]:
     """Name the rank behind the end of ``mpirun``, its host and its own lines."""
     from scriptmode_runtime.mpirun_output import first_failure, lines_of
     from scriptmode_runtime.strategies.mpi import processes_per_host
 
-    failure = first_failure(output)
+    failure = told or first_failure(output)
     hosts = [host.name for host in environment.cluster.hosts]
     if failure is None:
         return environment.host, "mpirun", status, output
@@ -77,11 +159,18 @@ def _rank_of(environment: TrainingEnvironment, status: int, output: str) -> tupl
     return host, f"rank {failure.rank}", failure.status, lines_of(output, failure.rank)
 
 
-def _users_own(environment: TrainingEnvironment) -> str:
-    """Give what the script itself wrote into its failure file."""
+def _users_own(environment: TrainingEnvironment, host: str) -> str:
+    """Give what the script itself wrote into the failure file of ``host``; "" where that cannot be seen from here."""
+    base_dir = environment.base_dir
+    if host != environment.host:
+        places = {each.name: each.base_dir for each in environment.cluster.hosts}
+        base_dir = places.get(host, "") if environment.cluster.single_machine else ""
     try:
-        with open(environment.path(contract.FAILURE_FILE), encoding="utf-8", errors="replace") as file:
-            return file.read(contract.FAILURE_LIMIT).strip()
+        # Not waiting for the other end, should it be a pipe.
+        descriptor = os.open(os.path.join(base_dir, *contract.FAILURE_FILE.split("/")), os.O_RDONLY | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            return file.read(_RESERVE_SIZE).decode("utf-8", "replace").strip() if is_file else ""
     except OSError:
         return ""
 
@@ -101,15 +190,17 @@ def _exit_code(status: int) -> int:
 def _hint(output: str, status: int, spec: ProcessSpec) -> str:
     from scriptmode_runtime.hints import hint
 
-    return hint(output, SIGNALLED + 9 if status == _KILLED else status, spec)
+    return hint(output, _exit_code(status), spec)
 
 
 def _readable(output: str) -> str:
-    """Drop what a terminal would not show: overwritten progress, colours."""
+    """Drop what a terminal would not show: overwritten progress, colours, titles, other control characters."""
     import re
 
-    text = re.sub(r"\x1b\[[0-9;?]*[ -/]*[@-~]", "", output.replace("\r\n", "\n"))
-    return "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n")).strip()
+    text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
+    lines = text.replace("\r\n", "\n").split("\n")
+    text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).strip()
 
 
 def _last_error(text: str) -> str:

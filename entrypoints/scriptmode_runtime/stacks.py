@@ -19,7 +19,14 @@ VARIABLE = "SCRIPTMODE_STACKS"
 #: A real-time signal that neither Open MPI nor TensorFlow uses.
 _SIGNAL = signal.SIGRTMAX - 3
 _TRACEABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traceable")
-_STATES = {"T": "stopped by a signal", "t": "stopped by a debugger", "D": "waits for a disk or a network file system"}
+_STOPPED = "T"
+_STATES = {
+    _STOPPED: "stopped by a signal",
+    "t": "stopped by a debugger",
+    "D": "waits for a disk or a network file system",
+}
+#: Processes of ours around those of the job.
+_OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
 _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 
@@ -29,6 +36,16 @@ class Asked(NamedTuple):
 
     pid: int
     length: int
+
+
+class Answer(NamedTuple):
+    """What one process does."""
+
+    #: Which it is, and what stands out.
+    title: str
+    #: The same with its command and its stacks.
+    text: str
+    stopped: bool
 
 
 def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -41,6 +58,8 @@ def ask(folder: str) -> list[Asked]:
     """Ask every process below this one."""
     asked = []
     for pid in system.descendants(os.getpid()):
+        if _OWN & set(map(os.path.basename, system.words(pid))):
+            continue
         length = -1
         if system.catches(pid, _SIGNAL):
             length = _length(os.path.join(folder, str(pid)))
@@ -52,7 +71,7 @@ def ask(folder: str) -> list[Asked]:
     return asked
 
 
-def answers(folder: str, asked: list[Asked]) -> Iterator[str]:
+def answers(folder: str, asked: list[Asked]) -> Iterator[Answer]:
     """Give what each of them is, and its stacks; those that have ended are left out."""
     for pid, length in asked:
         words = system.words(pid)
@@ -62,7 +81,8 @@ def answers(folder: str, asked: list[Asked]) -> Iterator[str]:
         stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
         title = ", ".join(filter(None, (_part(pid), f"process {pid}", note)))
-        yield f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
+        text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
+        yield Answer(title, text, state == _STOPPED)
 
 
 def _program(words: list[str]) -> list[str]:

@@ -33,6 +33,7 @@ class Tail:
         self._limit = limit
         self._kept: list[bytes] = [b""]
         self._size = 0
+        self._is_cut = False
 
     def add(self, chunk: bytes) -> None:
         """Take more of the stream."""
@@ -43,10 +44,16 @@ class Tail:
         self._size += len(chunk)
         while self._size - len(self._kept[0]) >= self._limit:
             self._size -= len(self._kept.pop(0))
+            self._is_cut = True
 
     def text(self) -> str:
-        """Give the end of the stream as text."""
-        return b"".join(self._kept)[-self._limit :].decode("utf-8", "replace")
+        """Give the end of the stream as text, in whole lines where it has any."""
+        kept = b"".join(self._kept)
+        end = kept[-self._limit :]
+        if self._is_cut or len(end) < len(kept):
+            # Half a line may hold half a secret, which nobody recognises.
+            end = end[end.find(b"\n") + 1 :]
+        return end.decode("utf-8", "replace")
 
 
 class Sink:
@@ -90,14 +97,46 @@ class Sink:
             os.close(self._own)
 
 
+class Prefix:
+    """Puts a text before every line of one stream, which comes in any pieces.
+
+    A carriage return begins a line anew, over what a terminal shows of it: what follows it gets the text too.
+    """
+
+    def __init__(self, text: str) -> None:
+        import re
+
+        self._text = text.encode("utf-8", "replace")
+        #: The ends of lines behind which a chunk goes on.
+        self._ends = re.compile(rb"\n(?=.)|\r(?=[^\r\n])", re.DOTALL)
+        self._last = b"\n"
+
+    def before(self, chunk: bytes) -> bytes:
+        """Give the stream's next bytes with the text before each line that begins in them."""
+        begins = self._last == b"\n" or (self._last == b"\r" and chunk[:1] not in b"\r\n")
+        self._last = chunk[-1:]
+        if b"\r" in chunk:
+            lines = self._ends.sub(lambda end: end[0] + self._text, chunk)
+        else:
+            lines = chunk[:-1].replace(b"\n", b"\n" + self._text) + self._last
+        return self._text + lines if begins else lines
+
+    def end_line(self) -> bytes:
+        """Give what ends the line that the stream is in the middle of; what follows is a line of its own."""
+        in_line = self._last not in (b"\n", b"\r")
+        self._last = b"\n"
+        return b"\n" if in_line else b""
+
+
 class Source:
     """One child's output."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, prefix: Prefix | None = None) -> None:
         os.set_blocking(descriptor, False)
         _widen(descriptor)
         self.descriptor = descriptor
         self.tail = Tail()
+        self.prefix = prefix
         self.open = True
         self.watched = False
         #: Read, not yet written: the beginning of a line, or what came while another was in the middle of one.
@@ -132,9 +171,9 @@ class Relay:
         """Whether all that was read is written."""
         return not self._sink.pending and not self._kept and not any(source.partial for source in self._sources)
 
-    def add(self, descriptor: int) -> Source:
-        """Relay what comes from the reading end of a pipe, which is now the relay's."""
-        source = Source(descriptor)
+    def add(self, descriptor: int, prefix: str = "") -> Source:
+        """Relay what comes from the reading end of a pipe, which is now the relay's, ``prefix`` before every line."""
+        source = Source(descriptor, Prefix(prefix) if prefix else None)
         self._sources.append(source)
         self._watch(source)
         return source
@@ -142,6 +181,8 @@ class Relay:
     def say(self, line: str) -> None:
         """Write a line of the launcher's own."""
         start = "\n" if self._sink.mid_line else ""
+        if self._holder and self._holder.prefix:
+            self._holder.prefix.end_line()
         self._write(f"{start}{line}\n".encode("utf-8", "replace"))
 
     def deadline(self) -> float | None:
@@ -151,9 +192,12 @@ class Relay:
             due.append(self._hold_until)
         return min(due, default=None)
 
-    def tick(self, now: float) -> None:
+    def tick(self) -> None:
         """Let beginnings of lines through, and those who waited long enough."""
+        now = self._clock()
         if self._hold_until is not None and now >= self._hold_until:
+            if self._holder and self._holder.prefix:
+                self._write(self._holder.prefix.end_line())
             self._release()
         for source in self._sources:
             if source.partial and source.due <= now and self._holder in (None, source):
@@ -192,7 +236,7 @@ class Relay:
             return 0
         self.chunks += 1
         source.tail.add(chunk)
-        self._take(source, chunk)
+        self._take(source, source.prefix.before(chunk) if source.prefix else chunk)
         return len(chunk)
 
     def _take(self, source: Source, chunk: bytes) -> None:
@@ -238,6 +282,8 @@ class Relay:
         source.open = False
         os.close(source.descriptor)
         self._sources.remove(source)
+        if source.prefix:
+            source.partial += source.prefix.end_line()
         if self._holder not in (None, source):
             self._kept += source.partial
             self._hold_until = self._hold_until or self._clock() + _HOLD

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import children, system
+from scriptmode_runtime.loop import STOPPING, Loop
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
 from scriptmode_runtime.plan import PORT_OPEN, TRAINERS_ENDED
 from scriptmode_runtime.streams import Relay, Sink
@@ -38,8 +39,6 @@ _MARGIN = 2.0
 _PORT_POLL = 0.02
 #: What a child is: its end ends the plan; it outlives those; it belongs to a trainer on another host.
 _TRAINER, _SERVICE, _DAEMON = "trainer", "service", "daemon"
-#: What asks the launcher to stop.
-STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Supervisor:
@@ -59,7 +58,8 @@ class Supervisor:
         self._describe = describe
         self._grace = stop_grace - min(_MARGIN, stop_grace / 5)
         self._clock = clock
-        self._selector = selectors.DefaultSelector()
+        self._loop = Loop(clock, self._on_signal)
+        self._selector = self._loop.selector
         self._sink = Sink(output)
         self._log = None if _same(output, log) else Sink(log)
         self._relay = Relay(self._selector, self._sink, clock)
@@ -67,23 +67,16 @@ class Supervisor:
         self._daemons: Daemons | None = None
         self._watch: Watch | None = None
         self._started: list[Child] = []
+        self._loop.tickers.append(self._relay)
         self._stopping = False
         self._over = False
         self._last = True
-        self._wakeup: tuple[int, int] = (-1, -1)
-        self._earlier_wakeup = -1
         self._own: Cause | None = None
+        #: Whether each line of a process has its host and name before it; mpirun tags those of its ranks itself.
+        self.prefix_lines = False
 
     def __enter__(self) -> Supervisor:  # noqa: PYI034 - Self is not in Python 3.9's typing
-        self._wakeup = os.pipe()
-        for descriptor in self._wakeup:
-            os.set_blocking(descriptor, False)
-        self._earlier_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
-        for number in (*STOPPING, signal.SIGCHLD):
-            if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
-                signal.signal(number, lambda *_: None)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-        self._selector.register(self._wakeup[0], selectors.EVENT_READ, self._on_signals)
+        self._loop.start()
         system.adopt_orphans()
         return self
 
@@ -94,8 +87,8 @@ class Supervisor:
         try:
             for child in self._running():
                 child.kill()
-            self._pump_until(lambda: not self._running(), self._clock() + 1.0)
-            self._pump_until(lambda: not (self._log and self._log.pending), self._clock() + _FLUSH)
+            self._loop.until(lambda: not self._running(), self._clock() + 1.0)
+            self._loop.until(lambda: not (self._log and self._log.pending), self._clock() + _FLUSH)
         finally:
             self._close()
 
@@ -115,15 +108,16 @@ class Supervisor:
         peers: Peers = side(cluster, secret, self._selector, self._clock, times, facts)
         peers.start()
         self._peers = peers
+        self._loop.tickers.append(peers)
         return peers
 
-    def take_daemons(self, cluster: Cluster, path: str) -> None:
-        """From now on start ``mpirun``'s daemons here for the first host, and ask other hosts for theirs."""
+    def take_requests(self, cluster: Cluster, path: str) -> Daemons:
+        """From now on hear ``mpirun``'s ranks, start its daemons here for the first host, and ask others for theirs."""
         from scriptmode_runtime.remote import Daemons
 
-        if self._peers:
-            self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
-            self._daemons.listen(path)
+        self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
+        self._daemons.listen(path)
+        return self._daemons
 
     def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool) -> None:
         """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
@@ -131,6 +125,7 @@ class Supervisor:
 
         self._watch = Watch(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
         self._watch.show = self.say
+        self._loop.tickers.append(self._watch)
         if fails:
             self._watch.on_hang = self.fail
 
@@ -150,7 +145,7 @@ class Supervisor:
         """
         self._stopping = False
         self._last = last
-        self._pump(self._clock())  # a stop that came in between
+        self._loop.once(self._clock())  # a stop that came in between
         _ = (
             self._until(lambda: True)
             and self._start_services(plan)
@@ -179,7 +174,7 @@ class Supervisor:
         """Let the other hosts know, with a deadline; give the cause all hosts agree on."""
         peers = self._peers
         if peers:
-            self._pump_until(lambda: peers.settled, self._clock() + _SETTLE)
+            self._loop.until(lambda: peers.settled, self._clock() + _SETTLE)
         return self.cause
 
     # --- steps of a run
@@ -228,7 +223,8 @@ class Supervisor:
         child, output = children.start(spec)
         self._started.append(child)
         child.part = part
-        child.source = self._relay.add(output)
+        prefix = f"[{self._host} {spec.name}] " if self.prefix_lines and spec.name != "mpirun" else ""
+        child.source = self._relay.add(output, prefix)
         self.say(f"{self._host} {spec.name} started, process {child.pid}")
         return child
 
@@ -255,55 +251,32 @@ class Supervisor:
             self._await_trainers(deadline)
         for child in self._running(_SERVICE, *(() if cause else (_DAEMON,))):
             child.signal(signal.SIGTERM)
-        self._pump_until(lambda: not self._running(), deadline)
+        self._loop.until(lambda: not self._running(), deadline)
         for child in self._running():
             child.kill()
-        self._pump_until(lambda: not self._running(), self._clock() + 1.0)
+        self._loop.until(lambda: not self._running(), self._clock() + 1.0)
 
     def _await_trainers(self, deadline: float) -> None:
         peers = self._peers
-        self._pump_until(lambda: not self._running(_TRAINER, _DAEMON), deadline)
+        self._loop.until(lambda: not self._running(_TRAINER, _DAEMON), deadline)
         if peers:
             peers.announce(TRAINERS_ENDED)
-            self._pump_until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
+            self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
 
     def _drain(self) -> None:
         """Let the output of ended processes through, then end what they left behind."""
-        self._pump_until(lambda: self._relay.idle, self._clock() + _DRAIN)
-        self._pump_until(lambda: self._relay.flushed, self._clock() + _FLUSH)
+        self._loop.until(lambda: self._relay.idle, self._clock() + _DRAIN)
+        self._loop.until(lambda: self._relay.flushed, self._clock() + _FLUSH)
         deadline = self._clock() + 1.0
         while self._clock() < deadline and _kill_orphans():
-            self._pump(self._clock() + 0.01)
-        self._pump_until(lambda: self._relay.idle, self._clock() + _DRAIN)
+            self._loop.once(self._clock() + 0.01)
+        self._loop.until(lambda: self._relay.idle, self._clock() + _DRAIN)
 
     # --- events
 
     def _until(self, reached: Callable[[], bool], deadline: float | None = None, poll: float | None = None) -> bool:
         """Handle events until ``reached``; false when the job failed or the deadline passed before."""
-        return self._pump_until(lambda: self.cause is not None or reached(), deadline, poll) and self.cause is None
-
-    def _pump_until(self, reached: Callable[[], bool], deadline: float | None, poll: float | None = None) -> bool:
-        """Handle events until ``reached``, which is asked after each, and every ``poll`` seconds."""
-        while not reached():
-            if deadline is not None and self._clock() >= deadline:
-                return False
-            self._pump(deadline if poll is None else self._clock() + poll)
-        return True
-
-    def _pump(self, deadline: float | None) -> None:
-        """Handle what comes next, at the latest at ``deadline``."""
-        tickers = [ticker for ticker in (self._peers, self._watch) if ticker]
-        sources = (deadline, self._relay.deadline(), *(ticker.deadline() for ticker in tickers))
-        soonest = min((due for due in sources if due is not None), default=None)
-        timeout = None if soonest is None else max(0.0, soonest - self._clock())
-        events = self._selector.select(timeout)
-        # Other hosts first: a failure here may be the consequence of theirs.
-        for key, _ in sorted(events, key=lambda event: event[0].fd == self._wakeup[0]):
-            if key.fileobj in self._selector.get_map():
-                key.data()
-        self._relay.tick(self._clock())
-        for ticker in tickers:
-            ticker.tick()
+        return self._loop.until(lambda: self.cause is not None or reached(), deadline, poll) and self.cause is None
 
     def _log_writable(self) -> None:
         if self._log:
@@ -311,12 +284,11 @@ class Supervisor:
             if not self._log.pending:
                 self._selector.unregister(self._log.descriptor)
 
-    def _on_signals(self) -> None:
-        for number in os.read(self._wakeup[0], 512):
-            if number == signal.SIGCHLD:
-                self._reap()
-            else:
-                self._on_stop(number)
+    def _on_signal(self, number: int) -> None:
+        if number == signal.SIGCHLD:
+            self._reap()
+        else:
+            self._on_stop(number)
 
     def _on_stop(self, number: int) -> None:
         name = signal.Signals(number).name
@@ -348,19 +320,16 @@ class Supervisor:
             self.fail(self._describe(child.spec, status, child.source.tail.text() if child.source else ""))
 
     def _close(self) -> None:
-        """Give back what was opened. Handlers stay: a late stop must not keep the report from being written."""
+        """Give back what was opened."""
         self._relay.close()
         if self._daemons:
             self._daemons.close()
         if self._peers:
             self._peers.close()
-        self._selector.close()
+        self._loop.close()
         self._sink.close()
         if self._log:
             self._log.close()
-        signal.set_wakeup_fd(self._earlier_wakeup)
-        for descriptor in self._wakeup:
-            os.close(descriptor)
 
     def _running(self, *parts: str) -> list[Child]:
         return [child for child in self._started if child.running and (not parts or child.part in parts)]

@@ -21,7 +21,10 @@ OVERLAY_DIR = "overlay"
 PIP = "import sys; sys.path = [p for p in sys.path if p]; import runpy; runpy.run_module('pip', None, '__main__', True)"
 _S3 = "s3://"
 _FILE = "file://"
+_SHELL = ".sh"
 _SHOWN_NAMES = 8
+#: The job's region, as the script sees it.
+_REGION = "SAGEMAKER_REGION"
 
 
 def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
@@ -32,11 +35,10 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
     source = _source(environment)
     if source.startswith(_S3):
         argv = (environment.python, "-m", "scriptmode_runtime.user_code", environment.base_dir, source)
-        return ProcessSpec("source", argv, {}, environment.path(contract.OUTPUT_DIR))
+        env = {_REGION: environment.region} if environment.region else {}
+        return ProcessSpec("source", argv, env, environment.path(contract.OUTPUT_DIR))
     if source:
-        from scriptmode_runtime.archive import place
-
-        place(_local_path(source), environment.path(contract.CODE_DIR))
+        _place(_local_path(source), environment)
     return None
 
 
@@ -44,7 +46,7 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     """Check the program; give the process that installs what the source asks for, if it asks for anything."""
     code = environment.path(contract.CODE_DIR)
     path = _existing_program(environment)
-    if not path.endswith(".py"):
+    if not _is_python(environment) and not os.access(path, os.X_OK):
         os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - to be run, by whoever runs this host
     wanted = _wanted(environment)
     if not wanted:
@@ -64,17 +66,13 @@ def command(environment: TrainingEnvironment) -> Command:
     if environment.cluster.isolate_requirements and _wanted(environment):
         python = os.path.join(environment.path(OVERLAY_DIR), "bin", "python")
     program = environment.program
-    file = f"./{program}" if program.startswith("-") else program
-    start: tuple[str, ...]
-    if program.endswith(".sh"):
-        start = ("/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh", file)
-    elif _is_package(code):
-        module = program.removesuffix(".py")
-        start = (python, "-m", module.replace("/", "."))
-    elif program.endswith(".py"):
-        start = (python, file)
-    else:
-        start = (os.path.join(code, program),)
+    start: tuple[str, ...] = (f"./{program}",)
+    if _is_module(environment):
+        start = (python, "-m", _module(program))
+    elif _is_python(environment):
+        start = (python, *start) if program.startswith("-") else (python, program)
+    elif program.endswith(_SHELL) and not _names_interpreter(os.path.join(code, program)):
+        start = ("/bin/sh", *start)
     inherited = environment.inherited
     env = variables(environment)
     env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.path)))
@@ -88,6 +86,20 @@ def _source(environment: TrainingEnvironment) -> str:
     return "" if source.rstrip("/") == environment.path(contract.CODE_DIR) else source
 
 
+def _place(source: str, environment: TrainingEnvironment) -> None:
+    from scriptmode_runtime.archive import place, source_limits
+
+    code = environment.path(contract.CODE_DIR)
+    if os.path.isfile(source) and os.path.basename(source) == environment.program:
+        import shutil
+
+        # The program itself, no archive: the toolkit takes that too.
+        os.makedirs(code, exist_ok=True)
+        shutil.copy2(source, code)
+    else:
+        place(source, code, limits=source_limits(os.environ))
+
+
 def _local_path(source: str) -> str:
     path = source.removeprefix(_FILE)
     if source.startswith(_FILE) and "%" in path and not os.path.exists(path):
@@ -98,11 +110,13 @@ def _local_path(source: str) -> str:
 
 
 def _program_path(environment: TrainingEnvironment) -> str:
-    code = os.path.realpath(environment.path(contract.CODE_DIR))
     program = environment.program
     if not program:
         raise UserCodeError(f"hyperparameter {contract.PROGRAM} is missing: it names the entry point")
-    path = os.path.realpath(os.path.join(code, program))
+    # A script may be a link that the image has; a command may be made executable, which is for files of the source.
+    place = os.path.normpath if _is_python(environment) else os.path.realpath
+    code = place(environment.path(contract.CODE_DIR))
+    path = place(os.path.join(code, program))
     if os.path.commonpath([code, path]) != code:
         raise UserCodeError(f"the entry point {program!r} lies outside the source; name a file inside it")
     return path
@@ -113,7 +127,20 @@ def _wanted(environment: TrainingEnvironment) -> tuple[str, ...]:
     code = environment.path(contract.CODE_DIR)
     requirements = os.path.join(code, REQUIREMENTS)
     wanted = ("-r", requirements) if os.path.isfile(requirements) else ()
-    return (*wanted, code) if _is_package(code) and not environment.program.endswith(".sh") else wanted
+    return (*wanted, code) if _is_module(environment) else wanted
+
+
+def _is_python(environment: TrainingEnvironment) -> bool:
+    return environment.program.endswith(".py") or _is_module(environment)
+
+
+def _is_module(environment: TrainingEnvironment) -> bool:
+    """Tell whether the program is started by its module's name: in a package, whatever is no shell script."""
+    return _is_package(environment.path(contract.CODE_DIR)) and not environment.program.endswith(_SHELL)
+
+
+def _module(program: str) -> str:
+    return program.removesuffix(".py").replace("/", ".")
 
 
 def _is_package(code: str) -> bool:
@@ -127,10 +154,21 @@ def _is_package(code: str) -> bool:
         return False
 
 
+def _names_interpreter(path: str) -> bool:
+    """Tell whether a shell script says what runs it; one that is not there yet is taken to."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return True
+
+
 def _existing_program(environment: TrainingEnvironment) -> str:
     code = environment.path(contract.CODE_DIR)
     path = _program_path(environment)
-    if not os.path.isfile(path):
+    is_named = _is_module(environment) and all(map(str.isidentifier, _module(environment.program).split(".")))
+    # A module may be where its package says, such as in src.
+    if not is_named and not os.path.isfile(path):
         raise UserCodeError(
             f"the entry point {environment.program!r} is not in the source: {code} holds {_names(code)}; "
             f"name a file of the source folder ({contract.PROGRAM})"
@@ -162,9 +200,11 @@ def _download(uri: str, path: str) -> None:
     except ImportError as error:
         raise UserCodeError(f"{uri} cannot be fetched: boto3 is not installed in {sys.executable}") from error
     bucket, _, key = uri[len(_S3) :].partition("/")
-    # Endpoint and region of S3 are boto3's own standard settings.
+    region = os.environ.get(contract.REGION_VARIABLE) or os.environ.get(_REGION)
+    # The toolkit's variable; boto3's own standard settings count without it.
+    endpoint = os.environ.get("S3_ENDPOINT_URL")
     try:
-        boto3.client("s3").download_file(bucket, key, path)
+        boto3.client("s3", region_name=region or None, endpoint_url=endpoint or None).download_file(bucket, key, path)
     except (BotoCoreError, ClientError, OSError) as error:
         raise UserCodeError(
             f"{uri} cannot be fetched: {error}; check the address and that this host's role may read it"
@@ -175,13 +215,14 @@ def main(base_dir: str, uri: str) -> int:
     """Fetch an ``s3://`` archive into the code folder; the process that `fetch` gives."""
     import tempfile
 
-    from scriptmode_runtime.archive import place
+    from scriptmode_runtime.archive import place, source_limits
 
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "sourcedir.tar.gz")
             _download(uri, path)
-            place(path, os.path.join(base_dir, contract.CODE_DIR))
+            limits = source_limits(os.environ)
+            place(path, os.path.join(base_dir, contract.CODE_DIR), title=f"the source {uri}", limits=limits)
     except RuntimeFailure as error:
         sys.stderr.write(f"scriptmode: {error}\n")
         return 1

@@ -38,7 +38,8 @@ def arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Spell hyperparameters as the script's arguments: sorted, values as ``str()`` gives them."""
     words: list[str] = []
     for key in sorted(hyperparameters):
-        words += [f"--{key}" if len(key) > 1 else f"-{key}", _argument(hyperparameters[key])]
+        dashes = "-" * min(len(key), 2)
+        words += [dashes + key, _argument(hyperparameters[key])]
         _check_carried(key, "".join(words[-2:]))
     return tuple(words)
 
@@ -102,10 +103,9 @@ def _program_values(environment: TrainingEnvironment) -> dict[str, object]:
 
 
 def _folder_values(environment: TrainingEnvironment) -> dict[str, object]:
-    channels = sorted(environment.input_data_config)
     values: dict[str, object] = {
         "input_data_config": environment.input_data_config,
-        "channels": channels,
+        "channels": sorted(environment.input_data_config),
         "input_dir": environment.path(contract.INPUT_DIR),
         "input_config_dir": environment.path(contract.CONFIG_DIR),
         "output_dir": environment.path(contract.OUTPUT_DIR),
@@ -113,7 +113,7 @@ def _folder_values(environment: TrainingEnvironment) -> dict[str, object]:
         "output_intermediate_dir": environment.path(contract.OUTPUT_INTERMEDIATE_DIR),
         "model_dir": environment.path(contract.MODEL_DIR),
     }
-    for channel in channels:
+    for channel in environment.input_data_config:
         values[f"channel_{channel}"] = environment.path(f"{contract.DATA_DIR}/{channel}")
     return values
 
@@ -128,13 +128,34 @@ def _training_env(environment: TrainingEnvironment, values: Mapping[str, object]
         for key, value in values.items()
         if key not in left_out and not key.startswith("channel_")
     }
-    training_env["framework_module"] = values["framework_module"] or None
-    training_env["channel_input_dirs"] = folders
-    training_env["job_name"] = environment.job_name
-    training_env["master_hostname"] = environment.cluster.lead.name
-    training_env["is_master"] = environment.cluster.leads
-    training_env["distribution_hosts"] = [host.name for host in environment.cluster.hosts]
+    together = _distribution_hosts(environment)
+    lead = (together or environment.resource_config["hosts"])[0]
+    training_env.update(
+        framework_module=values["framework_module"] or None,
+        channel_input_dirs=folders,
+        job_name=environment.job_name or None,
+        topology=environment.resource_config.get("topology", []),
+        distribution_hosts=together,
+        master_hostname=lead,
+        is_master=lead == environment.host,
+        # AWS's own libraries, which this runtime starts nothing of.
+        is_modelparallel_enabled=None,
+        is_smddprun_installed=False,
+        is_smddpmprun_installed=False,
+    )
     return training_env
+
+
+def _distribution_hosts(environment: TrainingEnvironment) -> list[str]:
+    """Give the hosts of the groups that train together; where the platform names no groups, all hosts."""
+    if not environment.groups:
+        return list(environment.resource_config["hosts"])
+    return [
+        host
+        for name, group in environment.groups.items()
+        if name in environment.distribution_groups
+        for host in group["hosts"]
+    ]
 
 
 def _argument(value: object) -> str:

@@ -85,7 +85,11 @@ _OWN = frozenset(
         contract.REGION,
         contract.PARAMETER_SERVER_ENABLED,
         contract.PARAMETER_SERVER_COORDINATOR,
+        contract.PARAMETER_SERVER_EVALUATOR,
+        contract.PARAMETER_SERVER_ROLES,
         contract.MULTI_WORKER_MIRRORED_ENABLED,
+        contract.MULTI_WORKER_MIRRORED_EVALUATOR,
+        contract.MULTI_WORKER_MIRRORED_ROLES,
         contract.MPI_ENABLED,
         contract.MPI_PROCESSES_PER_HOST,
         contract.MPI_CUSTOM_OPTIONS,
@@ -261,9 +265,14 @@ def _groups(resources: Mapping[str, Any]) -> list[InstanceGroup] | None:
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | None:
     groups = tuple(parameters.get(contract.DISTRIBUTION_INSTANCE_GROUPS) or ())
     if parameters.get(contract.PARAMETER_SERVER_ENABLED):
-        return ParameterServer(bool(parameters.get(contract.PARAMETER_SERVER_COORDINATOR)), groups)
+        coordinator = bool(parameters.get(contract.PARAMETER_SERVER_COORDINATOR))
+        evaluator = bool(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
+        roles = parameters.get(contract.PARAMETER_SERVER_ROLES) or {}
+        return ParameterServer(coordinator, () if roles else groups, evaluator, roles)
     if parameters.get(contract.MULTI_WORKER_MIRRORED_ENABLED):
-        return MultiWorkerMirrored(groups)
+        evaluator = bool(parameters.get(contract.MULTI_WORKER_MIRRORED_EVALUATOR))
+        roles = parameters.get(contract.MULTI_WORKER_MIRRORED_ROLES) or {}
+        return MultiWorkerMirrored(() if roles else groups, evaluator, roles)
     if parameters.get(contract.MPI_ENABLED):
         options = parameters.get(contract.MPI_CUSTOM_OPTIONS) or ""
         return MPI(parameters.get(contract.MPI_PROCESSES_PER_HOST), options, groups)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
 from scriptmode.errors import SpecError, suggestion
+from scriptmode_runtime.contract import ROLES
+
+#: Roles of which a cluster has one host.
+ALONE = ("master", "chief", "evaluator")
 
 
 @dataclass(frozen=True)
@@ -14,23 +18,52 @@ class ParameterServer:
     """Parameter servers beside the workers, one of each a host.
 
     ``coordinator=False`` is the between-graph layout (``tf.estimator``, TF1 sessions): every host runs the script as
-    master or worker. ``coordinator=True`` is TensorFlow 2's ``ParameterServerStrategy``: the first host runs the script
-    as chief, and the runtime runs the worker and ps servers. ``instance_groups`` limits the cluster to those groups.
+    master or worker; from TensorFlow 2.16 on, which has no ``tf.estimator``, the master is called chief.
+    ``coordinator=True`` is TensorFlow 2's ``ParameterServerStrategy``: the first host runs the script as chief, and the
+    runtime runs the worker and ps servers. ``instance_groups`` limits the cluster to those groups.
+
+    ``evaluator=True`` has the last host run the script once more, as TensorFlow's ``evaluator``, beside its own part,
+    without its GPUs. The first host is then a chief, because a master evaluates itself. The job ends when the evaluator
+    has ended too, so what the chief saves must be where every host reads it, such as ``model_dir``.
+
+    ``roles`` gives whole instance groups to roles, whose hosts have that role and no other:
+    ``{"chief": "leader", "worker": ["large", "small"], "ps": "memory", "evaluator": "one"}``. There is one chief (or
+    between-graph a master, which ``tf.estimator`` takes without an evaluator only), at least one ps and, with a
+    coordinator, at least one worker. The spelling is kept whatever the TensorFlow version is.
     """
 
     coordinator: bool = False
     instance_groups: tuple[str, ...] = ()
+    evaluator: bool = False
+    #: By role the names of its groups, in the order of TensorFlow's types.
+    roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.coordinator, bool):
             raise SpecError(f"ParameterServer coordinator is {self.coordinator!r}; say True or False")
+        known = [role for role in ROLES if role != "master" or not self.coordinator]
+        _settle(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
+        leads = [role for role in ("master", "chief") if role in self.roles]
+        if self.roles and len(leads) != 1:
+            named = "both 'master' and 'chief'; keep one" if leads else "no 'chief'; give it a group of one host"
+            raise SpecError(f"ParameterServer roles names {named}")
 
 
 @dataclass(frozen=True)
 class MultiWorkerMirrored:
-    """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker of a ring."""
+    """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker of a ring.
+
+    ``evaluator=True`` has the last host run the script once more, as TensorFlow's ``evaluator``, without its GPUs; what
+    worker 0 saves must be where every host reads it, such as ``model_dir``. ``roles`` gives whole instance groups to
+    ``worker``, ``evaluator`` (one host) and ``chief`` (one host, which else is worker 0).
+    """
 
     instance_groups: tuple[str, ...] = ()
+    evaluator: bool = False
+    roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        _settle(self, ["chief", "worker", "evaluator"], needed=("worker",))
 
 
 @dataclass(frozen=True)
@@ -61,8 +94,8 @@ class MPI:
 Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]
 
 _KINDS: dict[str, tuple[Callable[..., Distribution], tuple[str, ...]]] = {
-    "parameter_server": (ParameterServer, ("coordinator",)),
-    "multi_worker_mirrored_strategy": (MultiWorkerMirrored, ()),
+    "parameter_server": (ParameterServer, ("coordinator", "evaluator", "roles")),
+    "multi_worker_mirrored_strategy": (MultiWorkerMirrored, ("evaluator", "roles")),
     "mpi": (MPI, ("processes_per_host", "custom_mpi_options")),
 }
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
@@ -115,7 +148,48 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
     return parsed if switch else None
 
 
-def _group_names(groups: object) -> tuple[str, ...]:
+def _group_names(groups: object, what: str = "distribution['instance_groups']") -> tuple[str, ...]:
     if isinstance(groups, str) or not hasattr(groups, "__iter__"):
-        raise SpecError(f"distribution['instance_groups'] is {groups!r}; give a list of instance groups or their names")
+        raise SpecError(f"{what} is {groups!r}; give a list of instance groups or their names")
     return tuple(str(getattr(group, "instance_group_name", group)) for group in groups)
+
+
+def _settle(value: ParameterServer | MultiWorkerMirrored, known: list[str], needed: tuple[str, ...]) -> None:
+    """Check a value's evaluator and roles; leave the roles as names of groups, in TensorFlow's order."""
+    kind = type(value).__name__
+    if not isinstance(value.evaluator, bool):
+        raise SpecError(f"{kind} evaluator is {value.evaluator!r}; say True or False")
+    roles = _named_roles(f"{kind} roles", value.roles or {}, known)
+    object.__setattr__(value, "roles", {role: roles[role] for role in ROLES if role in roles})
+    if not roles:
+        return
+    if value.instance_groups:
+        raise SpecError(f"{kind} roles and instance_groups both say which groups train together; keep roles")
+    if value.evaluator:
+        raise SpecError(f"{kind} evaluator=True and roles both say where the evaluator is; give it a group in roles")
+    for role in needed:
+        if role not in roles:
+            raise SpecError(f"{kind} roles names no {role!r}, which this cluster needs; give it a group")
+
+
+def _named_roles(what: str, roles: object, known: list[str]) -> dict[str, tuple[str, ...]]:
+    if not isinstance(roles, Mapping):
+        raise SpecError(
+            f"{what} is {roles!r}; give a dict of roles and groups, such as {{'chief': 'one', 'ps': 'two'}}"
+        )
+    named: dict[str, tuple[str, ...]] = {}
+    role_of: dict[str, str] = {}
+    for role, groups in roles.items():
+        if role not in known:
+            raise SpecError(f"{what} has no role {role!r}{suggestion(str(role), known)}")
+        is_one = isinstance(groups, str) or hasattr(groups, "instance_group_name")
+        named[role] = _group_names((groups,) if is_one else groups, f"{what}[{role!r}]")
+        if not named[role]:
+            raise SpecError(f"{what}[{role!r}] is {groups!r}; give an instance group, its name, or a list of them")
+        for group in named[role]:
+            if group in role_of:
+                raise SpecError(
+                    f"{what} names {group!r} twice, for {role_of[group]!r} and {role!r}; a host has one role"
+                )
+            role_of[group] = role
+    return named

@@ -195,8 +195,12 @@ def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
         fields[contract.PARAMETER_SERVER_ENABLED] = True
         if distribution.coordinator:
             fields[contract.PARAMETER_SERVER_COORDINATOR] = True
+        fields.update(_roles(distribution, contract.PARAMETER_SERVER_EVALUATOR, contract.PARAMETER_SERVER_ROLES))
     elif isinstance(distribution, MultiWorkerMirrored):
         fields[contract.MULTI_WORKER_MIRRORED_ENABLED] = True
+        fields.update(
+            _roles(distribution, contract.MULTI_WORKER_MIRRORED_EVALUATOR, contract.MULTI_WORKER_MIRRORED_ROLES)
+        )
     elif isinstance(distribution, MPI):
         fields[contract.MPI_ENABLED] = True
         if distribution.processes_per_host is not None:
@@ -205,6 +209,15 @@ def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
     if distribution is not None and distribution.instance_groups:
         fields[contract.DISTRIBUTION_INSTANCE_GROUPS] = list(distribution.instance_groups)
     return fields
+
+
+def _roles(distribution: ParameterServer | MultiWorkerMirrored, evaluator: str, roles: str) -> dict[str, Any]:
+    """Say the evaluator, or the roles and, for containers that know no roles, that their groups train together."""
+    if not distribution.roles:
+        return {evaluator: True} if distribution.evaluator else {}
+    named = {role: list(groups) for role, groups in distribution.roles.items()}
+    together = [group for groups in named.values() for group in groups]
+    return {roles: named, contract.DISTRIBUTION_INSTANCE_GROUPS: together}
 
 
 def _output_path(spec: TrainingJobSpec) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.distribution import ALONE
 from scriptmode.errors import SpecError, suggestion
 from scriptmode.hyperparameters import encode
 from scriptmode.inputs import INPUT_MODES, Channel, check_mode
@@ -355,8 +356,31 @@ class TrainingJobSpec:
     def _check_groups(self) -> None:
         known = [group.instance_group_name for group in self.resources.instance_groups]
         wanted = list(self.distribution.instance_groups) if self.distribution else []
+        wanted.extend(group for groups in self._roles.values() for group in groups)
         for channel in self.channels:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
         for name in wanted:
             if name not in known:
-                raise SpecError(f"instance group {name!r} is not one of the job's{suggestion(name, known)}")
+                hint = suggestion(name, known) if known else ", which names none: give instance_groups"
+                raise SpecError(f"instance group {name!r} is not one of the job's{hint}")
+        self._check_roles()
+
+    @property
+    def _roles(self) -> Mapping[str, tuple[str, ...]]:
+        roles: Mapping[str, tuple[str, ...]] = getattr(self.distribution, "roles", {})
+        return roles
+
+    def _check_roles(self) -> None:
+        names_tasks = self._roles or getattr(self.distribution, "evaluator", False)
+        if names_tasks and (self.environment or {}).get("TF_CONFIG"):
+            raise SpecError(
+                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks; keep one"
+            )
+        counts = {group.instance_group_name: group.instance_count for group in self.resources.instance_groups}
+        for role, groups in self._roles.items():
+            count = sum(counts[group] for group in groups)
+            if role in ALONE and count != 1:
+                raise SpecError(
+                    f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts; "
+                    "there is one, give it a group with instance_count 1"
+                )

@@ -79,6 +79,7 @@ def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_processes_are_started_in_few_places(path):
     starters = {RUNTIME / "children.py", RUNTIME / "rank.py", RUNTIME / "overlay.py", RUNTIME / "ssh.py"}
+    starters.add(RUNTIME / "sagemaker_training.py")  # gives its process to the launcher
     # The agent puts itself into the background.
     starters |= {*(SDK / "platforms" / "local" / "hosts").glob("*.py"), SDK / "platforms" / "local" / "agent.py"}
     starters.add(SDK / "git.py")

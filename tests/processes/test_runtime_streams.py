@@ -7,34 +7,8 @@ from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_host
+from processes.driver import drive
 from processes.launchers import ENTRYPOINTS, child, until
-
-DRIVER = """
-import json, sys
-from scriptmode_runtime.outcome import Cause
-from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
-from scriptmode_runtime.supervisor import Supervisor
-
-def describe(spec, status, output):
-    return Cause("algo-1", spec.name, 1, f"{spec.name} {status}")
-
-def spec(name, *argv):
-    return ProcessSpec(name, (sys.executable, *argv), {}, "/")
-
-with Supervisor("algo-1", describe, stop_grace=2.0) as supervisor:
-    main, *services = json.loads(sys.argv[1])
-    plan = LaunchPlan(spec("main", *main), tuple(spec(f"service{n}", *argv) for n, argv in enumerate(services)))
-    cause = supervisor.run(plan)
-print(cause.message if cause else "well")
-"""
-
-
-def drive(*processes, **kwargs):
-    import json
-
-    env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-c", DRIVER, json.dumps(processes)]
-    return subprocess.run(command, env=env, capture_output=True, timeout=60, check=False, **kwargs)
 
 
 def train(base):
@@ -147,3 +121,46 @@ def test_a_slow_reader_loses_nothing(tmp_path):
     output, _ = process.communicate(timeout=20)
     assert output == b"x" * 300_000 + b"\n"
     assert process.returncode == 0
+
+
+def test_progress_over_one_line_comes_through_at_once_and_as_it_is(tmp_path):
+    go = tmp_path / "go"
+    script = (
+        "import os, time\n"
+        "for n in range(3):\n"
+        "    os.write(1, b'\\r%d%% \\xe2\\x96' % n)\n"
+        f"    while not os.path.exists({str(go)!r} + str(n)): time.sleep(0.01)\n"
+    )
+    process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
+    for number in range(3):
+        assert process.stdout.read1(100) == b"\r%d%% \xe2\x96" % number
+        (tmp_path / f"go{number}").touch()
+    output, _ = process.communicate(timeout=20)
+    assert (output, process.returncode) == (b"", 0)
+
+
+def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
+    script = "import os, sys; os.write(2, b'caf\\xe9 \\xf0\\x9f end\\n'); sys.exit(3)"
+    base = write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py")
+    process = train(base)
+    output, _ = process.communicate(timeout=20)
+    assert (output, process.returncode) == (b"caf\xe9 \xf0\x9f end\n", 3)
+    assert (base / "output" / "failure").read_text() == "algo-1, script: exit code 3\ncaf\ufffd \ufffd end"
+
+
+def test_stdout_and_stderr_keep_their_order(tmp_path):
+    script = "import os\nfor n in range(5000): os.write(1 + n % 2, b'%d\\n' % n)"
+    process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
+    output, _ = process.communicate(timeout=20)
+    assert output == b"".join(b"%d\n" % n for n in range(5000))
+
+
+def test_lines_without_end_of_several_processes_take_time_by_their_length_alone_and_flat_memory():
+    endless = "import os\nfor _ in range(800): os.write(1, b'x' * 65536)\n"
+    wait = "import time; os.write(1, b'\\ny'); time.sleep(60)"
+    peak = "; print(next(l for l in open(f'/proc/{os.getppid()}/status') if l.startswith('VmHWM')).split()[1], end='')"
+    ran = drive(["-c", f"{endless}os.write(1, b'\\n'){peak}"], ["-c", endless + wait], ["-c", endless + wait])
+    assert ran.stdout.endswith(b"well\n")
+    assert len(ran.stdout) > 800 * 65536
+    memory = max(int(word) for word in ran.stdout.replace(b"well", b" ").replace(b"y", b" ").split() if word.isdigit())
+    assert memory < 40 * 1024

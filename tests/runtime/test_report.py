@@ -1,64 +1,27 @@
-"""What the failure file says."""
+"""What the failure file says, and that it is there."""
 
-import json
+import os
+import stat
 
 import pytest
-from fakes.host_folders import write_host
+from fakes.host_folders import write_files, write_host
 
-from scriptmode_runtime import environment
-from scriptmode_runtime.hints import hint
-from scriptmode_runtime.mpirun_output import first_failure, lines_of
+from scriptmode_runtime import environment, report
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report import describe, excerpt
 
 SCRIPT = ProcessSpec("script", ("/venv/bin/python", "train.py"), {}, "/")
-FOUR = """--------------------------------------------------------------------------
-mpirun detected that one or more processes exited with non-zero status, thus causing
-the job to be terminated. The first process to do so was:
-
-  Process name: [[27340,1],1]
-  Exit code:    3
---------------------------------------------------------------------------
-"""
-FOUR_KILLED = "mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9 (Killed).\n"
-FIVE = """prterun detected that one or more processes exited with non-zero status,
-thus causing the job to be terminated. The first process to do so was:
-
-   Process name: [prterun-vm-3725@1,1]
-   Exit code:    3
-"""
-FIVE_KILLED = "prterun noticed that process rank 1 with PID 3743 on node vm exited on\nsignal 9 (Killed).\n"
-ABORT_FIVE = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n  Proc: [[1,1],1]\n  Errorcode: 7\n"
-ABORT_FOUR = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n"
+RANK_ONE_EXITS = "Process name: [prterun-vm-3725@1,1]\n   Exit code:    3\n"
+RANK_ONE_KILLED = "prterun noticed that process rank 1 with PID 3743 on node vm exited on\nsignal 9 (Killed).\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [(FOUR, 3), (FIVE, 3), (FOUR_KILLED, -9), (FIVE_KILLED, -9), (ABORT_FOUR, 7), (ABORT_FIVE, 7)],
-    ids=["4 exits", "5 exits", "4 killed", "5 killed", "4 aborts", "5 aborts"],
-)
-def test_mpirun_names_the_rank_that_failed_first(text, status):
-    failure = first_failure(f"[1,0]<stdout>: rank 0\n{text}")
-    assert (failure.rank, failure.status) == (1, status)
-
-
-def test_another_end_of_mpirun_names_no_rank():
-    assert first_failure("There are not enough slots available in the system") is None
-
-
-@pytest.mark.parametrize("blank", ["", " "], ids=["Open MPI 4", "Open MPI 5"])
-def test_a_ranks_lines_lose_their_tags_and_keep_their_indent(blank):
-    output = f"[1,0]<stdout>:{blank}zero\n[1,1]<stderr>:{blank}Traceback\n[1,1]<stderr>:{blank}  File\n"
-    assert lines_of(output, 1) == "Traceback\n  File"
-
-
-def described(tmp_path, spec, status, output, count=2, **hyperparameters):
+def described(tmp_path, spec, status, output, count=2, cluster=None, **hyperparameters):
     hosts = [f"algo-{number + 1}" for number in range(count)]
-    base = write_host(tmp_path / "ml", hosts=hosts, **hyperparameters)
+    base = write_host(tmp_path / "ml", hosts=hosts, cluster=cluster, **hyperparameters)
     return describe(environment.read(str(base), {}), spec, status, output)
 
 
-@pytest.mark.parametrize(("text", "code"), [(FOUR, 3), (FIVE_KILLED, 137)], ids=["exit code", "signal"])
+@pytest.mark.parametrize(("text", "code"), [(RANK_ONE_EXITS, 3), (RANK_ONE_KILLED, 137)], ids=["exit code", "signal"])
 def test_a_rank_is_named_with_the_host_it_ran_on(tmp_path, text, code):
     spec = SCRIPT._replace(name="mpirun")
     output = f"[1,1]<stderr>: it broke\n[1,0]<stdout>: fine\n{text}"
@@ -85,6 +48,39 @@ def test_the_first_line_is_host_process_and_end(tmp_path, status, line, code):
     assert cause.exit_code == code
 
 
+def test_what_the_script_wrote_itself_is_told_to_other_hosts_without_its_secrets(tmp_path):
+    write_files(tmp_path / "ml" / "output", {"failure": "my own words, not correct-horse\n"})
+    cause = described(tmp_path, SCRIPT, 4, "the end\n", db_password="correct-horse")
+    assert cause.message == "algo-1, script: exit code 4\nmy own words, not ******"
+
+
+def of_another_host(tmp_path, *, single_machine):
+    write_files(tmp_path / "ml" / "output", {"failure": "words of rank 0"})
+    write_files(tmp_path / "two" / "output", {"failure": "words of rank 1"})
+    cluster = {"hosts": {"algo-2": {"base_dir": str(tmp_path / "two")}}, "single_machine": single_machine}
+    output = f"[1,1]<stderr>: it broke\n{RANK_ONE_EXITS}"
+    spec = SCRIPT._replace(name="mpirun")
+    return described(tmp_path, spec, 3, output, cluster=cluster, sagemaker_mpi_enabled=True).message
+
+
+def test_the_words_of_one_host_are_not_taken_for_those_of_another(tmp_path):
+    message = of_another_host(tmp_path, single_machine=True)
+    assert message == "algo-2, rank 1: exit code 3\nwords of rank 1"
+
+
+def test_the_words_of_a_host_on_another_machine_are_not_guessed(tmp_path):
+    message = of_another_host(tmp_path, single_machine=False)
+    assert message == "algo-2, rank 1: exit code 3\nit broke"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
+def test_a_failure_file_that_is_none_does_not_hold_up_the_report(tmp_path, make):
+    (tmp_path / "ml" / "output").mkdir(parents=True)
+    make(tmp_path / "ml" / "output" / "failure")
+    assert described(tmp_path, SCRIPT, 1, "the end").message == "algo-1, script: exit code 1\nthe end"
+    report.write(str(tmp_path / "ml" / "output"), "x")
+
+
 def test_the_end_of_a_traceback_is_never_cut_out():
     frames = "".join(f'  File "m{n}.py", line {n}, in f\n    f{n}()\n' for n in range(200))
     text = excerpt(f"noise\nTraceback (most recent call last):\n{frames}ValueError: the loss is not a number\n", 500)
@@ -93,40 +89,100 @@ def test_the_end_of_a_traceback_is_never_cut_out():
     assert len(text) <= 500
 
 
-def test_a_long_last_message_shows_its_beginning_and_its_end():
+def test_a_long_last_message_shows_its_beginning_with_its_frame_and_its_end():
+    frame = '  File "train.py", line 7, in <module>\n    fit()\n'
+    frames = "".join(f'  File "m{n}.py", line {n}, in f\n    f{n}()\n' for n in range(200)) + frame
     text = excerpt(
-        "Traceback (most recent call last):\n  File\n" + f"InvalidArgumentError: {'x' * 5000}\nthe very end\n", 600
+        f"Traceback (most recent call last):\n{frames}InvalidArgumentError: {'x' * 5000}\nthe very end\n", 600
     )
-    assert text.startswith("InvalidArgumentError: xxx")
+    assert text.startswith("[...]\n  ")
+    assert f"{frame}InvalidArgumentError: xxx" in text
     assert " [...] " in text
     assert text.endswith("the very end")
     assert len(text) <= 600
 
 
-def test_overwritten_progress_and_colours_are_left_out():
-    assert excerpt("\x1b[31m1/9\r2/9\r9/9 done\x1b[0m\r\nend\r\n", 100) == "9/9 done\nend"
+def test_what_a_library_logs_after_the_error_does_not_push_the_error_out():
+    noise = "".join(f"2026-11-21 13:00:42.1: W tensorflow/core/x.cc:{n}] cancelled\n" for n in range(100))
+    text = excerpt(f"Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'lr'\n{noise}", 900)
+    assert "  File \"a.py\", line 1\nKeyError: 'lr'\n" in text
+    assert text.endswith("x.cc:99] cancelled")
+    assert len(text) <= 900
+
+
+def test_overwritten_progress_colours_and_titles_are_left_out():
+    assert excerpt("\x1b]0;title\x07\x1b[31m1/9\r2/9\r9/9 done\x1b[0m\r\nend\x00\r\n", 100) == "9/9 done\nend"
 
 
 @pytest.mark.parametrize("room", [0, 1, 6, 50, 199, 230])
-def test_an_excerpt_never_exceeds_its_room(room):
-    assert len(excerpt("Traceback (most recent call last):\n x\n" + "E: " + "y" * 999, room)) <= room
+@pytest.mark.parametrize("before", [1, 300], ids=["one frame", "many frames"])
+def test_an_excerpt_never_exceeds_its_room(room, before):
+    frames = " x\n" * before
+    assert len(excerpt(f"Traceback (most recent call last):\n{frames}E: {'y' * 999}", room)) <= room
 
 
-@pytest.mark.parametrize(
-    ("output", "code", "advice"),
-    [
-        ("ModuleNotFoundError: No module named 'horovod'", 1, "Horovod is not installed in /venv/bin/python"),
-        ("ModuleNotFoundError: No module named 'pandas.core'", 1, "pandas is not installed in /venv/bin/python"),
-        ("OSError: [Errno 28] No space left on device", 1, "The disk is full"),
-        ("MemoryError", 1, "Memory ran out"),
-        ("", 137, "If nobody killed it, memory ran out"),
-        ("ValueError: Disallowed task type found in cluster spec", 1, "takes a chief"),
-        ("Could not start gRPC server", 1, "worker 0 listens at algo-1:2222"),
-        ("ValueError: no", 1, ""),
-    ],
-)
-def test_the_usual_mistakes_come_with_the_next_step(output, code, advice):
-    config = {"cluster": {"worker": ["algo-1:2222"]}, "task": {"type": "worker", "index": 0}}
-    spec = SCRIPT._replace(env={"TF_CONFIG": json.dumps(config)})
-    found = hint(output, code, spec)
-    assert found.startswith(advice) if advice.startswith(("H", "p", "T", "M", "I")) else advice in found
+# --- the file
+
+
+@pytest.fixture
+def output(tmp_path):
+    report.prepare(str(tmp_path / "output"))
+    return tmp_path / "output"
+
+
+def test_a_good_end_leaves_nothing(output):
+    assert [path.stat().st_size for path in output.iterdir()] == [4096]
+    report.release(str(output))
+    assert list(output.iterdir()) == []
+
+
+def test_a_failure_leaves_one_file_with_nothing_but_the_message(output):
+    report.write(str(output), "it broke")
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == {"failure": b"it broke"}
+    assert not (output / "failure").stat().st_mode & stat.S_IXUSR
+
+
+def test_the_scripts_own_file_is_kept(output):
+    write_files(output, {"failure": "my own words"})
+    report.write(str(output), "it broke")
+    assert {path.name: path.read_text() for path in output.iterdir()} == {"failure": "my own words"}
+
+
+@pytest.mark.parametrize("make", [lambda path: path.touch(), os.mkfifo], ids=["empty", "a pipe"])
+def test_a_file_without_words_is_replaced(output, make):
+    make(output / "failure")
+    report.write(str(output), "it broke")
+    assert (output / "failure").read_text() == "it broke"
+
+
+def test_a_link_is_replaced_and_not_written_through(output, tmp_path):
+    (output / "failure").symlink_to(tmp_path / "elsewhere")
+    (output / ".failure.reserve").unlink()
+    (output / ".failure.reserve").symlink_to(tmp_path / "elsewhere")
+    report.write(str(output), "it broke")
+    assert (output / "failure").read_text() == "it broke"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_that_the_script_emptied_or_removed_is_made_again(output):
+    (output / ".failure.reserve").unlink()
+    output.rmdir()
+    report.write(str(output), "it broke")
+    assert {path.name: path.read_text() for path in output.iterdir()} == {"failure": "it broke"}
+
+
+@pytest.mark.parametrize("character", ["x", "é", "漢", "😀", "\ud800"], ids=["1", "2", "3", "4", "half a character"])
+def test_a_long_message_is_cut_to_the_limit_in_characters_and_keeps_both_ends(output, character):
+    report.write(str(output), f"begin {character * 5000} end")
+    text = (output / "failure").read_text()
+    assert len(text) == 1024
+    assert text.startswith("begin ")
+    assert text.endswith(" end")
+
+
+def test_a_folder_that_cannot_be_written_is_no_further_error(tmp_path):
+    (tmp_path / "output").write_text("a file")
+    report.prepare(str(tmp_path / "output"))
+    report.write(str(tmp_path / "output"), "it broke")
+    report.release(str(tmp_path / "output"))
+    assert (tmp_path / "output").read_text() == "a file"

@@ -1,7 +1,9 @@
 """Unpacking the source: whole, and nothing outside its folder."""
 
 import io
+import os
 import tarfile
+import zipfile
 
 import pytest
 from fakes.host_folders import HOSTILE_NAMES, pack, write_files
@@ -122,3 +124,86 @@ def test_half_an_archive_is_named(tmp_path):
     half.write_bytes(whole.read_bytes()[:2000])
     with pytest.raises(UserCodeError, match="no whole tar archive"):
         place(str(half), str(tmp_path / "code"))
+
+
+@pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
+def test_any_compression_is_known_by_its_bytes(tmp_path, compression):
+    path = tmp_path / "archive of no kind"
+    with tarfile.open(path, f"w:{compression}") as archive:
+        info, content = member("train.py", content=b"whole" * 100_000)
+        archive.addfile(info, io.BytesIO(content))
+    place(str(path), str(tmp_path / "code"))
+    assert (tmp_path / "code/train.py").read_bytes() == content
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(UserCodeError, match="no whole tar archive"):
+        place(str(path), str(tmp_path / "half"))
+    assert list((tmp_path / "half").iterdir()) == []
+
+
+@pytest.mark.parametrize("compression", ["gz", "bz2", "xz"])
+def test_broken_compression_is_a_broken_archive(tmp_path, compression):
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, f"w:{compression}") as archive:
+        info, content = member("train.py", content=os.urandom(100_000))
+        archive.addfile(info, io.BytesIO(content))
+    broken = bytearray(path.read_bytes())
+    broken[1000:1200] = bytes(200)
+    path.write_bytes(broken)
+    with pytest.raises(UserCodeError, match="no whole tar archive"):
+        place(str(path), str(tmp_path / "code"))
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_what_stands_behind_a_compressed_archive_is_ignored_as_tar_does(tmp_path):
+    path = archive_of(tmp_path / "a.tar.gz", member("train.py"))
+    with (tmp_path / "a.tar.gz").open("ab") as file:
+        file.write(b"more")
+    place(path, str(tmp_path / "code"))
+    assert (tmp_path / "code/train.py").exists()
+
+
+def test_a_zip_archive_is_called_one_and_the_next_step_named(tmp_path):
+    path = tmp_path / "source.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("train.py", "print(1)")
+    with pytest.raises(UserCodeError, match=r"source.zip is a zip archive; pack it as a gzip-compressed tar: tar -czf"):
+        place(str(path), str(tmp_path / "code"))
+
+
+@pytest.mark.parametrize("mode", [0, 0o200, 0o7777], ids=["none", "write only", "all with setuid, setgid and sticky"])
+def test_modes_never_keep_the_owner_out_nor_give_more_than_a_file_may_have(tmp_path, mode):
+    folder, file = tarfile.TarInfo("d"), tarfile.TarInfo("d/train.py")
+    folder.type, folder.mode = tarfile.DIRTYPE, mode
+    file.mode, file.uid, file.gid = mode, 12345, 12345
+    for _ in range(2):
+        place(archive_of(tmp_path / "a.tar.gz", (folder, b""), (file, b"")), str(tmp_path / "code"))
+    status = (tmp_path / "code/d/train.py").stat()
+    assert status.st_mode & 0o7600 == 0o600
+    assert status.st_uid == os.getuid()
+    assert (tmp_path / "code/d").stat().st_mode & 0o7700 == 0o700
+
+
+def test_a_name_with_broken_utf_8_keeps_its_bytes(tmp_path):
+    name = b"caf\xe9\nbreak.py"
+    place(archive_of(tmp_path / "a.tar.gz", member(os.fsdecode(name))), str(tmp_path / "code"))
+    assert [os.fsencode(path.name) for path in (tmp_path / "code").iterdir()] == [name]
+
+
+def test_a_name_with_broken_utf_8_that_is_refused_can_be_told(tmp_path):
+    archive = archive_of(tmp_path / "a.tar.gz", member("../caf\udce9\n" + "x" * 5000))
+    with pytest.raises(UserCodeError) as caught:
+        place(archive, str(tmp_path / "code"))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value).encode()) < 1000
+
+
+def test_a_folder_that_holds_the_code_folder_is_refused(tmp_path):
+    write_files(tmp_path / "ml", {"train.py": ""})
+    with pytest.raises(UserCodeError, match="name a folder beside it"):
+        place(str(tmp_path / "ml"), str(tmp_path / "ml" / "code"))
+
+
+def test_a_folder_is_its_own_source(tmp_path):
+    code = write_files(tmp_path / "code", {"train.py": ""})
+    place(str(code), f"{code}/")
+    assert [path.name for path in code.iterdir()] == ["train.py"]

@@ -1,7 +1,20 @@
-import pytest
+import json
 
-from scriptmode import MPI, MultiWorkerMirrored, ParameterServer, SpecError
+import pytest
+from fakes.estimators import estimator
+from fakes.platforms import RecordingPlatform
+
+from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
 from scriptmode.distribution import parse
+
+GROUPS = [
+    InstanceGroup("one", "ml.m5.large", 1),
+    InstanceGroup("two", "ml.p3.2xlarge", 2),
+    InstanceGroup("memory", "ml.r5.large", 1),
+    InstanceGroup("other", "ml.m5.large", 1),
+]
+IN_GROUPS = {"instance_count": None, "instance_type": None, "instance_groups": GROUPS}
+DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluator": ("other",)}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +40,24 @@ from scriptmode.distribution import parse
             {"mpi": {"enabled": False}, "parameter_server": {"enabled": True}},
             ParameterServer(),
             id="one of two is off",
+        ),
+        pytest.param(
+            {"parameter_server": {"enabled": True, "evaluator": True}}, ParameterServer(evaluator=True), id="evaluator"
+        ),
+        pytest.param(
+            {"multi_worker_mirrored_strategy": {"enabled": True, "evaluator": True}},
+            MultiWorkerMirrored(evaluator=True),
+            id="mirrored evaluator",
+        ),
+        pytest.param(
+            {"parameter_server": {"enabled": True, "roles": {"ps": ["b", "c"], "master": "a"}}},
+            ParameterServer(roles={"master": ("a",), "ps": ("b", "c")}),
+            id="roles",
+        ),
+        pytest.param(
+            {"multi_worker_mirrored_strategy": {"enabled": True, "roles": {"evaluator": "b", "worker": "a"}}},
+            MultiWorkerMirrored(roles={"worker": ["a"], "evaluator": "b"}),
+            id="mirrored roles",
         ),
         pytest.param(
             {"mpi": {"enabled": True}, "instance_groups": ["a", "b"]}, MPI(instance_groups=("a", "b")), id="groups"
@@ -73,6 +104,10 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         pytest.param(
             {"parameter_server": {"enabled": True, "coordinator": "no"}}, "coordinator is 'no'", id="coordinator"
         ),
+        pytest.param(
+            {"parameter_server": {"enabled": True, "evaluater": True}}, "did you mean 'evaluator'?", id="near evaluator"
+        ),
+        pytest.param({"mpi": {"enabled": True, "evaluator": True}}, "['mpi'] has no key 'evaluator'", id="not of MPI"),
     ],
 )
 def test_a_wrong_spelling_is_named(spelling, message):
@@ -86,3 +121,147 @@ def test_the_callers_dict_is_left_as_it_was():
     before = {"mpi": dict(spelling["mpi"]), "instance_groups": ["a"]}
     parse(spelling)
     assert spelling == before
+
+
+def test_a_role_is_given_to_groups_or_their_names():
+    given = ParameterServer(roles={"ps": (GROUPS[2], "b"), "chief": GROUPS[0], "worker": iter(["c"])})
+    assert given.roles == {"chief": ("one",), "worker": ("c",), "ps": ("memory", "b")}
+    assert list(given.roles) == ["chief", "worker", "ps"]
+    assert hash(given) == hash(ParameterServer(roles={}))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param({"evaluator": 1}, "ParameterServer evaluator is 1; say True or False", id="a number for a switch"),
+        pytest.param({"roles": {"workers": "a"}}, "roles has no role 'workers'; did you mean 'worker'?", id="unknown role"),
+        pytest.param({"roles": {"chief": "a", "ps": "a"}}, "names 'a' twice, for 'chief' and 'ps'", id="group twice"),
+        pytest.param({"roles": {"chief": "a", "ps": ["b", "b"]}}, "names 'b' twice, for 'ps' and 'ps'", id="twice in a list"),
+        pytest.param({"roles": {"ps": "a"}}, "names no 'chief'; give it a group", id="nobody leads"),
+        pytest.param({"roles": {"chief": "a", "master": "b", "ps": "c"}}, "names both 'master' and 'chief'", id="two lead"),
+        pytest.param({"roles": {"chief": "a", "worker": "b"}}, "names no 'ps', which this cluster needs", id="no ps"),
+        pytest.param({"roles": {"chief": "a", "ps": ()}}, "roles['ps'] is (); give an instance group", id="no group"),
+        pytest.param({"roles": {"chief": 1, "ps": "b"}}, "roles['chief'] is 1; give a list", id="a number"),
+        pytest.param({"roles": ["chief"]}, "roles is ['chief']; give a dict", id="a list"),
+        pytest.param(
+            {"roles": {"chief": "a", "ps": "b"}, "instance_groups": ("a",)}, "roles and instance_groups both", id="groups too"
+        ),
+        pytest.param(
+            {"roles": {"chief": "a", "ps": "b"}, "evaluator": True}, "both say where the evaluator is", id="evaluator too"
+        ),
+        pytest.param(
+            {"coordinator": True, "roles": {"master": "a", "ps": "b"}},
+            "no role 'master'; known: chief, evaluator, ps, worker",
+            id="coordinator's master",
+        ),
+        pytest.param(
+            {"coordinator": True, "roles": {"chief": "a", "ps": "b"}}, "names no 'worker'", id="coordinator without workers"
+        ),
+    ],
+)  # fmt: skip
+def test_roles_that_make_no_cluster_are_named(make, message):
+    with pytest.raises(SpecError) as caught:
+        ParameterServer(**make)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        ({"evaluator": "yes"}, "MultiWorkerMirrored evaluator is 'yes'"),
+        ({"roles": {"ps": "a"}}, "MultiWorkerMirrored roles has no role 'ps'; known: chief, evaluator, worker"),
+        ({"roles": {"chief": "a"}}, "MultiWorkerMirrored roles names no 'worker'"),
+    ],
+)
+def test_a_mirrored_job_has_trainers_and_an_evaluator_only(make, message):
+    with pytest.raises(SpecError) as caught:
+        MultiWorkerMirrored(**make)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ({"chief": "one", "ps": "momory"}, "instance group 'momory' is not one of the job's; did you mean 'memory'?"),
+        ({"chief": "two", "ps": "memory"}, "give 'chief' the group 'two' of 2 hosts; there is one"),
+        ({"master": ["one", "other"], "ps": "memory"}, "give 'master' the group 'one' and 'other' of 2 hosts"),
+        ({"chief": "one", "ps": "memory", "evaluator": "two"}, "give 'evaluator' the group 'two' of 2 hosts"),
+    ],
+)
+def test_roles_go_with_the_jobs_groups(code, roles, message):
+    with pytest.raises(SpecError) as caught:
+        estimator(code, **IN_GROUPS, distribution=ParameterServer(roles=roles))
+    assert message in str(caught.value)
+
+
+def test_roles_without_groups_say_what_is_missing(code):
+    with pytest.raises(SpecError, match="'one' is not one of the job's, which names none: give instance_groups"):
+        estimator(code, distribution=ParameterServer(roles={"chief": "one", "ps": "two"}))
+
+
+@pytest.mark.parametrize(
+    ("distribution", "resources"),
+    [
+        (ParameterServer(evaluator=True), {}),
+        (MultiWorkerMirrored(evaluator=True), {}),
+        (ParameterServer(roles=DEDICATED), IN_GROUPS),
+    ],
+    ids=["evaluator", "mirrored evaluator", "roles"],
+)
+def test_a_tf_config_of_the_callers_own_names_the_tasks_alone(code, distribution, resources):
+    task = {"TF_CONFIG": "{}"}
+    with pytest.raises(SpecError, match=r"environment\['TF_CONFIG'\] and the distribution's roles or evaluator"):
+        estimator(code, distribution=distribution, environment=task, **resources)
+    assert estimator(code, distribution=ParameterServer(), environment=task).spec.environment == task
+
+
+ROLES_OF_A_REQUEST = [
+    (ParameterServer(evaluator=True), {}, {"sagemaker_parameter_server_evaluator": True}),
+    (ParameterServer(coordinator=True, evaluator=True), {}, {"sagemaker_parameter_server_coordinator": True, "sagemaker_parameter_server_evaluator": True}),
+    (MultiWorkerMirrored(evaluator=True), {}, {"sagemaker_multi_worker_mirrored_strategy_evaluator": True}),
+    (
+        ParameterServer(roles=DEDICATED),
+        IN_GROUPS,
+        {
+            "sagemaker_parameter_server_roles": {"chief": ["one"], "worker": ["two"], "ps": ["memory"], "evaluator": ["other"]},
+            "sagemaker_distribution_instance_groups": ["one", "two", "memory", "other"],
+        },
+    ),
+    (
+        ParameterServer(coordinator=True, roles={"chief": "one", "worker": ["two", "other"], "ps": "memory"}),
+        IN_GROUPS,
+        {
+            "sagemaker_parameter_server_coordinator": True,
+            "sagemaker_parameter_server_roles": {"chief": ["one"], "worker": ["two", "other"], "ps": ["memory"]},
+            "sagemaker_distribution_instance_groups": ["one", "two", "other", "memory"],
+        },
+    ),
+    (
+        MultiWorkerMirrored(roles={"worker": "two", "evaluator": "one"}),
+        IN_GROUPS,
+        {
+            "sagemaker_multi_worker_mirrored_strategy_roles": {"worker": ["two"], "evaluator": ["one"]},
+            "sagemaker_distribution_instance_groups": ["two", "one"],
+        },
+    ),
+]  # fmt: skip
+IDS = ["evaluator", "coordinator", "mirrored", "roles", "coordinator's roles", "mirrored roles"]
+
+
+@pytest.mark.parametrize(("distribution", "resources", "spelled"), ROLES_OF_A_REQUEST, ids=IDS)
+def test_the_request_says_who_does_what_and_attach_reads_it_again(code, distribution, resources, spelled):
+    platform = RecordingPlatform(["Completed"])
+    job = estimator(code, platform=platform, distribution=distribution, **resources).fit(wait=False, job_name="job-1")
+    sent = {key: json.loads(text) for key, text in platform.created[0]["HyperParameters"].items()}
+    ours = ("_evaluator", "_roles", "_coordinator", "_instance_groups")
+    assert {key: value for key, value in sent.items() if key.endswith(ours)} == spelled
+    attached = Estimator.attach(job.name, platform=platform)
+    assert attached.distribution == distribution
+    assert attached.request(job_name="job-1") == platform.created[0]
+
+
+def test_without_an_evaluator_or_roles_nothing_is_said_of_them(code):
+    sent = estimator(code, distribution=ParameterServer()).request()["HyperParameters"]
+    assert [key for key in sent if "parameter_server" in key or "groups" in key] == [
+        "sagemaker_parameter_server_enabled"
+    ]

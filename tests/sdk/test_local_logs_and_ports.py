@@ -62,14 +62,14 @@ def test_every_host_has_a_port_for_every_role_and_none_is_shared(tmp_path):
     reserved = [*one.reserve(["algo-1", "algo-2"]).values(), *two.reserve(["algo-1", "algo-2"]).values()]
     assert all(tuple(host) == ROLES for host in reserved)
     numbers = [number for host in reserved for number in host.values()]
-    assert len(set(numbers)) == len(numbers) == 20
+    assert len(set(numbers)) == len(numbers) == 4 * len(ROLES)
     assert all(LOWEST <= number < 32768 for number in numbers)
     one.release()
     two.release()
 
 
 def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: LOWEST + 10)
+    monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: LOWEST + 2 * len(ROLES))
     ports = Ports(tmp_path)
     first = ports.reserve(["algo-1"])["algo-1"]["worker"]
     ports.release()

@@ -20,7 +20,7 @@ from scriptmode_runtime.plan import (
     ProcessSpec,
     Wait,
 )
-from scriptmode_runtime.strategies import ssh_files
+from scriptmode_runtime.strategies import fabric, ssh_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 #: Installing requirements on another host may take long; a host that is gone is noticed earlier.
 _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
-#: Instance types whose network is an Elastic Fabric Adapter ("Elastic Fabric Adapter", Amazon EC2 User Guide).
-_EFA_INSTANCES = ("ml.p3dn.", "ml.p4d.", "ml.p4de.", "ml.p5", "ml.p6", "ml.trn1", "ml.trn2")
 _NCCL_DEBUG = "--NCCL_DEBUG"
 
 
@@ -53,12 +51,17 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
 
 
 def processes_per_host(environment: TrainingEnvironment) -> int:
-    """Give the ranks of one host: as asked for, else one for each GPU, else one."""
-    value = environment.framework_parameters.get(contract.MPI_PROCESSES_PER_HOST)
+    """Give the ranks of one host: as asked for, else one for each GPU, else for each Neuron core, else one."""
+    machine = environment.machine
+    return _count(environment, contract.MPI_PROCESSES_PER_HOST, machine.gpus or machine.neurons or 1)
+
+
+def _count(environment: TrainingEnvironment, name: str, default: int) -> int:
+    value = environment.framework_parameters.get(name)
     if value is None:
-        return environment.machine.gpus or 1
+        return default
     if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
-        raise ConfigurationError(f"{contract.MPI_PROCESSES_PER_HOST} is {value!r}; it is a whole number from 1 on")
+        raise ConfigurationError(f"{name} is {value!r}; it is a whole number from 1 on")
     return int(value)
 
 
@@ -89,8 +92,8 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
 
 
 def _placement(environment: TrainingEnvironment, per_host: int) -> Iterator[str]:
-    total = str(per_host * len(environment.cluster.hosts))
-    yield from ("-np", total)
+    total = per_host * len(environment.cluster.hosts)
+    yield from ("-np", str(_count(environment, contract.MPI_PROCESSES, total)))
     if environment.has_daemons:
         yield from ("--hostfile", _scratch(environment, "hosts"))
     else:
@@ -179,8 +182,7 @@ def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[st
     yield f"NCCL_DEBUG={nccl_debug}"
     if environment.inherited.library_path:
         yield "LD_LIBRARY_PATH"
-    if str(environment.resource_config.get("current_instance_type", "")).startswith(_EFA_INSTANCES):
-        yield "FI_PROVIDER=efa"
+    yield from fabric.exports(str(environment.resource_config.get("current_instance_type", "")))
     yield from sorted(env)
 
 

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.cluster import endpoints
-from scriptmode_runtime.plan import TRAINERS_ENDED, LaunchPlan, ProcessSpec, Wait
-from scriptmode_runtime.strategies.tf_config import tf_config
+from scriptmode_runtime import contract
+from scriptmode_runtime.environment import enabled
+from scriptmode_runtime.plan import LaunchPlan
+from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, at_the_end, tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode_runtime.cluster import Host
     from scriptmode_runtime.environment import TrainingEnvironment
     from scriptmode_runtime.plan import Command
 
+_PORTS = {"chief": "mirrored", "worker": "mirrored"}
+
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Run the script as this host's worker; a cluster of one is a cluster."""
-    cluster = environment.cluster
-    config = tf_config({"worker": endpoints(cluster.hosts, "mirrored")}, "worker", cluster.position)
-    main = ProcessSpec("worker", command.argv, {**command.env, "TF_CONFIG": config}, command.cwd)
-    return LaunchPlan(main=main, after=(Wait(TRAINERS_ENDED),) if len(cluster.hosts) > 1 else ())
+    """Run the script as each of this host's tasks; a cluster of one is a cluster."""
+    main, *beside = tasks(environment, _layout(environment), _PORTS)
+    return LaunchPlan(
+        main.trainer(command, {}),
+        after=at_the_end(environment),
+        beside=tuple(task.trainer(command, NO_GPU) for task in beside),
+    )
+
+
+def _layout(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
+    hosts = environment.cluster.hosts
+    if environment.cluster.roles:
+        return environment.cluster.roles
+    evaluated = enabled(environment.framework_parameters.get(contract.MULTI_WORKER_MIRRORED_EVALUATOR))
+    return {"worker": hosts, EVALUATOR: hosts[-1:]} if evaluated else {"worker": hosts}

@@ -5,72 +5,91 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.cluster import endpoints
 from scriptmode_runtime.environment import enabled
-from scriptmode_runtime.plan import TRAINERS_ENDED, LaunchPlan, ProcessSpec, Wait
+from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.strategies import single
-from scriptmode_runtime.strategies.tf_config import tf_config
+from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, at_the_end, tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from scriptmode_runtime.cluster import Host
     from scriptmode_runtime.environment import TrainingEnvironment
     from scriptmode_runtime.plan import Command
+    from scriptmode_runtime.strategies.tf_config import Task
 
 #: TensorFlow's guide to parameter server training: without it a lost task hangs the coordinator.
 _FAIL_FAST = {"GRPC_FAIL_FAST": "use_caller"}
-#: A parameter server holds variables in memory; the GPU is the worker's.
-_NO_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}
 #: A chief and a worker of one host share its GPUs: neither may take all of their memory.
 _SHARED_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
+#: The last TensorFlow whose tf.estimator, which knows the master, is there is 2.15.
+_NO_MASTER = (2, 16)
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Give this host's part in the layout the job asks for."""
-    if enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_COORDINATOR)):
-        return _coordinator(environment, command)
-    return _between_graph(environment, command)
-
-
-def _between_graph(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Let every host train, the first as master, the others as workers, and have a ps. One host needs none."""
-    hosts = environment.cluster.hosts
-    if len(hosts) == 1:
+    """Run the script as this host's trainers, and a server as each of its other tasks."""
+    coordinated = enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_COORDINATOR))
+    layout = _coordinator(environment) if coordinated else _between_graph(environment)
+    # A coordinator's chief is beside a worker; between-graph it takes the place of one.
+    own = tasks(environment, layout, {} if coordinated else {"master": "worker", "chief": "worker"})
+    if not own:
         return single.plan(environment, command)
-    cluster = {
-        "master": endpoints(hosts[:1], "worker"),
-        "ps": endpoints(hosts, "ps"),
-        "worker": endpoints(hosts[1:], "worker"),
-    }
-    index = environment.cluster.position
-    role, role_index = ("worker", index - 1) if index else ("master", 0)
-    env = {**command.env, "TF_CONFIG": tf_config(cluster, role, role_index)}
-    server = _server(environment, command, "ps", {"TF_CONFIG": tf_config(cluster, "ps", index), **_NO_GPU})
-    main = ProcessSpec(role, command.argv, env, command.cwd)
-    return LaunchPlan(main=main, services=(server,), after=(Wait(TRAINERS_ENDED),))
+    served = ("worker", "ps") if coordinated else ("ps",)
+    services, trainers = [], []
+    for task in own:
+        env = _variables(environment, own, task, coordinated=coordinated)
+        if task.role in served:
+            services.append(_server(environment, command, task, env))
+        else:
+            trainers.append(task.trainer(command, env))
+    if not trainers and len(environment.cluster.hosts) == 1:
+        # A task of a cluster that only its own TF_CONFIG knows: whoever made that ends it.
+        trainers, services = services, []
+    main = trainers[0] if trainers else None
+    return LaunchPlan(main, tuple(services), after=at_the_end(environment), beside=tuple(trainers[1:]))
 
 
-def _coordinator(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Let the first host's chief run the script, and every host a worker and a ps server; a lone host too."""
-    hosts, index = environment.cluster.hosts, environment.cluster.position
-    cluster = {
-        "chief": endpoints(hosts[:1], "chief"),
-        "worker": endpoints(hosts, "worker"),
-        "ps": endpoints(hosts, "ps"),
-    }
-    shared = {**_FAIL_FAST, **(_SHARED_GPU if environment.machine.gpus and not index else {})}
-    worker = _server(environment, command, "worker", {"TF_CONFIG": tf_config(cluster, "worker", index), **shared})
-    ps_env = {"TF_CONFIG": tf_config(cluster, "ps", index), **_FAIL_FAST, **_NO_GPU}
-    services = (worker, _server(environment, command, "ps", ps_env))
-    after = (Wait(TRAINERS_ENDED),) if len(hosts) > 1 else ()
-    if index:
-        return LaunchPlan(main=None, services=services, after=after)
-    env = {**command.env, "TF_CONFIG": tf_config(cluster, "chief", 0), **shared}
-    return LaunchPlan(main=ProcessSpec("chief", command.argv, env, command.cwd), services=services, after=after)
+def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
+    """Let every host train, the first one as master, and have a ps. One host needs neither."""
+    hosts = environment.cluster.hosts
+    if environment.cluster.roles:
+        return environment.cluster.roles
+    evaluated = enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
+    if len(hosts) == 1:
+        return {"chief": hosts, EVALUATOR: hosts} if evaluated else {}
+    # tf.estimator: the master evaluates itself, and bears no evaluator; the chief leaves it to one.
+    is_chief = evaluated or (environment.tensorflow or (0, 0)) >= _NO_MASTER
+    layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": hosts}
+    return {**layout, EVALUATOR: hosts[-1:]} if evaluated else layout
 
 
-def _server(environment: TrainingEnvironment, command: Command, role: str, env: Mapping[str, str]) -> ProcessSpec:
+def _coordinator(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
+    """Let the first host's chief run the script, and every host have a worker and a ps; a lone host too."""
+    hosts = environment.cluster.hosts
+    if environment.cluster.roles:
+        return environment.cluster.roles
+    layout = {"chief": hosts[:1], "worker": hosts, "ps": hosts}
+    if enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_EVALUATOR)):
+        layout[EVALUATOR] = hosts[-1:]
+    return layout
+
+
+def _variables(
+    environment: TrainingEnvironment, own: Sequence[Task], task: Task, *, coordinated: bool
+) -> dict[str, str]:
+    """Give a task's variables beside ``TF_CONFIG``."""
+    env = dict(_FAIL_FAST) if coordinated else {}
+    if task.role == "ps" or (task.role == EVALUATOR and len(own) > 1):
+        env.update(NO_GPU)
+    elif {"chief", "worker"} <= {each.role for each in own} and environment.machine.gpus:
+        env.update(_SHARED_GPU)
+    return env
+
+
+def _server(
+    environment: TrainingEnvironment, command: Command, task: Task, variables: Mapping[str, str]
+) -> ProcessSpec:
     argv = (command.python, "-m", "scriptmode_runtime.tensorflow.server")
-    env = {"CURRENT_HOST": environment.host, "PYTHONUNBUFFERED": "1", **env}
+    env = {"CURRENT_HOST": environment.host, "PYTHONUNBUFFERED": "1", "TF_CONFIG": task.config, **variables}
     # Not in the code folder: `-m` would let the user's modules stand in for ours.
-    return ProcessSpec(role, argv, env, environment.path(contract.OUTPUT_DIR))
+    return ProcessSpec(task.role, argv, env, environment.path(contract.OUTPUT_DIR))

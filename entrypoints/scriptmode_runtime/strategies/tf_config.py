@@ -1,18 +1,98 @@
-"""How TensorFlow is told its cluster. Pure."""
+"""How TensorFlow is told its cluster, and which of its tasks are this host's. Pure."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from scriptmode_runtime.cluster import endpoints
+from scriptmode_runtime.errors import ConfigurationError
+from scriptmode_runtime.plan import TRAINERS_ENDED, ProcessSpec, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scriptmode_runtime.cluster import Host
+    from scriptmode_runtime.environment import TrainingEnvironment
+    from scriptmode_runtime.plan import Command
 
-def tf_config(cluster: Mapping[str, Sequence[str]], role: str, index: int) -> str:
+EVALUATOR = "evaluator"
+#: The GPU is another task's: a parameter server holds variables in memory, an evaluator is beside a trainer.
+NO_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}
+
+
+class Task(NamedTuple):
+    """One process of TensorFlow's cluster, and its value of ``TF_CONFIG``."""
+
+    role: str
+    config: str
+
+    def trainer(self, command: Command, env: Mapping[str, str]) -> ProcessSpec:
+        """Give the process that runs the script as this task."""
+        return ProcessSpec(self.role, command.argv, {**command.env, "TF_CONFIG": self.config, **env}, command.cwd)
+
+
+def tasks(
+    environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str]
+) -> list[Task]:
+    """Give this host's tasks: the one its own ``TF_CONFIG`` names, else those of ``layout``, in its order.
+
+    ``layout`` has the hosts of each role, ``ports`` what the port of a role is called where that is not the role.
+    """
+    if environment.inherited.tf_config.strip():
+        return [_given(environment, layout)]
+    return [
+        Task(role, _config(layout, ports, role, index))
+        for role, hosts in layout.items()
+        for index, host in enumerate(hosts)
+        if host.name == environment.host
+    ]
+
+
+def at_the_end(environment: TrainingEnvironment) -> tuple[Wait, ...]:
+    """Give what a host waits for after its own trainers: every other host's."""
+    return (Wait(TRAINERS_ENDED),) if len(environment.cluster.hosts) > 1 else ()
+
+
+def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role: str, index: int) -> str:
     """Give the value of ``TF_CONFIG`` for task ``index`` of ``role``.
 
-    ``environment: cloud`` is what ``tf.estimator`` asks for to run a cluster with a master.
+    The evaluator is not part of the training cluster (tf.estimator.RunConfig), and no other task hears of it; but a
+    strategy made in the evaluator looks itself up there. ``environment: cloud`` is what ``tf.estimator`` asks for to
+    run a cluster with a master.
     """
+    cluster = {
+        each: endpoints(hosts, ports.get(each, each))
+        for each, hosts in layout.items()
+        if hosts and (each != EVALUATOR or role == EVALUATOR)
+    }
     document = {"cluster": cluster, "environment": "cloud", "task": {"index": index, "type": role}}
     return json.dumps(document, sort_keys=True)
+
+
+def _given(environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]]) -> Task:
+    """Give the task of whoever started this host and said so, as Kubernetes' TFJob and Vertex AI do."""
+    text = environment.inherited.tf_config
+    if EVALUATOR in layout or environment.cluster.roles:
+        raise ConfigurationError(
+            f"TF_CONFIG is set, and {environment.strategy} names roles or an evaluator of its own; say it in one place"
+        )
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"TF_CONFIG is set and is not JSON: {error}; correct it or leave it out") from error
+    task, cluster = _member(document, "task"), _member(document, "cluster")
+    role, index = task.get("type"), task.get("index")
+    if not isinstance(role, str) or not role or type(index) is not int or index < 0:
+        raise ConfigurationError(f"TF_CONFIG: its task is {task!r}; give it a type, and an index from 0 on")
+    endpoints_of_role = cluster.get(role)
+    if role != EVALUATOR and not (isinstance(endpoints_of_role, list) and index < len(endpoints_of_role)):
+        raise ConfigurationError(f"TF_CONFIG: its task is {role} {index}, which its cluster {cluster!r} has not")
+    return Task(role, text)
+
+
+def _member(document: object, name: str) -> dict[str, Any]:
+    value = document.get(name) if isinstance(document, dict) else None
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"TF_CONFIG is set and has no {name}; add it, or leave TF_CONFIG out")
+    return value

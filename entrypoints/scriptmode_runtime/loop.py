@@ -1,0 +1,83 @@
+"""All that a launcher waits for, in one thread: descriptors, signals, deadlines."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: What asks the launcher to stop.
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Ticker(Protocol):
+    """Something with deadlines of its own, on the loop's clock."""
+
+    def deadline(self) -> float | None:
+        """Give when `tick` has something to do next."""
+
+    def tick(self) -> None:
+        """Do what is due."""
+
+
+class Loop:
+    """A selector whose keys' data are callbacks, `Ticker` objects, and the signals a launcher handles."""
+
+    def __init__(self, clock: Callable[[], float], on_signal: Callable[[int], None]) -> None:
+        self.clock = clock
+        self.selector = selectors.DefaultSelector()
+        self.tickers: list[Ticker] = []
+        self._on_signal = on_signal
+        self._wakeup: tuple[int, int] = (-1, -1)
+        self._earlier_wakeup = -1
+
+    def start(self) -> None:
+        """Handle signals from now on; those that were blocked until now come at once."""
+        self._wakeup = os.pipe()
+        for descriptor in self._wakeup:
+            os.set_blocking(descriptor, False)
+        self._earlier_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
+        for number in (*STOPPING, signal.SIGCHLD):
+            if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
+                signal.signal(number, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        self.selector.register(self._wakeup[0], selectors.EVENT_READ, self._on_signals)
+
+    def close(self) -> None:
+        """Give back what was opened. Handlers stay: a late stop must not keep the report from being written."""
+        self.selector.close()
+        signal.set_wakeup_fd(self._earlier_wakeup)
+        for descriptor in self._wakeup:
+            os.close(descriptor)
+
+    def until(self, reached: Callable[[], bool], deadline: float | None, poll: float | None = None) -> bool:
+        """Handle events until ``reached``, which is asked after each, and every ``poll`` seconds.
+
+        False when the deadline passed before.
+        """
+        while not reached():
+            if deadline is not None and self.clock() >= deadline:
+                return False
+            self.once(deadline if poll is None else self.clock() + poll)
+        return True
+
+    def once(self, deadline: float | None) -> None:
+        """Handle what comes next, at the latest at ``deadline``."""
+        sources = (deadline, *(ticker.deadline() for ticker in self.tickers))
+        soonest = min((due for due in sources if due is not None), default=None)
+        timeout = None if soonest is None else max(0.0, soonest - self.clock())
+        events = self.selector.select(timeout)
+        # Other hosts first: a failure here may be the consequence of theirs.
+        for key, _ in sorted(events, key=lambda event: event[0].fd == self._wakeup[0]):
+            if key.fileobj in self.selector.get_map():
+                key.data()
+        for ticker in self.tickers:
+            ticker.tick()
+
+    def _on_signals(self) -> None:
+        for number in os.read(self._wakeup[0], 512):
+            self._on_signal(number)

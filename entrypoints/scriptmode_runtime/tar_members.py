@@ -1,0 +1,132 @@
+"""The members of a tar archive of whatever compression, read so that no archive takes more memory than a sane one."""
+
+from __future__ import annotations
+
+import contextlib
+import tarfile
+from typing import IO, TYPE_CHECKING
+
+from scriptmode_runtime.errors import UserCodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Bytes before one member, all of which tarfile holds in memory. Names and attributes take some kilobytes at most.
+_LONGEST_HEADER = 4 * 1024 * 1024
+_CHUNK = 64 * 1024
+_SHOWN = 100
+_OTHER_KINDS = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"7z\xbc\xaf'\x1c": "7z",
+    b"Rar!": "rar",
+    b"(\xb5/\xfd": "zstd-compressed",
+}
+
+
+class Content:
+    """An archive's bytes for tarfile, which holds whatever stands before a member in memory: no more than is sane."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._left: int | None = _LONGEST_HEADER
+        #: What was read last.
+        self.last = b""
+
+    def begin_header(self) -> None:
+        """From now on a member's header is read."""
+        self._left = _LONGEST_HEADER
+
+    def end_header(self) -> None:
+        """From now on its content is read."""
+        self._left = None
+
+    def read(self, size: int = -1) -> bytes:
+        """Read; raises `tarfile.ReadError` for broken compression and for headers without end."""
+        if self._left is not None:
+            self._left -= size
+            if size < 0 or self._left < 0:
+                raise tarfile.ReadError(f"a header of more than {_LONGEST_HEADER:,} bytes")
+        self.last = self._file.read(size)
+        return self.last
+
+    def finish(self) -> None:
+        """Read what stands behind the last member: compression has its check sum there."""
+        left = _LONGEST_HEADER
+        try:
+            while left > 0 and (chunk := self._file.read(_CHUNK)):
+                left -= len(chunk)
+        except OSError as error:
+            if "Not a gzipped file" not in str(error):  # something more behind the archive, which tar ignores
+                raise
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Give the place."""
+        return self._file.tell()
+
+
+def members(archive: tarfile.TarFile, content: Content) -> Iterator[tarfile.TarInfo]:
+    """Give each member; raises `tarfile.ReadError` where tarfile would go round in circles or stop half way."""
+    offset = 0
+    while True:
+        content.begin_header()
+        member = archive.next()
+        content.end_header()
+        # It keeps all there were, and only hard links are looked up there; those are ours.
+        archive.members.clear()  # type: ignore[attr-defined]
+        if member is None:
+            if content.last.strip(b"\0"):  # tarfile takes what it cannot read for the end
+                raise tarfile.ReadError(f"the header at {archive.offset:,} is broken")
+            content.finish()
+            return
+        if member.size < 0 or archive.offset <= offset:
+            raise tarfile.ReadError(f"{shown(member.name)} is of no size")
+        offset = archive.offset
+        yield member
+
+
+@contextlib.contextmanager
+def opened(source: str, title: str) -> Iterator[IO[bytes]]:
+    """Open an archive, whatever it is compressed with; by its first bytes, as its name may be any."""
+    with open(source, "rb") as file:
+        start = file.read(8)
+        file.seek(0)
+        for magic, kind in _OTHER_KINDS.items():
+            if start.startswith(magic):
+                raise UserCodeError(
+                    f"{title} is a {kind} archive; pack it as a gzip-compressed tar: tar -czf <archive> -C <folder> ."
+                )
+        if start.startswith(b"\x1f\x8b"):
+            import gzip
+
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield unpacked  # type: ignore[misc]
+        elif start.startswith(b"BZh"):
+            import bz2
+
+            with bz2.BZ2File(file) as unpacked:
+                yield unpacked
+        elif start.startswith(b"\xfd7zXZ"):
+            import lzma
+
+            try:
+                with lzma.LZMAFile(file) as unpacked:
+                    yield unpacked
+            except lzma.LZMAError as error:
+                raise tarfile.ReadError(str(error)) from error
+        else:
+            yield file
+
+
+def shown(name: str) -> str:
+    """Give a member's name as messages show it."""
+    return shortened(repr(name))
+
+
+def shortened(text: str) -> str:
+    """Give the beginning and the end of a text that is too long for a message."""
+    return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]}[...]{text[-_SHOWN:]}"

@@ -1,0 +1,107 @@
+"""What is left of a job whose disk is full: the reason why, and nothing else."""
+
+import gzip
+import io
+import tarfile
+
+import pytest
+from fakes.host_folders import write_host
+from processes.small_disk import train_on_small_disk
+
+#: Takes the last byte of the disk.
+FILL = """
+import os
+def fill():
+    for size in (65536, 4096, 1):
+        with open(os.path.join(os.environ["SM_MODEL_DIR"], f"of {size}"), "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * size)
+            except OSError as error:
+                print(error)
+"""
+
+
+def host(tmp_path, script, **hyperparameters):
+    code = {"train.py": FILL + script}
+    return write_host(tmp_path / "algo-1", code=code, sagemaker_program="train.py", **hyperparameters)
+
+
+def test_the_failure_file_is_whole_though_the_disk_is_full(tmp_path):
+    script = "fill()\nwith open(os.path.join(os.environ['SM_MODEL_DIR'], 'weights'), 'wb') as file: file.write(b'w')"
+    ran = train_on_small_disk(host(tmp_path, script))
+    assert (ran.code, ran.free) == (1, 0)
+    assert ran.names == ["data", "failure", "intermediate"]
+    first, hint, *lines = ran.failure.splitlines()
+    assert first == "algo-1, script: exit code 1"
+    assert hint == "The disk is full: a larger volume, or fewer files"
+    assert lines[-1] == "OSError: [Errno 28] No space left on device"
+
+
+def test_the_longest_failure_file_fits(tmp_path):
+    ran = train_on_small_disk(host(tmp_path, "fill()\nraise ValueError('😀' * 2000 + ' at the end')"))
+    assert ran.names == ["data", "failure", "intermediate"]
+    assert len(ran.failure) == 1024
+    assert ran.failure.endswith("😀 at the end")
+
+
+@pytest.mark.parametrize("words", ["'my own words'", "''"], ids=["words", "nothing"])
+def test_what_the_script_cannot_write_itself_does_not_hide_the_reason(tmp_path, words):
+    script = f"fill()\nwith open(os.path.join(os.environ['SM_OUTPUT_DIR'], 'failure'), 'w') as file: file.write({words})\nraise ValueError('no')"
+    ran = train_on_small_disk(host(tmp_path, script))
+    assert ran.names == ["data", "failure", "intermediate"]
+    assert ran.failure.startswith("algo-1, script: exit code 1\n")
+
+
+def test_what_the_script_wrote_itself_in_time_is_kept(tmp_path):
+    script = (
+        "open(os.path.join(os.environ['SM_OUTPUT_DIR'], 'failure'), 'w').write('my own words')\nfill()\nos._exit(4)"
+    )
+    ran = train_on_small_disk(host(tmp_path, script))
+    assert (ran.code, ran.names, ran.failure) == (4, ["data", "failure", "intermediate"], "my own words")
+
+
+def test_a_good_end_on_a_full_disk_leaves_no_failure_file(tmp_path):
+    ran = train_on_small_disk(host(tmp_path, "fill()"))
+    assert (ran.code, ran.names) == (0, ["data", "intermediate"])
+    assert 0 < ran.free <= 4096, "the room that was kept is given back"
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_disk_that_is_full_from_the_start_gets_no_empty_failure_file(tmp_path, code):
+
+    ran = train_on_small_disk(host(tmp_path, f"raise SystemExit({code})"), filled=True)
+    assert (ran.code, ran.free) == (code, 0), ran.output
+    assert ran.names == ["data", "intermediate"]
+    if code:
+        assert ran.output.endswith("scriptmode: algo-1, script: exit code 3\n")
+
+
+def bomb(path, megabytes, count):
+    block = bytes(10**6)
+    with gzip.open(path, "wb") as packed, tarfile.open(fileobj=packed, mode="w") as tar:
+        for number in range(count):
+            info = tarfile.TarInfo(f"train{number}.py")
+            info.size = megabytes * 10**6 // count
+            tar.addfile(info, io.BytesIO(block * (info.size // 10**6)))
+    return path
+
+
+@pytest.mark.parametrize("count", [1, 50], ids=["one file", "many files"])
+def test_a_bomb_is_refused_before_the_disk_is_full_and_nothing_of_it_is_left(tmp_path, count):
+    source = bomb(tmp_path / "sourcedir.tar.gz", 50, count)
+    assert source.stat().st_size < 10**6
+    base = write_host(tmp_path / "algo-1", sagemaker_program="train.py", sagemaker_submit_directory=str(source))
+    ran = train_on_small_disk(base, "20m")
+    assert ran.code == 1
+    assert f"the source {source} unpacks to at least " in ran.failure
+    assert ran.failure.endswith("make room there, or take a larger volume")
+    assert ran.free > 19.5 * 2**20
+
+
+def test_the_job_sets_the_limit_of_its_source(tmp_path):
+    source = bomb(tmp_path / "sourcedir.tar.gz", 4, 4)
+    base = write_host(tmp_path / "algo-1", sagemaker_program="train0.py", sagemaker_submit_directory=str(source))
+    ran = train_on_small_disk(base, "20m", SCRIPTMODE_SOURCE_LIMIT_GB="0.003")
+    assert "unpacks to more than 3.0 MB" in ran.failure
+    assert ran.free > 19.5 * 2**20

@@ -1,0 +1,175 @@
+"""Secrets of a job: in no failure file of any host, in no line of the launcher's own, in no plan; the script's own
+output is the script's.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from urllib.parse import quote
+
+import pytest
+from fakes.host_folders import write_host, write_job
+from processes.launchers import ENTRYPOINTS
+
+SECRETS = {
+    "plain": "correct-horse-battery",
+    "quotes": "pa'ss\"wo\\rd",
+    "spaces": "with space in it",
+    "newline": "first-line\nsecond-line",
+    "unicode": "pässwörd-漢字",
+    "shell": "$HOME;echo `x`",
+    "url": "100%25-a@b/c?d",
+    "dashes": "--secret-flag",
+}
+#: Tells the secret in every way a program would.
+TELLS = """
+import json, os, subprocess, sys, urllib.parse
+secret = {secret}
+print("printed", secret, flush=True)
+told = [secret, repr(secret), json.dumps(secret), urllib.parse.quote(secret), repr(sys.argv)]
+told += [repr(subprocess.CalledProcessError(1, ["curl", "-H", f"Token {{secret}}"])), os.environ["SM_HPS"]]
+raise ValueError("told: " + " ".join(told)) from KeyError(secret)
+"""
+FROM_HYPERPARAMETER = TELLS.format(secret="json.loads(os.environ['SM_HPS'])['api_token']")
+FROM_VARIABLE = TELLS.format(secret="os.environ['DB_PASSWORD']")
+
+
+def spellings(secret):
+    return {secret, *secret.splitlines(), repr(secret)[1:-1], json.dumps(secret)[1:-1], quote(secret)}
+
+
+def check(launcher, secret):
+    own = "".join(line for line in launcher.output.splitlines(keepends=True) if line.startswith("scriptmode: "))
+    assert "exit code 1" in own
+    for told in spellings(secret):
+        assert told not in launcher.failure
+        assert told not in own
+    assert "******" in launcher.failure
+    assert launcher.failure.startswith("algo-1, ")
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS.keys())
+def test_a_secret_hyperparameter_is_in_the_scripts_output_alone(tmp_path, launch, secret):
+    base = write_host(
+        tmp_path / "algo-1", code={"train.py": FROM_HYPERPARAMETER}, sagemaker_program="train.py", api_token=secret
+    )
+    launcher = launch(base)
+    assert launcher.wait() == 1
+    assert f"printed {secret}\n".encode() in launcher.log.read_bytes()
+    assert "told: " in launcher.failure
+    check(launcher, secret)
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS.keys())
+def test_a_secret_variable_is_in_the_scripts_output_alone(tmp_path, launch, secret):
+    base = write_host(tmp_path / "algo-1", code={"train.py": FROM_VARIABLE}, sagemaker_program="train.py")
+    launcher = launch(base, DB_PASSWORD=secret)
+    assert launcher.wait() == 1
+    assert f"printed {secret}\n".encode() in launcher.log.read_bytes()
+    check(launcher, secret)
+
+
+def test_what_other_hosts_are_told_holds_no_secret(tmp_path, launch):
+    script = "import os, time\nif os.environ['SM_CURRENT_HOST'] != 'algo-1': time.sleep(600)\n" + FROM_HYPERPARAMETER
+    job = write_job(
+        tmp_path / "job", 2, {"train.py": script},
+        sagemaker_program="train.py", sagemaker_multi_worker_mirrored_strategy_enabled=True,
+        api_token="correct-horse-battery", nested={"aws_secret_access_key": "wJalrXUtnFEMI/K7MDENG"},
+    )  # fmt: skip
+    launchers = [launch(base) for base in job.values()]
+    assert [launcher.wait() for launcher in launchers] == [1, 1]
+    assert launchers[0].failure == launchers[1].failure
+    for launcher in launchers:
+        check(launcher, "correct-horse-battery")
+        assert "wJalrXUtnFEMI" not in launcher.failure
+
+
+def test_the_scripts_own_failure_file_is_kept_as_it_is_and_told_without_secrets(tmp_path, launch):
+    script = (
+        "import os, sys, time\nif os.environ['SM_CURRENT_HOST'] != 'algo-1': time.sleep(600)\n"
+        "open(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write('my token is correct-horse')\nsys.exit(4)"
+    )
+    job = write_job(
+        tmp_path / "job", 2, {"train.py": script}, token="correct-horse",
+        sagemaker_program="train.py", sagemaker_multi_worker_mirrored_strategy_enabled=True,
+    )  # fmt: skip
+    launchers = [launch(base) for base in job.values()]
+    assert [launcher.wait() for launcher in launchers] == [4, 4]
+    assert launchers[0].failure == "my token is correct-horse"
+    assert launchers[1].failure == "algo-1, worker: exit code 4\nmy token is ******"
+
+
+@pytest.mark.parametrize(
+    ("requirements", "variables"),
+    [
+        ("--index-url https://user:tok-3141592653@127.0.0.1:1/simple\nno-such-package\n", {}),
+        ("no-such-package\n", {"PIP_INDEX_URL": "https://tok-3141592653-as-the-user@127.0.0.1:1/simple"}),
+        ("./package\n", {"PIP_INDEX_URL": "https://user:tok-3141592653@127.0.0.1:1/simple"}),
+        ("no-such-package @ https://user:tok-3141592653@127.0.0.1:1/no_such_package-1-py3-none-any.whl\n", {}),
+    ],
+    ids=["in requirements.txt", "as a variable", "told by a package that is built", "in a requirement"],
+)
+def test_an_indexs_token_is_not_told_when_requirements_cannot_be_installed(tmp_path, launch, requirements, variables):
+    code = {
+        "train.py": "print('never')",
+        "requirements.txt": requirements,
+        "package/setup.py": "import os; raise SystemExit('cannot be built from ' + os.environ['PIP_INDEX_URL'])",
+    }
+    base = write_host(
+        tmp_path / "algo-1", code=code, cluster={"isolate_requirements": True}, sagemaker_program="train.py"
+    )
+    # It is to fail at once, and to build with what is there.
+    quick = {
+        "PIP_RETRIES": "0",
+        "PIP_DEFAULT_TIMEOUT": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+    launcher = launch(base, **quick, **variables)
+    assert launcher.wait(100) == 1
+    assert launcher.failure.startswith("algo-1, requirements: exit code 1\n")
+    assert "tok-3141592653" not in launcher.failure
+    assert "https://******@127.0.0.1:1/" in launcher.failure
+    assert "never" not in launcher.output
+
+
+def plan(base, **variables):
+    env = {"PATH": os.environ["PATH"], "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS), **variables}
+    command = [sys.executable, "-m", "scriptmode_runtime", "--plan"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize(
+    "secret", [*SECRETS.values(), "abc", "true", 271828], ids=[*SECRETS, "short", "word", "number"]
+)
+@pytest.mark.parametrize("strategy", ["parameter_server", "mpi"])
+def test_a_plan_shows_no_secret(tmp_path, secret, strategy):
+    hyperparameters = {
+        f"sagemaker_{strategy}_enabled": True,
+        "sagemaker_mpi_custom_mpi_options": "-x NCCL_TOKEN=tok-3141592653",
+        "password": secret,
+        "db": {"password": secret},
+        "epochs": 3,
+    }
+    job = write_job(tmp_path / "job", 2, {"train.py": ""}, sagemaker_program="train.py", **hyperparameters)
+    done = plan(job["algo-1"])
+    assert done.returncode == 0, done.stderr
+    main = json.loads(done.stdout)["main"]
+    assert main["env"]["SM_HP_PASSWORD"] == "******"
+    # A number has no quotes around it.
+    assert main["env"]["SM_HPS"].replace('"', "") == "{db:{password:******},epochs:3,password:******}"
+    assert main["env"]["SM_HP_EPOCHS"] == "3"
+    assert "tok-3141592653" not in done.stdout
+    if len(str(secret)) > 4:
+        assert not any(told in done.stdout for told in spellings(str(secret)))
+
+
+def test_what_keeps_a_job_from_running_is_told_without_secrets(tmp_path, launch):
+    source = "https://user:tok-3141592653@127.0.0.1/sourcedir.tar.gz"
+    base = write_host(tmp_path / "algo-1", sagemaker_program="train.py", sagemaker_submit_directory=source)
+    launcher = launch(base)
+    assert launcher.wait() == 1
+    assert "https://******@127.0.0.1/sourcedir.tar.gz" in launcher.failure
+    assert "tok-3141592653" not in launcher.failure + launcher.output
+    assert "tok-3141592653" not in plan(base).stderr

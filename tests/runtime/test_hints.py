@@ -1,0 +1,182 @@
+"""Errors as programs word them, and the advice that goes with them."""
+
+import json
+
+import pytest
+
+from scriptmode_runtime.hints import hint
+from scriptmode_runtime.plan import ProcessSpec
+
+CONFIG = {"cluster": {"worker": ["algo-1:2222"]}, "task": {"type": "worker", "index": 0}}
+SPEC = ProcessSpec("worker", ("/venv/bin/python", "train.py"), {"TF_CONFIG": json.dumps(CONFIG)}, "/")
+LIBRARY = "/venv/lib/python3.11/site-packages/horovod/tensorflow/mpi_lib.cpython-311-x86_64-linux-gnu.so"
+#: TensorFlow 2.21.0 and Keras 3.15.1, `model.fit` in MultiWorkerMirroredStrategy's scope on two workers.
+KERAS_THREE = """  File "/venv/lib/python3.11/site-packages/tensorflow/python/framework/constant_op.py", line 108, in convert_to_eager_tensor
+    return ops.EagerTensor(value, ctx.device_name, dtype)
+ValueError: Attempt to convert a value (PerReplica:{
+  0: <tf.Tensor: shape=(4, 4), dtype=float32, numpy=
+array([[0., 0., 0., 0.],
+       [0., 0., 0., 0.]], dtype=float32)>
+}) with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.
+"""
+#: Horovod 0.28.1 built for TensorFlow 2.15.1, imported with 2.21.0.
+OTHER_TENSORFLOW = f"""tensorflow.python.framework.errors_impl.NotFoundError: {LIBRARY}: undefined symbol: _ZN4absl12lts_2023012518container_internal11kEmptyGroupE
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+horovod.common.exceptions.HorovodVersionMismatchError: Framework tensorflow installed with version 2.15.1 but found version 2.21.0.
+             This can result in unexpected behavior including runtime errors.
+             Reinstall Horovod using `pip install --no-cache-dir` to build with the new version.
+"""
+NOT_BUILT = f"""ImportError: Extension horovod.tensorflow has not been built: {LIBRARY} not found
+If this is not expected, reinstall Horovod with HOROVOD_WITH_TENSORFLOW=1 to debug the build error.
+"""
+OOM = "OOM when allocating tensor with shape[4194304,4194304] and type float on /job:localhost/replica:0/task:0/device:{}:0 by allocator {} [Op:Fill] name: "
+NO_DAEMON_FOUR = "-----\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n"
+NO_DAEMON_FIVE = "-----\nA daemon failed to report back after being spawned. This could\nbe due to several factors\n"
+
+MESSAGES = [
+    ("ModuleNotFoundError: No module named 'horovod'", "Horovod is not installed in /venv/bin/python"),
+    ("ModuleNotFoundError: No module named 'horovod.tensorflow'", "Horovod is not installed in /venv/bin/python"),
+    ("ModuleNotFoundError: No module named 'pandas.core'", "pandas is not installed in /venv/bin/python"),
+    (OTHER_TENSORFLOW, "was built for another TensorFlow"),
+    (OTHER_TENSORFLOW.splitlines()[0], "was built for another TensorFlow"),
+    (NOT_BUILT, "was built without tensorflow"),
+    (f"OSError: {LIBRARY}: undefined symbol: ompi_mpi_op_sum", "The Open MPI that Horovod"),
+    ("ImportError: libmpi.so.40: cannot open shared object file: No such file", "The Open MPI that Horovod"),
+    ("ValueError: Neither MPI nor Gloo support has been built.", "without Open MPI"),
+    ("AttributeError: module 'tensorflow' has no attribute 'estimator'", "TensorFlow 2.15 or earlier"),
+    (
+        "AttributeError: module 'tensorflow._api.v2.compat.v1' has no attribute 'estimator'",
+        "TensorFlow 2.15 or earlier",
+    ),
+    ("ModuleNotFoundError: No module named 'tensorflow.estimator'", "TensorFlow 2.15 or earlier"),
+    ("ModuleNotFoundError: No module named 'tensorflow_estimator'", "TensorFlow 2.15 or earlier"),
+    (
+        "AttributeError: partially initialized module 'tensorflow' has no attribute 'distribute' (most likely due to a circular import)",
+        "has the name of a module",
+    ),
+    (
+        "AttributeError: module 'random' has no attribute 'random' (consider renaming '/opt/ml/code/random.py' since it has the same name as the standard library module named 'random' and prevents importing that standard library module)",
+        "has the name of a module",
+    ),
+    ("MemoryError", "Memory ran out: "),
+    (
+        "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array with shape (1099511627776,)",
+        "Memory ran out: ",
+    ),
+    ("OSError: [Errno 12] Cannot allocate memory", "Memory ran out: "),
+    ("terminate called after throwing an instance of 'std::bad_alloc'", "Memory ran out: "),
+    (OOM.format("CPU", "mklcpu"), "Memory ran out: "),
+    (OOM.format("GPU", "GPU_0_bfc"), "The GPU's memory ran out"),
+    (
+        "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+        "The GPU's memory ran out",
+    ),
+    ("OSError: [Errno 28] No space left on device", "The disk is full"),
+    ("OSError: [Errno 122] Disk quota exceeded", "The disk is full"),
+    ("ResourceExhaustedError: /opt/ml/model/x; No space left on device", "The disk is full"),
+    ("OSError: [Errno 98] Address already in use", "worker 0 listens at algo-1:2222"),
+    (
+        "tensorflow.python.framework.errors_impl.UnknownError: Could not start gRPC server",
+        "worker 0 listens at algo-1:2222",
+    ),
+    (
+        "ValueError: Disallowed task type found in cluster spec. Allowed types are ('chief', 'worker', 'evaluator', 'ps', None) and the cluster spec is ClusterSpec({'master': ['127.0.0.1:1']}).",
+        "takes a chief",
+    ),
+    (KERAS_THREE, "TF_USE_LEGACY_KERAS=1"),
+    ("train.py: error: unrecognized arguments: --lr 0.1", "--name value"),
+    ("train.py: error: unrecognized arguments: --lr 0.1 --model_dir s3://b/m", "are given --model_dir"),
+    ("Error: No such option: --lr", "--name value"),
+    ("FATAL Flags parsing error: Unknown command line flag 'lr'", "--name value"),
+    ("train.py: error: the following arguments are required: --data", "as a hyperparameter of that name"),
+    ("There are not enough slots available in the system to satisfy the 300\nslots", "--oversubscribe"),
+    (f"Host key verification failed.\n{NO_DAEMON_FOUR}", "does not know the other host's key"),
+    (
+        f"root@algo-2: Permission denied (publickey,password).\n{NO_DAEMON_FIVE}",
+        "does not take this one's ssh key",
+    ),
+    (f"ssh: connect to host algo-2 port 22: Connection refused\n{NO_DAEMON_FOUR}", "ssh does not reach algo-2: "),
+    (f"ssh: Could not resolve hostname algo-2: Name or service\n{NO_DAEMON_FIVE}", "ssh does not reach algo-2: "),
+    (NO_DAEMON_FOUR, "could not start its daemon"),
+    (NO_DAEMON_FIVE, "could not start its daemon"),
+]
+
+
+@pytest.mark.parametrize(("output", "advice"), MESSAGES, ids=[output.strip()[:60] for output, _ in MESSAGES])
+def test_the_usual_mistakes_come_with_the_next_step(output, advice):
+    assert advice in hint(f"before\n{output}\n", 1, SPEC)
+
+
+@pytest.mark.parametrize(("output", "advice"), MESSAGES, ids=[output.strip()[:60] for output, _ in MESSAGES])
+def test_an_advice_is_one_line_that_leaves_room_for_the_error(output, advice):
+    assert len(hint(output, 1, SPEC)) < 150
+    assert "\n" not in hint(output, 1, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "advice"),
+    [
+        ("run.sh: line 3: tool: command not found", 127, "tool is not installed on this host"),
+        ("sh: 1: tool: not found", 127, "tool is not installed on this host"),
+        ("no words of a shell", 127, "A command was not found"),
+        ("bash: ./tool: Permission denied", 126, "./tool may not be executed"),
+        ("", 126, "A command may not be executed"),
+        ("", 137, "If nobody killed it, memory ran out"),
+        ("MemoryError", 137, "Memory ran out"),
+        ("", 139, "PYTHONFAULTHANDLER=1"),
+        ("", 135, "/dev/shm"),
+        ("", 132, "instructions"),
+    ],
+)
+def test_an_exit_code_alone_says_something(output, code, advice):
+    assert advice in hint(output, code, SPEC)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "ValueError: no",
+        "404: not found",
+        "I0000 00:00:1795266079.250050   29108 cudart_stub.cc:31] Could not find cuda drivers on your machine, GPU will not be used.",
+        "E0000 00:00:1795266082.992055   29108 cuda_platform.cc:52] failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: UNKNOWN ERROR (303)",
+        "Could not load dynamic library 'libcuda.so.1'; dlerror: libcuda.so.1: cannot open shared object file",
+    ],
+)
+def test_what_is_not_known_or_no_error_brings_no_advice(output):
+    assert hint(output, 1, SPEC) == ""
+
+
+def test_the_last_thing_that_is_known_wins():
+    assert "disk" in hint("MemoryError\nNo space left on device\n", 1, SPEC)
+    assert "Memory" in hint("No space left on device\nMemoryError\n", 1, SPEC)
+
+
+def test_what_happened_long_before_a_traceback_is_not_its_reason():
+    traceback = "Traceback (most recent call last):\n  File\nValueError: no\n"
+    logged = "W: No space left on device\n" + "step\n" * 500
+    assert hint(logged + traceback, 1, SPEC) == ""
+    assert "disk" in hint("W: No space left on device\n" + traceback, 1, SPEC)
+
+
+def test_the_reason_at_the_beginning_of_a_chain_of_tracebacks_is_found():
+    first = "Traceback (most recent call last):\n  File\nOSError: [Errno 28] No space left on device\n"
+    second = f"Traceback (most recent call last):\n{'  File' * 999}\nRuntimeError: no checkpoint\n"
+    chain = f"{first}\nDuring handling of the above exception, another exception occurred:\n\n{second}"
+    assert "disk" in hint(chain, 1, SPEC)
+    chain = f"{first}\nThe above exception was the direct cause of the following exception:\n\n{second}"
+    assert "disk" in hint(chain, 1, SPEC)
+
+
+def test_without_a_cluster_a_port_is_somebody_elses():
+    assert "another run" in hint("Address already in use", 1, SPEC._replace(env={}))
+
+
+@pytest.mark.parametrize("word", ["horovod/", "ssh: connect to host ", "a: ", "x", "unrecognized arguments: "])
+@pytest.mark.timeout(5)
+def test_no_output_keeps_the_report_waiting(word):
+    hint((word * 60_000)[:65_536], 127, SPEC)

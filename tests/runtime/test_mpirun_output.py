@@ -1,0 +1,86 @@
+"""Which rank failed, and which lines are its own: texts as Open MPI 4.1.4 and 5.0.11 wrote them."""
+
+import pytest
+
+from scriptmode_runtime.mpirun_output import first_failure, lines_of
+
+RULER = "-" * 74 + "\n"
+FOUR_ABORTS_THE_JOB = f"""{RULER}Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+{RULER}"""
+FOUR = f"""{RULER}mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[27340,1],1]
+  Exit code:    3
+{RULER}"""
+FOUR_KILLED = f"{RULER}mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9 (Killed).\n{RULER}"
+FIVE = f"""{RULER}prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-vm-3725@1,1]
+   Exit code:    3
+{RULER}"""
+FIVE_KILLED = (
+    f"{RULER}prterun noticed that process rank 1 with PID 3743 on node vm exited on\nsignal 9 (Killed).\n{RULER}"
+)
+ABORT_FIVE = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n  Proc: [[1,1],1]\n  Errorcode: 7\n"
+ABORT_FOUR = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (FOUR_ABORTS_THE_JOB + FOUR, 3),
+        (FIVE, 3),
+        (FOUR_KILLED, -9),
+        (FIVE_KILLED, -9),
+        (ABORT_FOUR, 7),
+        (ABORT_FIVE, 7),
+    ],
+    ids=["4 exits", "5 exits", "4 killed", "5 killed", "4 aborts", "5 aborts"],
+)
+def test_mpirun_names_the_rank_that_failed_first(text, status):
+    failure = first_failure(f"[1,0]<stdout>: rank 0\n{text}")
+    assert (failure.rank, failure.status) == (1, status)
+
+
+def test_another_end_of_mpirun_names_no_rank():
+    assert first_failure("There are not enough slots available in the system") is None
+
+
+TAGS = {
+    "4": "[1,{}]<stderr>:",
+    "4 with times": "Sat Nov 21 13:01:14 2026[1,{}]<stderr>:",
+    "5": "[1,{}]<stderr>: ",
+    "5 with times": "[Sat Nov 21 13:00:42 2026][1,{}]<stderr>: ",
+    "5 detailed": "[1,{}][vm:28758]<stderr>: ",
+    "5 with names": "[prterun-vm-28761@1,{}]<stderr>: ",
+    "5 with ranks alone": "[{}]<stderr>: ",
+}
+
+
+@pytest.mark.parametrize("tag", TAGS.values(), ids=TAGS.keys())
+def test_a_ranks_lines_lose_their_tags_and_keep_their_indent(tag):
+    zero, one = tag.format(0), tag.format(1)
+    output = f"{zero}zero\n{one}Traceback\n{one}  File\n{one}\n{one}ValueError: x\n{FIVE}"
+    assert lines_of(output, 1) == "Traceback\n  File\n\nValueError: x"
+
+
+def test_a_line_that_open_mpi_4_tags_in_the_middle_is_one_line():
+    output = (
+        "[1,1]<stdout>:part[1,1]<stderr>:err  indented\n"
+        "[1,1]<stderr>:ValueError[1,0]<stdout>:other[1,1]<stderr>:: x\n[1,1]<stderr>: y\n"
+    )
+    assert lines_of(output, 1) == "part\nerr  indented\nValueError: x\n y"
+
+
+def test_what_stands_behind_mpiruns_own_words_is_the_ranks_too():
+    output = f"[1,1]<stderr>: ValueError: x\n{FIVE}[1,1]<stdout>: part[1,0]<stdout>: part"
+    assert lines_of(output, 1) == "ValueError: x\npart"
+
+
+@pytest.mark.parametrize("end", [FOUR_ABORTS_THE_JOB + FOUR, FIVE, FIVE_KILLED], ids=["4", "5", "5 killed"])
+def test_without_tags_everything_but_mpiruns_own_words_is_given(end):
+    own = f"{RULER}a ruler of the script's\n"
+    assert lines_of(f"zero\n{own}ValueError: x\n{end}part", 1) == f"zero\n{own}ValueError: x\npart"

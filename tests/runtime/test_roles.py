@@ -1,0 +1,359 @@
+"""Evaluators, roles of whole instance groups, and tasks that the host was told before."""
+
+import json
+import os
+import sys
+
+import pytest
+from fakes.host_folders import write_host
+
+from scriptmode_runtime import environment, installed_tensorflow, user_code
+from scriptmode_runtime.errors import ConfigurationError
+from scriptmode_runtime.machine import Machine
+from scriptmode_runtime.plan import plan_for
+
+BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
+COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}
+MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+EVALUATED = {"sagemaker_parameter_server_evaluator": True}
+MIRRORED_EVALUATED = {**MIRRORED, "sagemaker_multi_worker_mirrored_strategy_evaluator": True}
+PS_ROLES, MIRRORED_ROLES = "sagemaker_parameter_server_roles", "sagemaker_multi_worker_mirrored_strategy_roles"
+#: Hosts are numbered through the groups: data 1, one 2, two 3-4, memory 5, other 6.
+GROUPS = {"data": 1, "one": 1, "two": 2, "memory": 1, "other": 1}
+DEDICATED = {"worker": ["two"], "chief": ["one"], "evaluator": ["other"], "ps": ["memory"]}
+
+
+def read(folder, count=1, this=1, groups=None, environ=None, **hyperparameters):
+    groups = groups or {"all": count}
+    hosts = [f"algo-{number + 1}" for number in range(sum(groups.values()))]
+    base = write_host(folder / "ml", hosts[this - 1], hosts, {"train.py": ""}, sagemaker_program="train.py", **hyperparameters)  # fmt: skip
+    of, members = iter(hosts), []
+    for name, size in groups.items():
+        members.append({"instance_group_name": name, "instance_type": "x", "hosts": [next(of) for _ in range(size)]})
+    (group,) = [each["instance_group_name"] for each in members if hosts[this - 1] in each["hosts"]]
+    config = {"current_host": hosts[this - 1], "hosts": hosts, "current_group_name": group, "instance_groups": members}
+    (base / "input/config/resourceconfig.json").write_text(json.dumps(config))
+    return environment.read(str(base), {"PATH": "/bin", **(environ or {})})
+
+
+def plan(folder, count=1, this=1, *, gpus=0, tensorflow=None, **given):
+    here = read(folder, count, this, **given)._replace(machine=Machine(4, gpus, 0), tensorflow=tensorflow)
+    return plan_for(here, user_code.command(here))
+
+
+def config(spec):
+    return json.loads(spec.env["TF_CONFIG"])
+
+
+def trainers(one):
+    return [*([one.main] if one.main else []), *one.beside]
+
+
+def tasks(specs):
+    """Role and index of each process, in order; its name is its role."""
+    found = [config(spec)["task"] for spec in specs]
+    assert [spec.name for spec in specs] == [task["type"] for task in found]
+    return [(task["type"], task["index"]) for task in found]
+
+
+@pytest.mark.parametrize(
+    ("count", "this", "ours", "cluster"),
+    [
+        pytest.param(1, 1, [("chief", 0), ("evaluator", 0)], {"chief": [1]}, id="one host"),
+        pytest.param(2, 1, [("chief", 0)], {"chief": [1], "worker": [2], "ps": [1, 2]}, id="first of two"),
+        pytest.param(2, 2, [("worker", 0), ("evaluator", 0)], {"chief": [1], "worker": [2], "ps": [1, 2]}, id="last of two"),
+        pytest.param(3, 2, [("worker", 0)], {"chief": [1], "worker": [2, 3], "ps": [1, 2, 3]}, id="second of three"),
+        pytest.param(3, 3, [("worker", 1), ("evaluator", 0)], {"chief": [1], "worker": [2, 3], "ps": [1, 2, 3]}, id="last of three"),
+    ],
+)  # fmt: skip
+def test_between_graph_with_an_evaluator_has_a_chief(tmp_path, count, this, ours, cluster):
+    one = plan(tmp_path, count, this, **BETWEEN_GRAPH, **EVALUATED)
+    assert tasks(trainers(one)) == ours
+    assert tasks(one.services) == ([("ps", this - 1)] if count > 1 else [])
+    ports = {"chief": 2222, "worker": 2222, "ps": 2223}
+    whole = {role: [f"algo-{number}:{ports[role]}" for number in hosts] for role, hosts in cluster.items()}
+    for spec in (*trainers(one), *one.services):
+        own = {"evaluator": [f"algo-{count}:2225"]} if spec.name == "evaluator" else {}
+        assert config(spec)["cluster"] == {**whole, **own}
+
+
+@pytest.mark.parametrize(
+    ("count", "this", "ours"),
+    [
+        (1, 1, [("chief", 0), ("evaluator", 0)]),
+        (2, 1, [("chief", 0)]),
+        (2, 2, [("evaluator", 0)]),
+        (3, 2, []),
+    ],
+)
+def test_a_coordinators_evaluator_is_on_the_last_host(tmp_path, count, this, ours):
+    one = plan(tmp_path, count, this, **COORDINATOR, **EVALUATED)
+    assert tasks(trainers(one)) == ours
+    assert tasks(one.services) == [("worker", this - 1), ("ps", this - 1)]
+
+
+@pytest.mark.parametrize(
+    ("count", "this", "ours"),
+    [
+        (1, 1, [("worker", 0), ("evaluator", 0)]),
+        (2, 1, [("worker", 0)]),
+        (2, 2, [("worker", 1), ("evaluator", 0)]),
+    ],
+)
+def test_a_mirrored_evaluator_is_beside_the_last_worker(tmp_path, count, this, ours):
+    one = plan(tmp_path, count, this, **MIRRORED_EVALUATED)
+    assert tasks(trainers(one)) == ours
+    assert config(one.main)["cluster"] == {"worker": [f"algo-{number + 1}:8890" for number in range(count)]}
+    assert one.services == ()
+
+
+@pytest.mark.parametrize("kind", [{**BETWEEN_GRAPH, **EVALUATED}, {**COORDINATOR, **EVALUATED}, MIRRORED_EVALUATED], ids=["between-graph", "coordinator", "mirrored"])  # fmt: skip
+def test_an_evaluator_beside_another_task_sees_no_gpu(tmp_path, kind):
+    one = plan(tmp_path, 2, 2, gpus=4, **kind)
+    hidden = {spec.name: spec.env.get("CUDA_VISIBLE_DEVICES") for spec in (*trainers(one), *one.services)}
+    assert hidden.pop("evaluator") == "-1"
+    assert hidden.get("worker") is None
+
+
+@pytest.mark.parametrize("switch", ["false", False, None, 0])
+def test_an_evaluator_that_is_switched_off_is_not_there(tmp_path, switch):
+    one = plan(tmp_path, 2, 2, **BETWEEN_GRAPH, sagemaker_parameter_server_evaluator=switch)
+    assert tasks(trainers(one)) == [("worker", 0)]
+    assert "master" in config(one.main)["cluster"]
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "first"),
+    [(None, "master"), ((1, 15), "master"), ((2, 15), "master"), ((2, 16), "chief"), ((2, 21), "chief"), ((3, 0), "chief")],
+    ids=str,
+)  # fmt: skip
+def test_the_first_trainer_is_called_as_tensorflow_does(tmp_path, tensorflow, first):
+    lead = plan(tmp_path / "1", 2, tensorflow=tensorflow, **BETWEEN_GRAPH)
+    assert tasks(trainers(lead)) == [(first, 0)]
+    other = plan(tmp_path / "2", 2, 2, tensorflow=tensorflow, **BETWEEN_GRAPH)
+    assert set(config(other.main)["cluster"]) == {first, "worker", "ps"}
+
+
+@pytest.mark.parametrize(
+    ("folders", "version"),
+    [
+        pytest.param(["tensorflow-2.15.1.dist-info"], (2, 15), id="tensorflow"),
+        pytest.param(["tensorflow_cpu-2.21.0.dist-info", "tensorflow_estimator-2.15.0.dist-info"], (2, 21), id="cpu"),
+        pytest.param(["tf_nightly-2.22.0.dev20260101.dist-info"], (2, 22), id="nightly"),
+        pytest.param(["tensorflow-2.16.0rc0.dist-info"], (2, 16), id="release candidate"),
+        pytest.param(["tensorflow_io-0.37.1.dist-info", "tensorflow", "keras-3.0.0.dist-info"], None, id="none"),
+        pytest.param(["tensorflow-unknown.dist-info"], None, id="no version"),
+    ],
+)
+def test_the_version_is_told_by_the_name_of_a_folder(tmp_path, monkeypatch, folders, version):
+    for name in folders:
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "not there"), str(tmp_path)])
+    assert installed_tensorflow.find(sys.executable) == version
+
+
+def test_of_two_tensorflows_in_one_folder_the_last_installed_counts(tmp_path, monkeypatch):
+    for time, name in enumerate(["tensorflow-2.21.0.dist-info", "tensorflow_cpu-2.15.1.dist-info"]):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (time, time))
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert installed_tensorflow.find(sys.executable) == (2, 15)
+
+
+def test_requirements_of_the_jobs_own_come_before_the_interpreters(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "base")])
+    (tmp_path / "base/tensorflow-2.15.1.dist-info").mkdir(parents=True)
+    python = tmp_path / "overlay/bin/python"
+    assert installed_tensorflow.find(str(python)) == (2, 15)
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    (tmp_path / "overlay/lib" / version / "site-packages/tensorflow-2.21.0.dist-info").mkdir(parents=True)
+    assert installed_tensorflow.find(str(python)) == (2, 21)
+
+
+@pytest.mark.parametrize(
+    ("this", "runs", "serves"),
+    [(2, [("chief", 0)], []), (3, [("worker", 0)], []), (4, [("worker", 1)], []), (5, [], [("ps", 0)]), (6, [("evaluator", 0)], [])],
+)  # fmt: skip
+def test_between_graph_a_host_has_the_role_of_its_group_alone(tmp_path, this, runs, serves):
+    one = plan(tmp_path, this=this, groups=GROUPS, **BETWEEN_GRAPH, **{PS_ROLES: DEDICATED})
+    assert (tasks(trainers(one)), tasks(one.services)) == (runs, serves)
+    cluster = {"chief": ["algo-2:2222"], "worker": ["algo-3:2222", "algo-4:2222"], "ps": ["algo-5:2223"]}
+    for spec in (*trainers(one), *one.services):
+        own = {"evaluator": ["algo-6:2225"]} if this == 6 else {}
+        assert config(spec)["cluster"] == {**cluster, **own}
+    assert [wait.event for wait in one.after] == ["trainers_ended"]
+
+
+@pytest.mark.parametrize(
+    ("this", "runs", "serves"),
+    [(2, [("chief", 0)], []), (3, [], [("worker", 0)]), (4, [], [("worker", 1)]), (5, [], [("ps", 0)]), (6, [("evaluator", 0)], [])],
+)  # fmt: skip
+def test_with_a_coordinator_workers_serve(tmp_path, this, runs, serves):
+    one = plan(tmp_path, this=this, groups=GROUPS, gpus=1, **COORDINATOR, **{PS_ROLES: DEDICATED})
+    assert (tasks(trainers(one)), tasks(one.services)) == (runs, serves)
+    for spec in (*trainers(one), *one.services):
+        assert config(spec)["cluster"]["chief"] == ["algo-2:2221"]
+        assert "TF_FORCE_GPU_ALLOW_GROWTH" not in spec.env
+        assert spec.env.get("CUDA_VISIBLE_DEVICES") == ("-1" if spec.name == "ps" else None)
+
+
+def test_mirrored_workers_and_their_evaluator_have_hosts_of_their_own(tmp_path):
+    roles = {MIRRORED_ROLES: {"worker": ["two", "memory"], "evaluator": "other"}}
+    found = [plan(tmp_path / str(this), this=this, groups=GROUPS, **MIRRORED, **roles) for this in (3, 4, 5, 6)]
+    assert [tasks(trainers(one)) for one in found] == [[("worker", 0)], [("worker", 1)], [("worker", 2)], [("evaluator", 0)]]  # fmt: skip
+    assert config(found[0].main)["cluster"] == {"worker": ["algo-3:8890", "algo-4:8890", "algo-5:8890"]}
+
+
+@pytest.mark.parametrize("tensorflow", [None, (2, 15), (2, 21)], ids=str)
+@pytest.mark.parametrize("first", ["master", "chief"])
+def test_the_role_that_leads_is_called_as_it_was_written(tmp_path, tensorflow, first):
+    roles = {PS_ROLES: {first: "one", "ps": ["memory", "other"]}}
+    one = plan(tmp_path, this=2, groups=GROUPS, tensorflow=tensorflow, **BETWEEN_GRAPH, **roles)
+    assert tasks(trainers(one)) == [(first, 0)]
+    assert config(one.main)["cluster"] == {first: ["algo-2:2222"], "ps": ["algo-5:2223", "algo-6:2223"]}
+
+
+def test_the_host_whose_role_it_is_leads_and_groups_with_roles_train_together(tmp_path):
+    here = read(tmp_path, this=2, groups=GROUPS, **BETWEEN_GRAPH, **{PS_ROLES: DEDICATED})
+    assert here.cluster.leads
+    assert [host.name for host in here.cluster.hosts] == [f"algo-{number}" for number in (2, 3, 4, 5, 6)]
+    assert set(here.distribution_groups) == {"one", "two", "memory", "other"}
+    member = read(tmp_path / "other", this=5, groups={"memory": 4, "one": 1}, **BETWEEN_GRAPH, **{PS_ROLES: {"chief": "one", "ps": "memory"}})  # fmt: skip
+    # Not the first of the job, but the chief's.
+    assert (member.cluster.lead.name, member.cluster.leads) == ("algo-5", True)
+
+
+def test_a_host_whose_group_has_no_role_runs_the_script_alone(tmp_path):
+    one = plan(tmp_path, this=1, groups=GROUPS, **BETWEEN_GRAPH, **{PS_ROLES: DEDICATED})
+    assert one.main.name == "script"
+    assert "TF_CONFIG" not in one.main.env
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        pytest.param("one", "is 'one'; it is an object of roles", id="no object"),
+        pytest.param({"chef": "one", "ps": "memory"}, "the role 'chef'; the roles here are master, chief", id="unknown role"),
+        pytest.param({"chief": "one", "ps": "one"}, "names the group 'one' twice, for chief and ps", id="group twice"),
+        pytest.param({"chief": "one", "ps": ["memory", "memory"]}, "'memory' twice, for ps and ps", id="group twice in a list"),
+        pytest.param({"chief": "one", "ps": ["momory"]}, "ps is to be the instance group 'momory'.*'memory'", id="unknown group"),
+        pytest.param({"ps": ["memory"]}, "names no role that leads; give one of master, chief", id="nobody leads"),
+        pytest.param({"chief": "one", "master": "data", "ps": "memory"}, "names master and chief", id="two lead"),
+        pytest.param({"chief": "two", "ps": "memory"}, "chief has 2 hosts; give it a group of one", id="two chiefs"),
+        pytest.param({"chief": "one", "ps": "memory", "evaluator": "two"}, "evaluator has 2 hosts", id="two evaluators"),
+        pytest.param({"chief": "one", "worker": "two"}, "has no ps, which this cluster needs", id="no ps"),
+        pytest.param({"chief": "one", "ps": []}, "ps is .*; it is a list of names", id="no group"),
+        pytest.param({"chief": 1, "ps": "memory"}, "chief is 1; it is a list of names", id="a number"),
+    ],
+)  # fmt: skip
+def test_roles_that_make_no_cluster_are_named(tmp_path, roles, said):
+    with pytest.raises(ConfigurationError, match=f"sagemaker_parameter_server_roles.*{said}"):
+        read(tmp_path, this=2, groups=GROUPS, **BETWEEN_GRAPH, **{PS_ROLES: roles})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param({**COORDINATOR, PS_ROLES: {"master": "one", "ps": "memory"}}, "the role 'master'; the roles here are chief", id="coordinator's master"),
+        pytest.param({**COORDINATOR, PS_ROLES: {"chief": "one", "ps": "memory"}}, "has no worker", id="coordinator without workers"),
+        pytest.param({**MIRRORED, MIRRORED_ROLES: {"worker": "two", "ps": "memory"}}, "the role 'ps'", id="mirrored ps"),
+        pytest.param({**MIRRORED, MIRRORED_ROLES: {"chief": "one"}}, "has no worker", id="mirrored without workers"),
+        pytest.param({**BETWEEN_GRAPH, **EVALUATED, PS_ROLES: DEDICATED}, "both say where the evaluator is", id="two evaluators"),
+        pytest.param({**BETWEEN_GRAPH, PS_ROLES: DEDICATED, "sagemaker_distribution_instance_groups": ["data"]}, r"is \['data'\], and .*; leave out", id="other groups"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_roles_is_named(tmp_path, given, said):
+    with pytest.raises(ConfigurationError, match=said):
+        read(tmp_path, this=2, groups=GROUPS, **given)
+
+
+@pytest.mark.parametrize("switch", [{}, {"sagemaker_mpi_enabled": True}, MIRRORED], ids=["none", "mpi", "mirrored"])
+def test_roles_of_a_distribution_that_is_not_enabled_are_none(tmp_path, switch):
+    assert read(tmp_path, this=2, groups=GROUPS, **switch, **{PS_ROLES: "nonsense"}).cluster.roles == {}
+
+
+CLUSTER = {"chief": ["a:1"], "worker": ["b:2", "c:3"], "ps": ["d:4"]}
+
+
+def given(role, index, cluster=None):
+    return {"TF_CONFIG": json.dumps({"cluster": cluster or CLUSTER, "task": {"type": role, "index": index}, "job": 1})}
+
+
+@pytest.mark.parametrize(
+    ("kind", "role", "serves"),
+    [
+        (BETWEEN_GRAPH, "chief", False),
+        (BETWEEN_GRAPH, "worker", False),
+        (BETWEEN_GRAPH, "evaluator", False),
+        (BETWEEN_GRAPH, "ps", True),
+        (COORDINATOR, "chief", False),
+        (COORDINATOR, "evaluator", False),
+        (COORDINATOR, "worker", True),
+        (COORDINATOR, "ps", True),
+        (MIRRORED, "worker", False),
+        (MIRRORED, "chief", False),
+    ],
+)
+def test_a_task_that_the_host_was_told_is_taken_as_it_is(tmp_path, kind, role, serves):
+    environ = given(role, 0)
+    one = plan(tmp_path, 2, environ=environ, **kind)
+    (spec,) = one.services if serves else trainers(one)
+    assert (one.main is None) == serves
+    assert (spec.name, spec.env["TF_CONFIG"]) == (role, environ["TF_CONFIG"])
+    assert ("scriptmode_runtime.tensorflow.server" in spec.argv) == serves
+    assert [wait.event for wait in one.after] == ["trainers_ended"]
+
+
+@pytest.mark.parametrize(("kind", "role"), [(BETWEEN_GRAPH, "ps"), (COORDINATOR, "worker")])
+def test_a_server_of_a_cluster_that_nobody_here_knows_is_what_the_host_does(tmp_path, kind, role):
+    one = plan(tmp_path, environ=given(role, 0), **kind)
+    assert one.main.name == role
+    assert "scriptmode_runtime.tensorflow.server" in one.main.argv
+    assert (one.services, one.after) == ((), ())
+
+
+@pytest.mark.parametrize("strategy", [{}, {"sagemaker_parameter_server_enabled": False}, MIRRORED])
+def test_an_empty_tf_config_says_nothing(tmp_path, strategy):
+    one = plan(tmp_path, environ={"TF_CONFIG": " "}, **strategy)
+    assert one.main.name == ("worker" if strategy is MIRRORED else "script")
+
+
+def test_without_a_distribution_the_script_inherits_tf_config_unread(tmp_path):
+    one = plan(tmp_path, environ={"TF_CONFIG": "{not JSON"})
+    assert "TF_CONFIG" not in one.main.env
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("{", "TF_CONFIG is set and is not JSON", id="not JSON"),
+        pytest.param("[]", "TF_CONFIG is set and has no task", id="a list"),
+        pytest.param("{}", "TF_CONFIG is set and has no task", id="empty"),
+        pytest.param('{"task": {"type": "worker", "index": 0}}', "has no cluster", id="no cluster"),
+        pytest.param(json.dumps({"cluster": CLUSTER}), "has no task", id="no task"),
+        pytest.param(json.dumps({"cluster": CLUSTER, "task": {"index": 0}}), "task is {'index': 0}; give it a type", id="no type"),
+        pytest.param(json.dumps({"cluster": CLUSTER, "task": {"type": "ps", "index": "first"}}), "an index from 0 on", id="no index"),
+        pytest.param(given("ps", 1)["TF_CONFIG"], "its task is ps 1, which its cluster .* has not", id="too many"),
+        pytest.param(given("master", 0)["TF_CONFIG"], "its task is master 0", id="no such role"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", [BETWEEN_GRAPH, COORDINATOR, MIRRORED], ids=["between-graph", "coordinator", "mirrored"]
+)
+def test_a_task_that_cannot_be_is_named(tmp_path, kind, text, said):
+    with pytest.raises(ConfigurationError, match=said):
+        plan(tmp_path, 2, environ={"TF_CONFIG": text}, **kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups"),
+    [
+        ({**BETWEEN_GRAPH, **EVALUATED}, None),
+        (MIRRORED_EVALUATED, None),
+        ({**COORDINATOR, PS_ROLES: DEDICATED}, GROUPS),
+    ],
+    ids=["evaluator", "mirrored evaluator", "roles"],
+)
+def test_tasks_are_named_in_one_place(tmp_path, kind, groups):
+    with pytest.raises(ConfigurationError, match="TF_CONFIG is set, and .* names roles or an evaluator of its own"):
+        plan(tmp_path, 2, 2, environ=given("worker", 0), groups=groups, **kind)
