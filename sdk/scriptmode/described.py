@@ -93,6 +93,7 @@ _OWN = frozenset(
         contract.MPI_ENABLED,
         contract.MPI_PROCESSES_PER_HOST,
         contract.MPI_CUSTOM_OPTIONS,
+        contract.MPI_BIND_GPUS,
         contract.DISTRIBUTION_INSTANCE_GROUPS,
     }
 )
@@ -275,5 +276,6 @@ def _distribution(parameters: Mapping[str, Any]) -> Distribution | None:
         return MultiWorkerMirrored(() if roles else groups, evaluator, roles)
     if parameters.get(contract.MPI_ENABLED):
         options = parameters.get(contract.MPI_CUSTOM_OPTIONS) or ""
-        return MPI(parameters.get(contract.MPI_PROCESSES_PER_HOST), options, groups)
+        bind_gpus = bool(parameters.get(contract.MPI_BIND_GPUS))
+        return MPI(parameters.get(contract.MPI_PROCESSES_PER_HOST), options, groups, bind_gpus)
     return None

@@ -71,13 +71,19 @@ class MPI:
     """The script under ``mpirun``, for Horovod and mpi4py.
 
     ``processes_per_host`` defaults to the host's GPUs, or 1. ``custom_mpi_options`` is split as a shell splits words.
+    ``bind_gpus=True`` lets each rank see the GPU of its local rank alone (``CUDA_VISIBLE_DEVICES``), for scripts that
+    know nothing of GPUs; a script that chooses among all it sees by its local rank, as Horovod's examples do, must not
+    have it.
     """
 
     processes_per_host: int | None = None
     custom_mpi_options: str = ""
     instance_groups: tuple[str, ...] = ()
+    bind_gpus: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.bind_gpus, bool):
+            raise SpecError(f"MPI bind_gpus is {self.bind_gpus!r}; say True or False")
         count = self.processes_per_host
         if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
             raise SpecError(f"MPI processes_per_host is {count!r}; give a whole number of at least 1")
@@ -96,7 +102,7 @@ Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]
 _KINDS: dict[str, tuple[Callable[..., Distribution], tuple[str, ...]]] = {
     "parameter_server": (ParameterServer, ("coordinator", "evaluator", "roles")),
     "multi_worker_mirrored_strategy": (MultiWorkerMirrored, ("evaluator", "roles")),
-    "mpi": (MPI, ("processes_per_host", "custom_mpi_options")),
+    "mpi": (MPI, ("processes_per_host", "custom_mpi_options", "bind_gpus")),
 }
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
 _ELSEWHERE = ("smdistributed", "torch_distributed", "pytorchddp", "pytorchxla")

@@ -206,6 +206,8 @@ def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
         if distribution.processes_per_host is not None:
             fields[contract.MPI_PROCESSES_PER_HOST] = distribution.processes_per_host
         fields[contract.MPI_CUSTOM_OPTIONS] = distribution.custom_mpi_options
+        if distribution.bind_gpus:
+            fields[contract.MPI_BIND_GPUS] = True
     if distribution is not None and distribution.instance_groups:
         fields[contract.DISTRIBUTION_INSTANCE_GROUPS] = list(distribution.instance_groups)
     return fields

@@ -35,6 +35,7 @@ DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluato
             MPI(4, "-x A=b"),
             id="mpi",
         ),
+        pytest.param({"mpi": {"enabled": True, "bind_gpus": True}}, MPI(bind_gpus=True), id="mpi with a GPU a rank"),
         pytest.param({"mpi": {"enabled": False, "processes_per_host": 4}}, None, id="switched off"),
         pytest.param(
             {"mpi": {"enabled": False}, "parameter_server": {"enabled": True}},
@@ -84,6 +85,7 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         pytest.param({"horovod": 1}, "has no key 'horovod'; known: ", id="nothing near"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": 0}}, "processes_per_host is 0", id="zero"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": True}}, "processes_per_host is True", id="a bool"),
+        pytest.param({"mpi": {"enabled": True, "bind_gpus": 1}}, "bind_gpus is 1; say True or False", id="a number"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": "4"}}, "processes_per_host is '4'", id="text"),
         pytest.param(
             {"mpi": {"enabled": True, "custom_mpi_options": "-x 'A"}}, "No closing quotation", id="open quote"
@@ -236,6 +238,7 @@ ROLES_OF_A_REQUEST = [
             "sagemaker_distribution_instance_groups": ["one", "two", "other", "memory"],
         },
     ),
+    (MPI(2, bind_gpus=True), {}, {"sagemaker_mpi_bind_gpus": True}),
     (
         MultiWorkerMirrored(roles={"worker": "two", "evaluator": "one"}),
         IN_GROUPS,
@@ -245,7 +248,7 @@ ROLES_OF_A_REQUEST = [
         },
     ),
 ]  # fmt: skip
-IDS = ["evaluator", "coordinator", "mirrored", "roles", "coordinator's roles", "mirrored roles"]
+IDS = ["evaluator", "coordinator", "mirrored", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
 
 
 @pytest.mark.parametrize(("distribution", "resources", "spelled"), ROLES_OF_A_REQUEST, ids=IDS)
@@ -253,7 +256,7 @@ def test_the_request_says_who_does_what_and_attach_reads_it_again(code, distribu
     platform = RecordingPlatform(["Completed"])
     job = estimator(code, platform=platform, distribution=distribution, **resources).fit(wait=False, job_name="job-1")
     sent = {key: json.loads(text) for key, text in platform.created[0]["HyperParameters"].items()}
-    ours = ("_evaluator", "_roles", "_coordinator", "_instance_groups")
+    ours = ("_evaluator", "_roles", "_coordinator", "_instance_groups", "_bind_gpus")
     assert {key: value for key, value in sent.items() if key.endswith(ours)} == spelled
     attached = Estimator.attach(job.name, platform=platform)
     assert attached.distribution == distribution
