@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
-from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
+from scriptmode_runtime.errors import ClusterError, ConfigurationError, RuntimeFailure
 from scriptmode_runtime.loop import STOPPING
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 #: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
 _USAGE = "usage: train [--plan]\n"
+_END = "\n"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -35,6 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     if words not in ([], ["train"]):
         sys.stderr.write(_USAGE)
         return 0 if words in (["-h"], ["--help"]) else 2
+    _hold_outputs()
     # A stop that comes before the supervisor listens is not lost, as it would be for process 1.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     return _train()
@@ -80,7 +82,8 @@ def _train() -> int:
     message = report.redaction(here)(cause.message)
     if is_host:
         report.write(output, message)
-    sys.stderr.write(f"scriptmode: {message.splitlines()[0]}\n")
+    with contextlib.suppress(OSError):  # a log that is full, or read no more, does not change how it ended
+        os.write(2, f"scriptmode: {message.partition(_END)[0]}{_END}".encode("utf-8", "replace"))
     return cause.exit_code
 
 
@@ -93,7 +96,7 @@ def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
     daemons: Daemons | None = None
 
     with _scratch(read) as here, Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
-        supervisor.prefix_lines = environment.enabled(os.environ.get(contract.LOG_PREFIX_VARIABLE, ""))
+        supervisor.prefix_lines = bool(here.settings.log_prefix)
         if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
             _join(here, supervisor)
         if here.strategy == environment.MPI:
@@ -151,7 +154,10 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
     import shutil
 
     folder = f"{here.scratch}-{os.urandom(8).hex()}"
-    os.mkdir(folder, mode=0o700)
+    try:
+        os.mkdir(folder, mode=0o700)
+    except OSError as error:
+        raise ClusterError(f"{here.host}: {folder} cannot be made: {error.strerror}; hosts need a /tmp") from error
     try:
         here = here._replace(scratch=folder)
         yield _traceable(here) if here.settings.hang_seconds else here
@@ -182,6 +188,13 @@ def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:
 
         here = here._replace(tensorflow=installed_tensorflow.find(command.python))
     return plan_for(here, command)
+
+
+def _hold_outputs() -> None:
+    """Let nothing that is opened later take the place of an output that was closed."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stdin, stdout, stderr
+        pass
+    os.close(descriptor)
 
 
 def _base_dir() -> str:

@@ -67,7 +67,8 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
     reading, writing = os.pipe()
     report, reporting = os.pipe()
     parent = os.getpid()
-    sys.stdout.flush()
+    if sys.stdout:  # closed by whoever started this process
+        sys.stdout.flush()
     # No signal between fork and exec: this process's handlers would run in the child.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -172,6 +173,8 @@ def _become(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> Non
 
 def _reason(error: OSError, place: str) -> str:
     next_step = {
+        errno.EACCES: "; it, or what its first line names, may not be executed here: its mode, or a noexec volume",
+        errno.ENOENT: "; if it is there, what its first line names is not",
         errno.ENOEXEC: "; its first line names its interpreter, such as #!/bin/sh",
         errno.E2BIG: "; the hyperparameters are too large for a process's arguments and variables",
     }

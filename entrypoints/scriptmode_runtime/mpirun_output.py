@@ -20,7 +20,7 @@ _TAG = re.compile(
 )
 #: What mpirun says of the end itself, between two rulers; 4 says it twice.
 _BANNER = re.compile(
-    r"-{50,}\n(?:Primary job|mpirun (?:detected|noticed)|prterun (?:detected|noticed)|MPI_ABORT was)[\s\S]*?\n-{50,}\n?"
+    r"(?<!-)-{50,}\n(?:Primary job|(?:mpirun|prterun) (?:detected|noticed)|MPI_ABORT was)[\s\S]*?\n-{50,}\n?"
 )
 
 
@@ -31,6 +31,8 @@ class RankFailure(NamedTuple):
     status: int
     #: Where mpirun names it.
     node: str = ""
+    #: What its program wrote into the failure file of its host, where it is known.
+    own: str = ""
 
 
 def first_failure(output: str) -> RankFailure | None:

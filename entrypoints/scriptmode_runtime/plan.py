@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 HOSTS_READY = "hosts_ready"
 #: The trainers of every host ended well.
 TRAINERS_ENDED = "trainers_ended"
+#: ``mpirun`` ended, which the first host tells.
+MPIRUN_ENDED = "mpirun_ended"
+#: Its daemons on this host ended as they should; no word of other hosts.
+DAEMONS_ENDED = "daemons_ended"
 #: A service of this host listens at the wait's endpoint; no word of other hosts.
 PORT_OPEN = "port_open"
 

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 
-from scriptmode_runtime import children, contract, environment, system, user_code
+from scriptmode_runtime import children, contract, environment, report, system, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
@@ -45,7 +45,7 @@ def main() -> int:
         sys.stderr.write(f"scriptmode: {error}\n")
         return _CANNOT_START
     if status:
-        _tell(here.host, status)
+        _tell(here, status)
     # What the program left holds the rank's output, for whose end mpirun waits.
     children.kill_all(system.descendants(os.getpid()))
     if status < 0:
@@ -110,10 +110,12 @@ def _forward(program: int, number: int) -> None:
         os.killpg(program, number)
 
 
-def _tell(host: str, status: int) -> None:
+def _tell(here: environment.TrainingEnvironment, status: int) -> None:
     """Tell the launcher of this machine; without one, ``mpirun``'s own words have to do."""
     path = os.environ.get(contract.LAUNCHER_VARIABLE, "")
-    words = {"type": "rank", "host": host, "rank": int(os.environ.get(contract.RANK_VARIABLE, "0")), "status": status}
+    rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
+    own = report.users_own(here, here.host)
+    words = {"type": "rank", "host": here.host, "rank": rank, "status": status, "own": own}
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as launcher:
         launcher.settimeout(_TELL_SECONDS)
         launcher.connect(path)

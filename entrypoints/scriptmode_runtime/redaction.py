@@ -60,7 +60,7 @@ _USERINFO = re.compile(
 )
 #: What may stand between a name and its value in a command line, an assignment, JSON, or JSON inside JSON.
 _SEPARATOR = r"""[\\"'=:,\s]{1,8}"""
-_ASSIGNMENT = re.compile(r"""([A-Za-z_][\w.-]{0,200})=("[^"]*"|'[^']*'|[^\s;&,"']+)""")
+_ASSIGNMENT = re.compile(r"""(?<![\w.])([A-Za-z_][\w.-]{0,200})=("[^"]*"|'[^']*'|[^\s;&,"']+)""")
 
 
 def is_secret(name: str, value: object = "") -> bool:

@@ -99,10 +99,12 @@ class Daemons:
             self._on_request(connection, message)
 
     def _on_rank(self, message: Mapping[str, Any]) -> None:
-        rank, status, host = int(message["rank"]), int(message["status"]), str(message["host"])
-        self.first_failure = self.first_failure or RankFailure(rank, status, host)
+        failure = RankFailure(
+            int(message["rank"]), int(message["status"]), str(message["host"]), str(message.get("own", ""))
+        )
+        self.first_failure = self.first_failure or failure
         if self._peers and not self._cluster.leads:
-            self._peers.send(self._cluster.lead.name, type="rank", rank=rank, status=status, host=host)
+            self._peers.send(self._cluster.lead.name, **message)
 
     def _on_request(self, connection: Connection, message: Mapping[str, Any]) -> None:
         def done(status: int, error: str) -> None:

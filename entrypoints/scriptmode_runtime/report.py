@@ -77,7 +77,7 @@ def describe(
     hint = hide(_hint(output, status, spec))
     head = f"{where}\n{hint}\n" if hint else f"{where}\n"
     # Before it is cut: half a secret is not recognised.
-    text = hide(_users_own(environment, host) or output)
+    text = hide((rank.own if rank and process != spec.name else "") or users_own(environment, host) or output)
     tail = excerpt(text, contract.FAILURE_LIMIT - len(head))
     return Cause(host, process, _exit_code(status), (head + tail).strip())
 
@@ -159,7 +159,7 @@ def _rank_of(
     return host, f"rank {failure.rank}", failure.status, lines_of(output, failure.rank)
 
 
-def _users_own(environment: TrainingEnvironment, host: str) -> str:
+def users_own(environment: TrainingEnvironment, host: str) -> str:
     """Give what the script itself wrote into the failure file of ``host``; "" where that cannot be seen from here."""
     base_dir = environment.base_dir
     if host != environment.host:

@@ -26,6 +26,8 @@ class Settings(NamedTuple):
     hang_fails: bool = True
     #: How mpirun's daemons come up on other hosts: over the connections between the launchers, or over ssh.
     mpi_launcher: str = contract.PEERS_LAUNCHER
+    #: Whether every line of a process has its host and name before it; None: only ranks', by mpirun's own tags.
+    log_prefix: bool | None = None
     #: Known to the job's hosts only.
     secret: str = ""
 
@@ -43,6 +45,7 @@ def read(environ: Mapping[str, str]) -> Settings:
             _one_of(contract.PEERS_LAUNCHER, contract.SSH_LAUNCHER),
             contract.PEERS_LAUNCHER,
         ),
+        log_prefix=_read(environ, contract.LOG_PREFIX_VARIABLE, _switch, None),
         secret=environ.get(contract.SECRET_VARIABLE, ""),
     )
 
@@ -70,6 +73,10 @@ def _some_seconds(text: str) -> float:
     if not value:
         raise ValueError("a number of seconds above 0")
     return value
+
+
+def _switch(text: str) -> bool | None:
+    return _one_of("0", "1")(text) == "1"
 
 
 def _one_of(*words: str) -> Callable[[str], str]:

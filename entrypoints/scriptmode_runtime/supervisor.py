@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import children, system
 from scriptmode_runtime.loop import STOPPING, Loop
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
-from scriptmode_runtime.plan import PORT_OPEN, TRAINERS_ENDED
+from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, TRAINERS_ENDED
 from scriptmode_runtime.streams import Relay, Sink
 
 if TYPE_CHECKING:
@@ -190,6 +190,8 @@ class Supervisor:
 
             reached = self._until(lambda: listens(*wait.endpoint), deadline, _PORT_POLL)
             event = f"{event} at {wait.endpoint[0]}:{wait.endpoint[1]}"
+        elif event == DAEMONS_ENDED:
+            reached = self._until(lambda: not self._running(_DAEMON), deadline) and self._daemons_ended_well()
         elif peers:
             peers.announce(event)
             reached = self._until(lambda: peers.reached(event), deadline)
@@ -199,6 +201,12 @@ class Supervisor:
             message = f"{self._host}: {event.replace('_', ' ')} was not reached in {wait.timeout:.0f} s"
             self.fail(Cause(self._host, "launcher", LAUNCHER_FAILED, message))
         return reached
+
+    def _daemons_ended_well(self) -> bool:
+        for child in self._started:
+            if child.part == _DAEMON and child.status:
+                self.fail(self._describe(child.spec, child.status, child.source.tail.text() if child.source else ""))
+        return self.cause is None
 
     def _start_services(self, plan: LaunchPlan) -> bool:
         children.write(plan.files)

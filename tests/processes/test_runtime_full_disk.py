@@ -2,10 +2,14 @@
 
 import gzip
 import io
+import os
+import subprocess
+import sys
 import tarfile
 
 import pytest
 from fakes.host_folders import write_host
+from processes.launchers import ENTRYPOINTS
 from processes.small_disk import train_on_small_disk
 
 #: Takes the last byte of the disk.
@@ -75,6 +79,15 @@ def test_a_disk_that_is_full_from_the_start_gets_no_empty_failure_file(tmp_path,
     assert ran.names == ["data", "intermediate"]
     if code:
         assert ran.output.endswith("scriptmode: algo-1, script: exit code 3\n")
+
+
+@pytest.mark.parametrize("closed", ["2>/dev/full", ">/dev/full 2>&1", "2>&-"])
+def test_a_log_that_cannot_be_written_does_not_change_the_exit_code(tmp_path, closed):
+    base = host(tmp_path, "print('through')\nraise SystemExit(3)")
+    env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
+    command = ["sh", "-c", f'"$0" -m scriptmode_runtime {closed}', sys.executable]
+    assert subprocess.run(command, env=env, check=False, timeout=30).returncode == 3
+    assert (base / "output" / "failure").read_text() == "algo-1, script: exit code 3\nthrough"
 
 
 def bomb(path, megabytes, count):

@@ -93,3 +93,20 @@ def test_mpirun_tags_its_ranks_itself(tmp_path, launch):
     launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="1")
     assert launcher.wait() == 0, launcher.output
     assert sorted(lines(launcher)) == ["[1,0]<stdout>: trained", "[1,1]<stdout>: trained"]
+
+
+@pytest.mark.mpi
+def test_ranks_without_tags_are_still_named_with_their_error(tmp_path, launch):
+    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    script = (
+        "import os, time\nprint('begun', flush=True)\n"
+        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': raise ValueError('rank one\\n has had enough')\ntime.sleep(60)"
+    )
+    job = write_job(tmp_path / "job", 1, {"train.py": script}, sagemaker_program="train.py", **mpi)
+    launcher = launch(job["algo-1"], SCRIPTMODE_LOG_PREFIX="0")
+    assert launcher.wait() == 1
+    assert lines(launcher).count("begun") == 2
+    assert launcher.failure.startswith("algo-1, rank 1: exit code 1\n")
+    assert "ValueError: rank one\n has had enough" in launcher.failure
+    assert "prterun" not in launcher.failure
+    assert "<stderr>" not in launcher.output

@@ -23,6 +23,7 @@ from scriptmode_runtime.variables import arguments, variables
         pytest.param({"opt": {"b": 1, "a": "x"}}, ("--opt", "a=x,b=1"), id="dict"),
         pytest.param({"text": "a b"}, ("--text", "a b"), id="blank"),
         pytest.param({"empty": ""}, ("--empty", ""), id="empty"),
+        pytest.param({"": "nameless"}, ("", "nameless"), id="no name"),
         *(pytest.param({"text": name}, ("--text", name), id=repr(name)) for name in HOSTILE_NAMES),
     ],
 )
@@ -113,6 +114,56 @@ def test_every_variable_of_the_contract_is_there(tmp_path):
     assert training_env["hyperparameters"] == {"epochs": 3, "text": 'say "x"'}
     assert training_env["is_master"] is False
     assert training_env["channel_input_dirs"] == {name: f"{base}/input/data/{name}" for name in ("train", "eval")}
+
+
+GROUPS = {
+    "hosts": ["algo-1", "algo-2", "algo-3"],
+    "instance_groups": [
+        {"instance_group_name": "trainers", "instance_type": "ml.p3.2xlarge", "hosts": ["algo-2", "algo-3"]},
+        {"instance_group_name": "data", "instance_type": "ml.c5.xlarge", "hosts": ["algo-1"]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("resources", "switches", "together", "lead"),
+    [
+        ({"hosts": ["b", "a"], "current_host": "a"}, {}, ["b", "a"], "b"),
+        ({**GROUPS, "current_host": "algo-1", "current_group_name": "data"}, {}, [], "algo-1"),
+        (
+            {**GROUPS, "current_host": "algo-3", "current_group_name": "trainers"},
+            {"sagemaker_multi_worker_mirrored_strategy_enabled": True},
+            ["algo-2", "algo-3"],
+            "algo-2",
+        ),
+        (
+            {**GROUPS, "current_host": "algo-1", "current_group_name": "data"},
+            {
+                "sagemaker_multi_worker_mirrored_strategy_enabled": True,
+                "sagemaker_distribution_instance_groups": ["trainers"],
+            },
+            ["algo-2", "algo-3"],
+            "algo-2",
+        ),
+    ],
+    ids=["no groups", "no distribution", "a group of its own", "beside the group"],
+)
+def test_the_hosts_that_train_together_and_their_first_are_told(tmp_path, resources, switches, together, lead):
+    base = write_host(tmp_path / "ml", **switches)
+    (base / "input/config/resourceconfig.json").write_text(json.dumps(resources))
+    told = json.loads(variables(environment.read(str(base), {}))["SM_TRAINING_ENV"])
+    assert told["distribution_hosts"] == together
+    assert (told["master_hostname"], told["is_master"]) == (lead, lead == resources["current_host"])
+
+
+def test_a_job_without_a_name_has_none(tmp_path):
+    seen = variables(read(tmp_path))
+    assert seen["SAGEMAKER_JOB_NAME"] == ""
+    assert json.loads(seen["SM_TRAINING_ENV"])["job_name"] is None
+
+
+def test_of_channels_that_differ_in_case_the_later_one_counts(tmp_path):
+    assert variables(read(tmp_path, channels=["train", "TRAIN"]))["SM_CHANNEL_TRAIN"].endswith("/TRAIN")
 
 
 def test_a_variable_too_large_for_a_process_is_left_out(tmp_path):

@@ -5,7 +5,7 @@ import json
 import pytest
 from fakes.host_folders import write_host
 
-from scriptmode_runtime import environment, machine
+from scriptmode_runtime import environment
 from scriptmode_runtime.errors import ConfigurationError
 
 HETEROGENEOUS = {
@@ -102,28 +102,51 @@ def test_a_hyperparameter_that_is_not_json_stands_for_itself(tmp_path):
     assert read(base).hyperparameters == {"a": "plain text", "b": 1}
 
 
-def test_program_and_source_may_come_from_the_image(tmp_path):
-    assert read(write_host(tmp_path), SAGEMAKER_PROGRAM="image.py").program == "image.py"
+@pytest.mark.parametrize(
+    ("hyperparameters", "program"),
+    [({}, "image.py"), ({"sagemaker_program": "request.py"}, "image.py")],
+    ids=["alone", "beside the request's"],
+)
+def test_the_images_program_wins(tmp_path, hyperparameters, program):
+    assert read(write_host(tmp_path, **hyperparameters), SAGEMAKER_PROGRAM="image.py").program == program
 
 
-def test_accelerators_are_counted_from_device_files(tmp_path):
-    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
-        (tmp_path / "dev").mkdir(exist_ok=True)
-        (tmp_path / "dev" / name).touch()
-    cores = tmp_path / "sys/devices/virtual/neuron_device/neuron0/core_count"
-    cores.parent.mkdir(parents=True)
-    cores.write_text("2\n")
-    found = machine.inspect(str(tmp_path))
-    assert (found.gpus, found.neurons) == (2, 2)
+def test_the_images_source_is_for_a_request_without_one(tmp_path):
+    environ = {"SAGEMAKER_SUBMIT_DIRECTORY": "/image"}
+    of_image, of_request = write_host(tmp_path / "1"), write_host(tmp_path / "2", sagemaker_submit_directory="/request")
+    assert read(of_image, **environ).framework_parameters["sagemaker_submit_directory"] == "/image"
+    assert read(of_request, **environ).framework_parameters["sagemaker_submit_directory"] == "/request"
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "cpus"),
-    [("cpu.max", "100000 100000", 1), ("cpu.max", "1000 100000", 1), ("cpu/cpu.cfs_quota_us", "100000", 1)],
+    ("hyperparameters", "environ", "region"),
+    [
+        ({}, {}, ""),
+        ({}, {"AWS_REGION": "a"}, "a"),
+        ({}, {"AWS_REGION": "a", "AWS_DEFAULT_REGION": "b"}, "b"),
+        ({"sagemaker_region": "c"}, {"AWS_REGION": "a", "AWS_DEFAULT_REGION": "b"}, "c"),
+    ],
+    ids=["none", "the platform's", "the default", "the request's"],
 )
-def test_a_control_groups_limit_counts(tmp_path, file, text, cpus):
-    path = tmp_path / "sys/fs/cgroup" / file
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    path.with_name("cpu.cfs_period_us").write_text("100000")
-    assert machine.inspect(str(tmp_path)).cpus == cpus
+def test_the_region_is_the_one_said_most_closely(tmp_path, hyperparameters, environ, region):
+    assert read(write_host(tmp_path, **hyperparameters), **environ).region == region
+
+
+def test_what_is_the_toolkits_is_no_hyperparameter_of_the_users(tmp_path):
+    base = write_host(tmp_path, sagemaker_x=1, _tuning_objective_metric="loss", default_user_module_name="m", epochs=2)
+    assert read(base).hyperparameters == {"epochs": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"model_dir": "s3://b/m"}, {"model_dir": "s3://b/m/job-1/model"}),
+        ({"model_dir": "/opt/ml/model"}, {"model_dir": "/opt/ml/model"}),
+        ({"model_dir": False}, {"model_dir": False}),
+        ({}, {}),
+    ],
+    ids=["shared", "of the host", "none", "not said"],
+)
+def test_jobs_of_one_tuning_job_share_no_model_dir(tmp_path, given, told):
+    base = write_host(tmp_path, _tuning_objective_metric="loss", **given)
+    assert read(base, TRAINING_JOB_NAME="job-1").hyperparameters == told

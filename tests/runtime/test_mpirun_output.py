@@ -84,3 +84,13 @@ def test_what_stands_behind_mpiruns_own_words_is_the_ranks_too():
 def test_without_tags_everything_but_mpiruns_own_words_is_given(end):
     own = f"{RULER}a ruler of the script's\n"
     assert lines_of(f"zero\n{own}ValueError: x\n{end}part", 1) == f"zero\n{own}ValueError: x\npart"
+
+
+@pytest.mark.parametrize(
+    "word", ["-", "[", "[1,", "[1,0]<stdout>:", "-" * 60 + "\n", "Process name: [", "MPI_ABORT was invoked on rank 1"]
+)
+@pytest.mark.timeout(5)
+def test_no_output_keeps_the_report_waiting(word):
+    output = (word * 65_536)[:65_536]
+    first_failure(output)
+    lines_of(output, 1)

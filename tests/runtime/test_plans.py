@@ -20,11 +20,14 @@ BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
 COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}
 MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
 MPI = {"sagemaker_mpi_enabled": True}
+MPI_ENDS = ["mpirun_ended", "daemons_ended", "trainers_ended"]
 SCRATCH = "/tmp/scriptmode"
 SSH = Ssh("/opt/bin/ssh", "/opt/bin/sshd", "/opt/bin/ssh-keygen")
 
 
-def plan(tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, launcher="peers", ssh=SSH, **hyperparameters):
+def plan(  # one parameter for each thing a plan depends on
+    tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, launcher="peers", ssh=SSH, prefix="", **hyperparameters
+):
     hosts = [f"algo-{number + 1}" for number in range(count)]
     base = write_host(
         tmp_path / "ml",
@@ -35,7 +38,9 @@ def plan(tmp_path, count=1, this=1, major=5, gpus=0, *, cluster=None, launcher="
         sagemaker_program="train.py",
         **hyperparameters,
     )
-    here = environment.read(str(base), {"PATH": "/bin", "SCRIPTMODE_MPI_LAUNCHER": launcher})
+    here = environment.read(
+        str(base), {"PATH": "/bin", "SCRIPTMODE_MPI_LAUNCHER": launcher, "SCRIPTMODE_LOG_PREFIX": prefix}
+    )
     mpirun = Mpirun("/opt/bin/mpirun", major) if major else None
     here = here._replace(machine=Machine(4, gpus, 0), mpirun=mpirun, ssh=ssh)
     return plan_for(here, user_code.command(here))
@@ -158,7 +163,7 @@ def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, rank
         assert files(one)[argv[argv.index("--hostfile") + 1]].splitlines() == lines
     assert argv[-3:] == (sys.executable, "-m", "scriptmode_runtime.rank")
     assert one.main.stop == "ranks"
-    assert (events(one.before), events(one.after)) == ((["hosts_ready"], ["trainers_ended"]) if count > 1 else ([], []))
+    assert (events(one.before), events(one.after)) == ((["hosts_ready"], MPI_ENDS) if count > 1 else ([], []))
 
 
 def files(one):
@@ -204,7 +209,7 @@ def test_the_other_hosts_of_mpi_wait(tmp_path):
     one = plan(tmp_path, 2, 2, major=None, **MPI)
     assert one.main is None
     assert events(one.before) == ["hosts_ready"]
-    assert events(one.after) == ["trainers_ended"]
+    assert events(one.after) == MPI_ENDS
 
 
 def pairs(argv, option):
@@ -229,6 +234,11 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
     assert pairs(argv, "--map-by") == ["slot"]
     exported = pairs(argv, "-x")
     assert {"NCCL_SOCKET_IFNAME=eth0", "NCCL_DEBUG=INFO", "PATH", "SM_HOSTS", "SM_HPS"} <= set(exported)
+
+
+@pytest.mark.parametrize(("prefix", "tagged"), [("", True), ("1", True), ("0", False)])
+def test_the_tags_of_ranks_lines_can_be_left_out(tmp_path, prefix, tagged):
+    assert ("--tag-output" in plan(tmp_path, 2, prefix=prefix, **MPI).main.argv) is tagged
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_a_value_with_broken_utf_8_is_hidden_as_the_log_shows_it():
         {"dbs": [{"password": "correct-horse"}]},
         {"credentials": {"user": "x", "key": ["correct-horse"]}},
         {"sagemaker_mpi_custom_mpi_options": "-x A=b -x API_TOKEN=correct-horse --verbose"},
+        {"arguments": "--epochs=3 --hf-token=correct-horse"},
         {"options": "--x 'API_TOKEN=\"correct-horse\"'"},
         {"connection": "AccountName=x;AccountKey=correct-horse;Suffix=y"},
         {"DATABASE_URL": "postgres://me:correct-horse@db/x"},

@@ -11,7 +11,9 @@ from scriptmode_runtime.daemons import AGENTS
 from scriptmode_runtime.environment import DAEMONS_SOCKET
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.plan import (
+    DAEMONS_ENDED,
     HOSTS_READY,
+    MPIRUN_ENDED,
     PORT_OPEN,
     STOP_RANKS,
     TRAINERS_ENDED,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 #: Installing requirements on another host may take long; a host that is gone is noticed earlier.
 _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
+_DAEMON_TIMEOUT = 30.0
 _NCCL_DEBUG = "--NCCL_DEBUG"
 
 
@@ -42,7 +45,8 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     main = _mpirun(environment, command, processes_per_host(environment)) if leads else None
     services: tuple[ProcessSpec, ...] = ()
     before = (Wait(HOSTS_READY, _READY_TIMEOUT),) if several else ()
-    after = (Wait(TRAINERS_ENDED),) if several else ()
+    # Open MPI 5 ends well where it lost a daemon: what became of its daemons is the word of their own hosts.
+    after = (Wait(MPIRUN_ENDED), Wait(DAEMONS_ENDED, _DAEMON_TIMEOUT), Wait(TRAINERS_ENDED)) if several else ()
     if environment.has_daemons and environment.settings.mpi_launcher == contract.SSH_LAUNCHER and not leads:
         this = environment.cluster.this
         services = (_sshd(environment, _ssh(environment)),)
@@ -153,7 +157,8 @@ def _runtime_file(name: str) -> str:
 
 def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
     """Give the options the job does not choose itself: Open MPI takes none of them twice."""
-    for option in ("--allow-run-as-root", "--oversubscribe", "--tag-output"):
+    untagged = environment.settings.log_prefix is False
+    for option in ("--allow-run-as-root", "--oversubscribe", *(() if untagged else ("--tag-output",))):
         if option not in custom:
             yield option
     for option, value in (("--bind-to", "none"), ("--map-by", "slot")):
