@@ -15,32 +15,40 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Wheels only: what is compared is what a user installs, and nothing is compiled; but these publish no wheel.
-SOURCE_ONLY = ("inotify_simple", "sagemaker-training")
+SOURCE_ONLY = ("inotify_simple", "sagemaker-training", "sagemaker-tensorflow-training")
 #: pip's lines that show how far it is.
 SHOWN = ("Collecting ", "Building ", "Installing ")
 
 
-def environment(*requirements: str) -> Path:
+def environment(*requirements: str, alone: tuple[str, ...] = ()) -> Path:
     """Give the ``bin`` folder of a virtual environment with these requirements; made once.
 
+    ``alone`` are installed without what they ask for, which may be older than what they run with.
     Another process that asks for it meanwhile waits. What an interrupted installation left is made anew.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scriptmode" / "references"
-    folder = cache / hashlib.sha256(f"{sys.version}{requirements}".encode()).hexdigest()[:16]
+    content = f"{sys.version}{requirements}{alone or ''}"
+    folder = cache / hashlib.sha256(content.encode()).hexdigest()[:16]
     whole = folder / "whole"
     if not whole.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(folder.with_suffix(".lock")) as lock:
             if not whole.exists():
+                _say(f"an environment of its own for {' '.join((*requirements, *alone))}")
+                _make(folder, lock)
                 _install(folder, requirements, lock)
+                if alone:
+                    _install(folder, ("--no-deps", *alone), lock)
                 whole.touch()
     return folder / "bin"
 
 
-def _install(folder: Path, requirements: tuple[str, ...], lock: int) -> None:
+def _make(folder: Path, lock: int) -> None:
     """Its processes hold the lock too: when this one is killed, the next waits until they have ended."""
-    _say(f"an environment of its own for {' '.join(requirements)}")
     subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, pass_fds=(lock,))
+
+
+def _install(folder: Path, requirements: tuple[str, ...], lock: int) -> None:
     wheels = ("--only-binary", ":all:", "--no-binary", ",".join(SOURCE_ONLY))
     command = (str(folder / "bin" / "pip"), "install", "--progress-bar", "off", *wheels, *requirements)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=(lock,)) as pip:

@@ -1,0 +1,127 @@
+"""The toolkit's parts, asked one question after another in one process, and what ours make of the same host's files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contract.toolkit import clusters
+from contract.toolkit.case import Case
+from contract.toolkit.running import reference, variables
+from contract.toolkit.words_of_mpirun import asked
+
+from scriptmode_runtime import environment, user_code
+from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.installed_mpi import Mpirun
+from scriptmode_runtime.machine import Machine
+from scriptmode_runtime.plan import plan_for
+from scriptmode_runtime.variables import arguments
+from scriptmode_runtime.variables import variables as told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode_runtime.plan import LaunchPlan
+
+PROBE = Path(__file__).parent / "inside" / "probe.py"
+
+
+class Toolkit:
+    """The process that answers, and the one folder it reads."""
+
+    def __init__(self, folder: Path, process: subprocess.Popen[str]) -> None:
+        self._folder = folder
+        self._process = process
+
+    def ask(self, about: str, case: Case, **details: Any) -> Any:
+        """Give the toolkit's answer for a case, or ``{"error": ...}``; the case stays written."""
+        self.write(case)
+        question = {"about": about, "variables": variables(case, self._folder), **details}
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, f"the toolkit ended with {self._process.wait(10)}"
+        answer = json.loads(line)
+        return answer.get("answer", answer)
+
+    def write(self, case: Case) -> None:
+        shutil.rmtree(self._folder / "ml", ignore_errors=True)
+        shutil.rmtree(self._folder / "home", ignore_errors=True)
+        case.write(self._folder)
+
+    def read(self, case: Case) -> environment.TrainingEnvironment:
+        """Read the written case as our runtime does."""
+        return environment.read(str(self._folder / "ml"), variables(case, self._folder))
+
+
+@contextmanager
+def toolkit(folder: Path) -> Iterator[Toolkit]:
+    """Start the process that answers; its folder is new."""
+    Case("first").write(folder)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            (str(reference() / "python"), str(PROBE)),
+            env=variables(Case("first"), folder),
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    try:
+        yield Toolkit(folder, process)
+    finally:
+        process.stdin.close()
+        process.wait(30)
+        process.stdout.close()
+
+
+def our_script(here: environment.TrainingEnvironment) -> dict[str, Any]:
+    return {"argv": list(arguments(here.hyperparameters)), "env": told(here)}
+
+
+def our_cluster(here: environment.TrainingEnvironment) -> dict[str, Any]:
+    """Give what our plan starts on this host, in the words of `probe.cluster`."""
+    plan = our_plan(here)
+    configs = {spec.name: json.loads(spec.env["TF_CONFIG"]) for spec in plan.services if "TF_CONFIG" in spec.env}
+    main = plan.main.env.get("TF_CONFIG") if plan.main else None
+    server = configs.get("ps")
+    return {
+        "TF_CONFIG": json.loads(main) if main else None,
+        "ps": {"cluster": server["cluster"], "task": server["task"]} if server else None,
+        "mpirun": here.strategy == environment.MPI,
+    }
+
+
+def our_plan(here: environment.TrainingEnvironment, gpus: int = 0, neurons: int = 0) -> LaunchPlan:
+    """Give our plan on a machine with so many accelerators and the Open MPI that the toolkit's options are for."""
+    here = here._replace(machine=Machine(4, gpus, neurons), mpirun=Mpirun("mpirun", 4), node=here.cluster.lead.name)
+    here = here._replace(python=str(reference() / "python"))
+    return plan_for(here, user_code.command(here))
+
+
+def answers(toolkit: Toolkit) -> dict[str, dict[str, Any]]:
+    """Give the records of both, by the case's id, for every case of several hosts."""
+    found = {}
+    for case in clusters.CLUSTERS:
+        theirs = {"cluster": toolkit.ask("cluster", case)}
+        found[case.id] = {"theirs": theirs, "ours": {"cluster": _ours(toolkit, case)}}
+    for case in clusters.MPIRUN:
+        gpus, neurons = clusters.ACCELERATORS.get(case.id.rpartition("machine with ")[2], (0, 0))
+        words = toolkit.ask("mpirun", case, gpus=gpus, neurons=neurons)
+        plan = our_plan(toolkit.read(case), gpus, neurons)
+        files = {file.path: file.content for file in plan.files}
+        theirs = {"mpirun": asked(words[1:], {})}
+        found[case.id] = {"theirs": theirs, "ours": {"mpirun": asked(plan.main.argv[1:], files)}}
+    return found
+
+
+def _ours(toolkit: Toolkit, case: Case) -> dict[str, Any]:
+    try:
+        return our_cluster(toolkit.read(case))
+    except RuntimeFailure as error:
+        return {"error": str(error)}

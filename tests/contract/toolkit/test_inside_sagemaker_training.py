@@ -1,0 +1,187 @@
+"""AWS's ``train`` starts our launcher in its own place: ``SAGEMAKER_TRAINING_MODULE=scriptmode_runtime.sagemaker_training:main``."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from contract.toolkit.running import reference
+from fakes.host_folders import write_host, write_job
+from processes.launchers import ENTRYPOINTS, Launcher, alive, child, holding, until
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.slow]
+
+MODULE = "scriptmode_runtime.sagemaker_training:main"
+SHOW = (
+    "import json, os, sys; names = ('SM_HP_RATE', 'SM_FRAMEWORK_MODULE', 'TF_CONFIG', 'PATH');"
+    "print('seen ' + json.dumps([sys.argv, os.getppid(), {name: os.environ.get(name) for name in names}]))"
+)
+
+
+class ToolkitsTrain(Launcher):
+    """The toolkit's ``train``, which is to become ours."""
+
+    def __init__(self, base, *, before=(), cwd=None, **variables):
+        self.base = Path(base)
+        self.log = self.base.with_name(self.base.name + ".log")
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.base),
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(ENTRYPOINTS),
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "SAGEMAKER_BASE_DIR": str(base),
+            "SAGEMAKER_TRAINING_MODULE": MODULE,
+            **variables,
+        }
+        command = (*before, str(reference() / "train"))
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                command, env=env, stdout=log, stderr=subprocess.STDOUT, cwd=cwd or self.base
+            )
+
+
+@pytest.fixture
+def train():
+    """Start the toolkit's ``train`` on a host's folder; whatever is left at the end is killed."""
+    started = []
+
+    def start(base, **kwargs):
+        started.append(ToolkitsTrain(base, **kwargs))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def host(tmp_path, script, **hyperparameters):
+    return write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py", **hyperparameters)
+
+
+def seen(launcher):
+    (line,) = (line for line in launcher.output.splitlines() if line.startswith("seen "))
+    return json.loads(line.removeprefix("seen "))
+
+
+def test_the_script_is_a_child_of_the_process_that_was_the_toolkits(tmp_path, train):
+    launcher = train(host(tmp_path, SHOW, rate=0.5))
+    assert launcher.wait() == 0, launcher.output
+    argv, parent, variables = seen(launcher)
+    assert argv == ["train.py", "--rate", "0.5"]
+    assert parent == launcher.pid
+    assert variables["SM_HP_RATE"] == "0.5"
+    assert variables["SM_FRAMEWORK_MODULE"] == MODULE
+    assert "scriptmode: algo-1 script ended with exit code 0" in launcher.output
+    assert not launcher.failure
+
+
+def test_nothing_of_the_toolkits_own_run_is_in_the_log(tmp_path, train):
+    launcher = train(host(tmp_path, SHOW))
+    assert launcher.wait() == 0, launcher.output
+    assert "Invoking script" not in launcher.output
+    assert "Reporting training" not in launcher.output
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "shown"),
+    [
+        pytest.param("import sys; sys.exit(3)", 3, "algo-1, script: exit code 3", id="exits 3"),
+        pytest.param("raise ValueError('bad')", 1, "ValueError: bad", id="raises"),
+        pytest.param(child("kills_itself.py"), 137, "algo-1, script: killed by SIGKILL", id="killed"),
+        pytest.param(child("writes_its_own_failure.py"), 4, "my own words", id="own failure file"),
+    ],
+)
+def test_exit_code_and_failure_file_are_ours(tmp_path, train, script, code, shown):
+    launcher = train(host(tmp_path, script))
+    assert launcher.wait() == code, launcher.output
+    assert shown in launcher.failure
+    assert "Framework Error" not in launcher.failure
+
+
+def test_what_we_refuse_is_said_in_our_words(tmp_path, train):
+    launcher = train(host(tmp_path, SHOW, sagemaker_torch_distributed_enabled=True))
+    assert launcher.wait() == 1
+    assert launcher.failure.startswith("hyperparameter sagemaker_torch_distributed_enabled asks for a distribution")
+
+
+def test_sigterm_reaches_the_script_which_has_the_grace_to_save(tmp_path, train):
+    launcher = train(host(tmp_path, child("saves_on_sigterm.py")), SCRIPTMODE_STOP_GRACE_SECONDS="20")
+    launcher.says("\ntraining\n")
+    launcher.send(signal.SIGTERM)
+    assert launcher.wait() == 143
+    assert (launcher.base / "model" / "checkpoint").read_text() == "whole"
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid(), reason="a process 1 needs a namespace of its own")
+def test_as_process_1_it_stays_process_1(tmp_path, train):
+    launcher = train(host(tmp_path, SHOW), before=("unshare", "--pid", "--fork", "--kill-child"))
+    assert launcher.wait() == 0, launcher.output
+    assert seen(launcher)[1] == 1
+
+
+def test_modules_of_the_source_do_not_stand_in_for_ours(tmp_path, train):
+    code = {
+        "train.sh": "echo fine",
+        **dict.fromkeys(("signal.py", "json.py", "scriptmode_runtime.py"), "raise SystemExit(99)"),
+    }
+    base = write_host(tmp_path / "algo-1", code=code, sagemaker_program="train.sh")
+    launcher = train(base, cwd=base / "code")
+    assert launcher.wait() == 0, launcher.output
+    assert "fine\n" in launcher.output
+
+
+def test_the_copying_of_intermediate_output_ends_with_the_toolkit(tmp_path, train):
+    base = host(tmp_path, SHOW, sagemaker_s3_output="s3://bucket/output")
+    launcher = train(base, AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret", AWS_REGION="us-east-1")
+    assert launcher.wait() == 0, launcher.output
+    assert "output/intermediate is not copied to S3" in launcher.output
+    until(lambda: not holding(str(base)))
+
+
+@pytest.mark.parametrize(
+    ("switch", "cluster"),
+    [("parameter_server", None), ("multi_worker_mirrored_strategy", {"worker": ["algo-1:8890"]})],
+)
+def test_a_strategy_of_ours_runs_on_one_host(tmp_path, train, switch, cluster):
+    launcher = train(host(tmp_path, SHOW, **{f"sagemaker_{switch}_enabled": True}))
+    assert launcher.wait() == 0, launcher.output
+    config = seen(launcher)[2]["TF_CONFIG"]
+    assert (json.loads(config)["cluster"] if config else None) == cluster
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 0), (5, 5)])
+def test_hosts_that_train_together_end_together(tmp_path, train, status, code):
+    script = "import os, sys; sys.exit(int(sys.argv[-1]) if os.environ['SM_CURRENT_HOST'] == 'algo-2' else 0)"
+    bases = write_job(
+        tmp_path, 2, {"train.py": script}, sagemaker_program="train.py", status=status,
+        sagemaker_multi_worker_mirrored_strategy_enabled=True,
+    )  # fmt: skip
+    launchers = [train(base) for base in bases.values()]
+    assert [launcher.wait() for launcher in launchers] == [code, code]
+    assert all(("algo-2" in launcher.failure) == bool(code) for launcher in launchers)
+
+
+@pytest.mark.mpi
+def test_mpirun_starts_the_ranks(tmp_path, train):
+    script = "import os; print('rank', os.environ['OMPI_COMM_WORLD_RANK'])"
+    base = host(tmp_path, script, sagemaker_mpi_enabled=True, sagemaker_mpi_num_of_processes_per_host=2)
+    launcher = train(base, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    assert launcher.wait(60) == 0, launcher.output
+    assert "rank 0" in launcher.output
+    assert "rank 1" in launcher.output
+
+
+def test_nothing_of_the_toolkits_process_is_left(tmp_path, train):
+    launcher = train(host(tmp_path, child("sleeps.py")))
+    launcher.says("asleep")
+    command = Path(f"/proc/{launcher.pid}/cmdline").read_bytes().split(b"\0")
+    assert b"sagemaker_training" not in Path(f"/proc/{launcher.pid}/maps").read_bytes()
+    assert command[1] == b"-c"
+    launcher.send(signal.SIGTERM)
+    launcher.wait()
+    assert not alive(launcher.pid)

@@ -1,0 +1,164 @@
+"""The fault matrix as a table: what goes wrong, in which process, under which strategy, and what is to be said of it."""
+
+from typing import NamedTuple
+
+from faults.layouts import (
+    BETWEEN_GRAPH,
+    COORDINATOR,
+    MIRRORED,
+    MPI_4_PEERS,
+    MPI_4_SSH,
+    MPI_5_PEERS,
+    MPI_5_SSH,
+    SINGLE,
+    Layout,
+    Process,
+)
+
+#: Seconds of silence after which a job counts as hung, a host as lost; and what every host then has to end.
+HANG_SECONDS = 3.0
+HOST_TIMEOUT = 2.0
+BOUND = 5.0
+
+
+#: Every code but 0, the same on all hosts.
+ANY = -1
+
+
+class Fault(NamedTuple):
+    """One thing that goes wrong."""
+
+    name: str
+    #: The job's exit code, and the first line of its failure file as a regular expression; 0 is no failure.
+    code: int = 0
+    line: str = ""
+    #: What else stands in the failure file, such as a hint.
+    more: str = ""
+    #: Seconds after which it can be noticed.
+    noticed: float = 0.0
+
+
+_PROCESS = "{host}, {process}: "
+#: All another host's launcher can know of a host that is gone.
+_LOST = "{host}: .* lost.*"
+
+RAISES = Fault("raises", 1, _PROCESS + "exit code 1", "this trainer gives up")
+#: All other trainers ignore SIGTERM.
+AMONG_THE_DEAF = Fault("raises among the deaf", 1, _PROCESS + "exit code 1")
+EXITS = Fault("exits 7", 7, _PROCESS + "exit code 7")
+KILLED = Fault("SIGKILL", 137, _PROCESS + "killed by SIGKILL")
+STOPPED = Fault("SIGSTOP", 1, f".*no output .*for {HANG_SECONDS:g} s.*", noticed=HANG_SECONDS)
+OUT_OF_MEMORY = Fault("out of memory", 137, _PROCESS + "killed by SIGKILL", "memory ran out")
+MEMORY_ERROR = Fault("MemoryError", 1, _PROCESS + "exit code 1", "Memory ran out")
+DISK_FULL = Fault("disk full", 1, _PROCESS + "exit code 1", "The disk is full")
+CLOSES_STDOUT = Fault("closes stdout")
+FORKS_DAEMONS = Fault("forks daemons")
+IGNORES_TERM = Fault("ignores TERM")
+#: A stop, for which trainers save.
+TOLD_TO_STOP = Fault("SIGTERM", 143, "{host}: stopped by SIGTERM")
+#: How mpirun ends when it loses its hold of a host differs between versions.
+CONNECTION_KILLED = Fault("SIGKILL", ANY, r"algo-\d, .*(mpirun|ssh|daemon).*")
+LAUNCHER_KILLED = Fault("SIGKILL", 1, _LOST)
+LAUNCHER_STOPPED = Fault("SIGSTOP", 1, _LOST, noticed=HOST_TIMEOUT)
+GONE = Fault("host gone", 1, _LOST, noticed=HOST_TIMEOUT)
+CUT = Fault("network cut", 1, _LOST, noticed=HOST_TIMEOUT)
+
+OF_TRAINERS = (
+    RAISES,
+    EXITS,
+    KILLED,
+    STOPPED,
+    OUT_OF_MEMORY,
+    MEMORY_ERROR,
+    DISK_FULL,
+    CLOSES_STDOUT,
+    FORKS_DAEMONS,
+    IGNORES_TERM,
+)
+OF_SERVERS = (KILLED, STOPPED)
+OF_LAUNCHERS = (TOLD_TO_STOP, LAUNCHER_KILLED, LAUNCHER_STOPPED, GONE, CUT)
+
+
+class Cell(NamedTuple):
+    """One cell of the matrix."""
+
+    fault: Fault
+    name: str
+    process: Process
+    layout: Layout
+    #: What trains, with TensorFlow; "" trains without.
+    program: str = ""
+
+    @property
+    def title(self):
+        """What stands for it where all cells are listed."""
+        return f"{self.layout.name}: {self.row}"
+
+    @property
+    def row(self):
+        """What happens to whom."""
+        return f"{self.fault.name}, {self.name}{' with TensorFlow' if self.program else ''}"
+
+    @property
+    def loses_its_host(self):
+        """Whether a launcher cannot go on, or not be heard."""
+        return self.fault.line == _LOST
+
+
+#: Strategy, process, faults.
+TABLE = (
+    (SINGLE, "script", OF_TRAINERS),
+    (SINGLE, "launcher", (TOLD_TO_STOP,)),
+    (BETWEEN_GRAPH, "chief", OF_TRAINERS),
+    (BETWEEN_GRAPH, "worker", (*OF_TRAINERS, AMONG_THE_DEAF)),
+    (BETWEEN_GRAPH, "ps", OF_SERVERS),
+    (BETWEEN_GRAPH, "launcher", OF_LAUNCHERS),
+    (BETWEEN_GRAPH, "other launcher", OF_LAUNCHERS),
+    (COORDINATOR, "chief", OF_TRAINERS),
+    (COORDINATOR, "worker", OF_SERVERS),
+    (COORDINATOR, "ps", OF_SERVERS),
+    (COORDINATOR, "launcher", OF_LAUNCHERS),
+    (COORDINATOR, "other launcher", OF_LAUNCHERS),
+    (MIRRORED, "chief", OF_TRAINERS),
+    (MIRRORED, "worker", (*OF_TRAINERS, AMONG_THE_DEAF)),
+    (MIRRORED, "launcher", OF_LAUNCHERS),
+    (MIRRORED, "other launcher", OF_LAUNCHERS),
+    *(
+        (layout, name, faults)
+        for layout in (MPI_5_PEERS, MPI_4_SSH)
+        for name, faults in (
+            ("rank 0", OF_TRAINERS),
+            ("rank k", (*OF_TRAINERS, AMONG_THE_DEAF)),
+            ("mpirun", OF_SERVERS),
+            ("daemon", OF_SERVERS),
+            ("launcher", OF_LAUNCHERS),
+            ("other launcher", OF_LAUNCHERS),
+        )
+    ),
+    (MPI_4_SSH, "sshd", (KILLED,)),
+    (MPI_4_SSH, "ssh connection", (CONNECTION_KILLED,)),
+    *(
+        (layout, name, (LAUNCHER_KILLED if "launcher" in name else KILLED,))
+        for layout in (MPI_5_SSH, MPI_4_PEERS)
+        for name in ("rank 0", "rank k", "mpirun", "daemon", "launcher", "other launcher")
+    ),
+    (MPI_5_SSH, "sshd", (KILLED,)),
+    (MPI_5_SSH, "ssh connection", (CONNECTION_KILLED,)),
+)
+
+#: Trainings with TensorFlow.
+TENSORFLOW = [
+    Cell(fault, name, layout.processes[name], layout, program)
+    for layout, program, name, fault in (
+        (BETWEEN_GRAPH, "between_graph", "ps", OUT_OF_MEMORY),
+        (BETWEEN_GRAPH, "between_graph", "ps", KILLED),
+        (COORDINATOR, "coordinates", "ps", OUT_OF_MEMORY),
+        (COORDINATOR, "coordinates", "worker", OUT_OF_MEMORY),
+        (COORDINATOR, "coordinates", "ps", KILLED),
+        (MIRRORED, "mirrored", "worker", STOPPED),
+        (MIRRORED, "mirrored", "worker", KILLED),
+        (MPI_5_PEERS, "ring", "rank k", KILLED),
+        (MPI_5_PEERS, "ring", "rank k", STOPPED),
+    )
+]
+CELLS = [Cell(fault, name, layout.processes[name], layout) for layout, name, faults in TABLE for fault in faults]

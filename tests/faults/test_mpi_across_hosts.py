@@ -1,0 +1,162 @@
+"""mpirun over several machines: Open MPI 4 and 5, its daemons started by the launchers or over ssh."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from faults import processes
+from processes.launchers import until
+
+pytestmark = pytest.mark.slow
+
+#: An interpreter beside Open MPI 5, and Debian's, beside which stands Open MPI 4.
+PYTHONS = {"Open MPI 5": sys.executable, "Open MPI 4": "/usr/bin/python3"}
+LAUNCHERS = ("peers", "ssh")
+SHOWS = """
+import json, os, socket, sys, time
+names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SM_CURRENT_HOST", "CURRENT_HOST", "OF_HOST",
+         "CUDA_VISIBLE_DEVICES")
+seen = {name: os.environ.get(name) for name in names}
+print(json.dumps({**seen, "node": socket.gethostname(), "cwd": os.getcwd(), "argv": sys.argv,
+                  "secret": os.environ.get("SCRIPTMODE_JOB_SECRET")}), flush=True)
+if "--waits" in sys.argv:
+    time.sleep(600)
+"""
+
+
+def start(
+    cluster, count=3, python=sys.executable, launcher="peers", *, script=SHOWS, variables=None, **hyperparameters
+):
+    hosts = cluster.fresh(count)
+    names = [host.name for host in hosts]
+    for host in hosts:
+        given = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, **hyperparameters}
+        host.write(names, {"train.py": script}, sagemaker_mpi_num_of_processes_per_host=2, **given)
+    return [
+        host.train(
+            python=python,
+            SCRIPTMODE_MPI_LAUNCHER=launcher,
+            SCRIPTMODE_JOB_SECRET="known to the hosts",
+            OF_HOST=f"of {host.name}",
+            **(variables or {}),
+        )
+        for host in hosts
+    ]
+
+
+def seen(run):
+    """What each rank said, by rank."""
+    said = [line.partition("<stdout>:")[2].strip() for line in run.output.splitlines()]
+    rows = [json.loads(text) for text in said if text.startswith("{")]
+    return {int(row["OMPI_COMM_WORLD_RANK"]): row for row in rows}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
+def test_every_rank_has_its_own_hosts_environment(cluster, python, launcher):
+    runs = start(cluster, 3, python, launcher, lr=0.1)
+    assert [run.wait() for run in runs] == [0, 0, 0]
+    rows = seen(runs[0])
+    assert sorted(rows) == list(range(6))
+    for rank, row in rows.items():
+        host = f"algo-{rank // 2 + 1}"
+        assert row["SM_CURRENT_HOST"] == row["CURRENT_HOST"] == host
+        assert (row["OF_HOST"], row["node"]) == (f"of {host}", host)
+        assert row["argv"] == ["train.py", "--lr", "0.1"]
+        assert row["cwd"] == "/opt/ml/code"
+        assert row["secret"] is None
+
+
+def test_each_rank_sees_the_gpu_of_its_local_rank_if_so_asked(cluster):
+    variables = {"CUDA_VISIBLE_DEVICES": "3,5"}
+    bound = start(cluster, 2, variables=variables, sagemaker_mpi_bind_gpus=True)
+    assert [run.wait() for run in bound] == [0, 0]
+    assert [row["CUDA_VISIBLE_DEVICES"] for _, row in sorted(seen(bound[0]).items())] == ["3", "5", "3", "5"]
+    free = start(cluster, 2, variables=variables)
+    assert [run.wait() for run in free] == [0, 0]
+    assert {row["CUDA_VISIBLE_DEVICES"] for row in seen(free[0]).values()} == {"3,5"}
+
+
+def test_sshd_listens_at_the_jobs_address_alone_and_is_gone_afterwards(cluster):
+    runs = start(cluster, 2, launcher="ssh", waits="yes")
+    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
+    listening = cluster.namespaces.run("algo-2", "ss --no-header --listening --tcp --numeric 'sport = :2224'")
+    (line,) = listening.splitlines()
+    address = line.split()[3].rpartition(":")[0]
+    assert address not in ("0.0.0.0", "*", "[::]", "127.0.0.1")
+    assert "2224" not in cluster.namespaces.run("algo-1", "ss --no-header --listening --tcp --numeric")
+    runs[0].signal(signal.SIGTERM)
+    assert [run.wait() for run in runs] == [143, 143]
+    assert not [pid for run in runs for pid in run.processes()]
+
+
+def test_no_key_but_the_jobs_opens_sshd(cluster, tmp_path):
+    runs = start(cluster, 2, launcher="ssh", waits="yes")
+    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "mine"], check=True)
+    options = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes -o IdentitiesOnly=yes"
+    refused = cluster.namespaces.run("algo-1", f"ssh -p 2224 {options} -i {tmp_path}/mine algo-2 id 2>&1 || true")
+    assert "Permission denied (publickey)" in refused
+    clients = until(lambda: [words for words in map(processes.words, runs[0].processes()) if "-F" in words])
+    config = clients[0][clients[0].index("-F") + 1]
+    # The job's own key opens it for mpirun's daemons alone.
+    forced = cluster.namespaces.run("algo-1", f"ssh -F {config} algo-2 touch /opt/ml/intruder 2>&1 || true")
+    assert "starts none of orted, prted" in forced
+    assert not (cluster.hosts[1].ml / "intruder").exists()
+    runs[0].signal(signal.SIGTERM)
+    assert [run.wait() for run in runs] == [143, 143]
+
+
+def test_a_stranger_between_the_hosts_starts_nothing(cluster):
+    runs = start(cluster, 2, waits="yes")
+    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
+    words = {"type": "start", "number": 0, "command": "orted; touch /opt/ml/intruder"}
+    text = json.dumps({"type": "join", "host": "algo-2", "nonce": "n", "proof": "p"}) + "\n" + json.dumps(words) + "\n"
+    program = f"import socket; s = socket.create_connection(('algo-1', 2220)); s.sendall({text!r}.encode()); print(s.recv(999))"
+    cluster.namespaces.run("algo-2", f'{sys.executable} -c "$1"', program)
+    runs[0].signal(signal.SIGTERM)
+    assert [run.wait() for run in runs] == [143, 143]
+    assert not (cluster.hosts[0].ml / "intruder").exists()
+
+
+def test_hosts_with_different_secrets_do_not_meet(cluster):
+    hosts = cluster.fresh(2)
+    for host in hosts:
+        host.write(["algo-1", "algo-2"], {"train.py": SHOWS}, sagemaker_program="train.py", sagemaker_mpi_enabled=True)
+    runs = [host.train(SCRIPTMODE_JOB_SECRET=host.name) for host in hosts]
+    runs[1].wait()
+    assert "it knows another secret than this host" in runs[1].failure
+    assert runs[1].code == 1
+    runs[0].close()
+
+
+SAVES = """
+import os, signal, sys, time
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+
+def save(*_):
+    time.sleep(1)
+    with open(os.path.join(os.environ["SM_MODEL_DIR"], f"checkpoint-{rank}"), "w") as file:
+        file.write(rank)
+    sys.exit(0)
+
+signal.signal(signal.SIGTERM, save)
+print("trains", rank, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("told", [[0], [1], [0, 1]], ids=["first host", "other host", "all hosts"])
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_stop_lets_the_ranks_of_every_host_save(cluster, launcher, told):
+    runs = start(cluster, 2, launcher=launcher, script=SAVES)
+    for rank in range(4):
+        runs[0].says(f"trains {rank}")
+    for number in told:
+        runs[number].signal(signal.SIGTERM)
+    assert [run.wait() for run in runs] == [143, 143]
+    saved = [sorted(path.name for path in (host.ml / "model").iterdir()) for host in cluster.hosts[:2]]
+    assert saved == [["checkpoint-0", "checkpoint-1"], ["checkpoint-2", "checkpoint-3"]]
+    assert not [pid for run in runs for pid in run.processes()]
