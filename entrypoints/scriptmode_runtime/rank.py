@@ -114,7 +114,7 @@ def _tell(here: environment.TrainingEnvironment, status: int) -> None:
     """Tell the launcher of this machine; without one, ``mpirun``'s own words have to do."""
     path = os.environ.get(contract.LAUNCHER_VARIABLE, "")
     rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
-    own = report.users_own(here, here.host)
+    own = report.redaction(here)(report.users_own(here, here.host))
     words = {"type": "rank", "host": here.host, "rank": rank, "status": status, "own": own}
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as launcher:
         launcher.settimeout(_TELL_SECONDS)
