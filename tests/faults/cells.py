@@ -15,6 +15,7 @@ from faults.hosts import ROOM, Cluster, ended
 from faults.matrix import ANY, BOUND, CUT, GONE, HANG_SECONDS, HOST_TIMEOUT, STOPPED, TOLD_TO_STOP
 from faults.memory import MemoryGroup
 from processes.launchers import until
+
 from scriptmode_runtime.contract import FAILURE_LIMIT
 
 PROGRAMS = Path(__file__).parent / "programs"

@@ -92,7 +92,7 @@ REQUIRED = [
     Case("requirements: of a shell script", program="train.sh", code={"train.sh": SHELL, **REQUIREMENTS}, variables=INSTALLED, prepare=wheel),
 ]  # fmt: skip
 NAMES = [
-    *map(script, (" train me.py", "it's.py", 'a"b.py', "größe.py", "$HOME;x.py", "-x.py", "a\nb.py", "./train.py", "a//b.py")),
+    *map(script, (" it's \"me\".py", "größe.py", "$HOME;x.py", "-x.py", "a\nb.py", "./train.py", "a//b.py")),
     Case("program: outside the source", program="../../train.py"),
     Case("program: a path of the machine's", program="/bin/true"),
     Case("program: not there", program="absent.py"),

@@ -17,9 +17,11 @@ KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 REGIONS = {
     "the platform's": ({}, {"AWS_REGION": "eu-west-1"}),
     "the default": ({}, {"AWS_DEFAULT_REGION": "eu-west-2"}),
-    "the platform's before the default": ({}, {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"}),
     "the request's": ({"sagemaker_region": "us-west-2"}, {}),
-    "the platform's before the request's": ({"sagemaker_region": "us-west-2"}, {"AWS_REGION": "eu-west-1"}),
+    "the platform's before all": (
+        {"sagemaker_region": "us-west-2"},
+        {"AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-2"},
+    ),
 }
 
 
