@@ -58,7 +58,8 @@ def ask(folder: str) -> list[Asked]:
     """Ask every process below this one."""
     asked = []
     for pid in system.descendants(os.getpid()):
-        if _OWN & set(map(os.path.basename, system.words(pid))):
+        # mpirun's own command has their names further on.
+        if _OWN & set(map(os.path.basename, system.words(pid)[1:3])):
             continue
         length = -1
         if system.catches(pid, _SIGNAL):
