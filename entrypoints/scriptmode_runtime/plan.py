@@ -15,7 +15,7 @@ HOSTS_READY = "hosts_ready"
 TRAINERS_ENDED = "trainers_ended"
 #: ``mpirun`` ended, which the first host tells.
 MPIRUN_ENDED = "mpirun_ended"
-#: Its daemons on this host ended as they should; no word of other hosts.
+#: Its daemons on this host ended as they should, and then those on all others.
 DAEMONS_ENDED = "daemons_ended"
 #: A service of this host listens at the wait's endpoint; no word of other hosts.
 PORT_OPEN = "port_open"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import socket
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -45,8 +46,10 @@ class Daemons:
         clock: Callable[[], float],
         start: Callable[[ProcessSpec, Done], None],
     ) -> None:
-        #: The rank that ended badly before any other, as far as this host has heard.
+        #: The rank that ended badly before any other, as far as this host has heard. One that SIGTERM ended need not
+        #: have done so by itself: it is how ``mpirun`` ends a job.
         self.first_failure: RankFailure | None = None
+        self.ranks_ended_well = True
         self._cluster = cluster
         self._here = cluster.this.name
         self._cwd = os.path.join(cluster.this.base_dir, "output")
@@ -102,7 +105,9 @@ class Daemons:
         failure = RankFailure(
             int(message["rank"]), int(message["status"]), str(message["host"]), str(message.get("own", ""))
         )
-        self.first_failure = self.first_failure or failure
+        self.ranks_ended_well = False
+        if failure.status != -signal.SIGTERM:
+            self.first_failure = self.first_failure or failure
         if self._peers and not self._cluster.leads:
             self._peers.send(self._cluster.lead.name, **message)
 

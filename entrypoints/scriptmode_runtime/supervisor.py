@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import children, system
 from scriptmode_runtime.loop import STOPPING, Loop
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
-from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, TRAINERS_ENDED
+from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, STOP_RANKS, TRAINERS_ENDED
 from scriptmode_runtime.streams import Relay, Sink
 
 if TYPE_CHECKING:
@@ -192,6 +192,10 @@ class Supervisor:
             event = f"{event} at {wait.endpoint[0]}:{wait.endpoint[1]}"
         elif event == DAEMONS_ENDED:
             reached = self._until(lambda: not self._running(_DAEMON), deadline) and self._daemons_ended_well()
+            if reached and peers:
+                peers.announce(event)
+                # What every host heard of its ranks is known to the first one then.
+                reached = self._until(lambda: peers.reached(event), deadline) and self._trainers_ended_well()
         elif peers:
             peers.announce(event)
             reached = self._until(lambda: peers.reached(event), deadline)
@@ -205,8 +209,19 @@ class Supervisor:
     def _daemons_ended_well(self) -> bool:
         for child in self._started:
             if child.part == _DAEMON and child.status:
-                self.fail(self._describe(child.spec, child.status, child.source.tail.text() if child.source else ""))
+                self._fail_of(child)
         return self.cause is None
+
+    def _trainers_ended_well(self) -> bool:
+        for child in self._started:
+            if child.part == _TRAINER and self._ended_badly(child):
+                self._fail_of(child)
+        return self.cause is None
+
+    def _ended_badly(self, child: Child) -> bool:
+        """Tell whether a trainer's end is a failure: ``mpirun`` can end with 0 after it killed its ranks."""
+        ranks = child.spec.stop == STOP_RANKS and self._daemons
+        return child.status != 0 or bool(ranks and not ranks.ranks_ended_well)
 
     def _start_services(self, plan: LaunchPlan) -> bool:
         children.write(plan.files)
@@ -323,9 +338,12 @@ class Supervisor:
         """
         status = child.status or 0
         self.say(f"{self._host} {child.spec.name} {_how(status)}")
-        failed = {_TRAINER: status != 0, _SERVICE: True, _DAEMON: status < 0}[child.part]
+        failed = {_TRAINER: self._ended_badly(child), _SERVICE: True, _DAEMON: status < 0}[child.part]
         if failed and self.cause is None and not self._stopping:
-            self.fail(self._describe(child.spec, status, child.source.tail.text() if child.source else ""))
+            self._fail_of(child)
+
+    def _fail_of(self, child: Child) -> None:
+        self.fail(self._describe(child.spec, child.status or 0, child.source.tail.text() if child.source else ""))
 
     def _close(self) -> None:
         """Give back what was opened."""
