@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.remote import Daemons
+    from scriptmode_runtime.ssh import Keys
 
 #: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
+#: The name of a socket has 107 characters at most (unix(7)).
+_LONGEST_SCRATCH = 80
 _USAGE = "usage: train [--plan]\n"
 _END = "\n"
 
@@ -89,47 +92,65 @@ def _train() -> int:
 
 def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
     """Run all this host has to run, other hosts told of everything that goes wrong."""
-
-    def describe(spec: ProcessSpec, status: int, text: str) -> Cause:
-        return report.describe(here, spec, status, text, daemons.first_failure if daemons else None)
-
     daemons: Daemons | None = None
 
-    with _scratch(read) as here, Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
-        supervisor.prefix_lines = bool(here.settings.log_prefix)
-        if here.strategy != environment.SINGLE and len(here.cluster.hosts) > 1:
-            _join(here, supervisor)
-        if here.strategy == environment.MPI:
-            os.environ[contract.LAUNCHER_VARIABLE] = os.path.join(here.scratch, environment.DAEMONS_SOCKET)
-            daemons = supervisor.take_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
-        if here.settings.hang_seconds:
-            folder = os.path.join(here.scratch, STACKS_FOLDER)
-            supervisor.watch(here.cluster, here.settings.hang_seconds, folder, fails=here.settings.hang_fails)
+    def describe(spec: ProcessSpec, status: int, text: str) -> Cause:
+        return report.describe(read, spec, status, text, daemons.first_failure if daemons else None)
+
+    with Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
+        supervisor.prefix_lines = bool(read.settings.log_prefix)
         try:
-            _run(here, supervisor)
+            with _scratch(read) as here:
+                _join(here, supervisor, _keys(here))
+                daemons = _listen(here, supervisor)
+                _run(here, supervisor)
         except RuntimeFailure as error:
-            message = report.redaction(here)(f"{here.host}: {error}")
-            supervisor.abort(Cause(here.host, "launcher", LAUNCHER_FAILED, message))
+            if not supervisor.joined:
+                _join(read, supervisor, None)
+            told = str(error)
+            message = told if told.startswith(f"{read.host}: ") else f"{read.host}: {told}"
+            message = report.redaction(read)(message)
+            supervisor.abort(Cause(read.host, "launcher", LAUNCHER_FAILED, message))
         return supervisor.finish()
 
 
-def _join(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
-    """Meet the other hosts."""
-    from scriptmode_runtime.peers import Times
-
-    # Without a secret of the platform's the job's name keeps out strangers by accident, not by intent.
-    secret = here.cluster.secret or here.settings.secret or here.job_name
-    silence = here.settings.host_timeout
-    times = Times(silence=silence, beat=min(Times().beat, silence / 4))
-    if not here.has_daemons:
-        supervisor.join(here.cluster, secret.encode(), times)
-        return
+def _keys(here: environment.TrainingEnvironment) -> Keys | None:
+    """Make this host's key, where ``mpirun`` reaches other hosts over ssh."""
+    if not (here.ssh and here.has_daemons):
+        return None
     from scriptmode_runtime.ssh import Keys
 
-    keys = Keys(here.ssh, here.cluster, here.scratch) if here.ssh else None
+    return Keys(here.ssh, here.cluster, here.scratch)
+
+
+def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: Keys | None) -> None:
+    """Meet the other hosts, if there are any that this one trains with."""
+    if here.strategy == environment.SINGLE or len(here.cluster.hosts) == 1:
+        return
+    from scriptmode_runtime.peers import Times
+
+    secret = here.cluster.secret or here.settings.secret
+    if not secret:
+        # It keeps out strangers by accident, not by intent.
+        secret = here.job_name
+        supervisor.say(f"{contract.SECRET_VARIABLE} is not set: hosts prove themselves by the job's name alone")
+    silence = here.settings.host_timeout
+    times = Times(silence=silence, beat=min(Times().beat, silence / 4))
     peers = supervisor.join(here.cluster, secret.encode(), times, keys.facts if keys else None)
     if keys:
         peers.on_met = keys.met
+
+
+def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Daemons | None:
+    """Hear what processes of this host have to say, and fall silent about."""
+    if here.settings.hang_seconds:
+        folder = os.path.join(here.scratch, STACKS_FOLDER)
+        seconds, fails = here.settings.hang_seconds, here.settings.hang_fails
+        supervisor.watch(here.cluster, seconds, folder, fails=fails, hide=report.redaction(here))
+    if here.strategy != environment.MPI:
+        return None
+    os.environ[contract.LAUNCHER_VARIABLE] = os.path.join(here.scratch, environment.DAEMONS_SOCKET)
+    return supervisor.take_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
 
 
 def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
@@ -144,25 +165,34 @@ def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnv
 
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
-    """Give the environment a folder of its own while it runs, where it needs one.
-
-    In /tmp, whose name is short and holds no blanks: sockets, mpirun and sshd take no other.
-    """
+    """Give the environment a folder of its own while it runs, where it needs one; raises `ClusterError`."""
     if here.strategy != environment.MPI and not here.settings.hang_seconds:
         yield here
         return
     import shutil
 
-    folder = f"{here.scratch}-{os.urandom(8).hex()}"
-    try:
-        os.mkdir(folder, mode=0o700)
-    except OSError as error:
-        raise ClusterError(f"{here.host}: {folder} cannot be made: {error.strerror}; hosts need a /tmp") from error
+    folder = _private_folder(os.path.basename(here.scratch))
     try:
         here = here._replace(scratch=folder)
         yield _traceable(here) if here.settings.hang_seconds else here
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _private_folder(name: str) -> str:
+    """Make a folder of a short name without blanks: sockets, mpirun and sshd take no other."""
+    problem = ""
+    for place in (os.environ.get("TMPDIR", ""), "/tmp", "/dev/shm", "/run"):  # noqa: S108 - a new name, this user's alone
+        folder = os.path.join(place, f"{name}-{os.urandom(8).hex()}")
+        if not os.path.isabs(place) or len(folder) > _LONGEST_SCRATCH or " " in folder:
+            continue
+        try:
+            os.mkdir(folder, mode=0o700)
+        except OSError as error:
+            problem = f"{folder} cannot be made: {error.strerror}"
+            continue
+        return folder
+    raise ClusterError(f"{problem}; set TMPDIR to a folder this host may write to, with a short name without blanks")
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:

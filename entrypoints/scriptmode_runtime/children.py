@@ -1,4 +1,4 @@
-"""Child processes: started in sessions of their own, signalled by group, reaped. The only place that forks."""
+"""Child processes: started in sessions of their own, signalled by group, reaped. Only this and a `rank` fork."""
 
 from __future__ import annotations
 
@@ -44,11 +44,10 @@ class Child:
     def signal(self, number: int) -> None:
         """Send a signal to where the plan says; what is gone already is no error."""
         if self.spec.stop == STOP_RANKS and number != signal.SIGKILL:
-            # What else it started connects it to other hosts, and is needed until the ranks have ended.
-            ranks = [pid for pid in system.children(self.pid) if contract.RANK_VARIABLE in system.environ(pid)]
-            if ranks:
-                for rank in ranks:
-                    _signal_group(rank, number, own_group=self.pid)
+            started = ranks(self.pid)
+            for rank in started:
+                _signal_group(rank, number, own_group=self.pid)
+            if started:
                 return
         _signal_group(self.pid, number)
 
@@ -57,6 +56,14 @@ class Child:
         below = system.descendants(self.pid)
         _signal_group(self.pid, signal.SIGKILL)
         kill_all(below)
+
+
+def ranks(starter: int) -> list[int]:
+    """Give the MPI ranks that ``mpirun`` or a daemon of it started.
+
+    What else it started connects it to other hosts, and is needed until the ranks have ended.
+    """
+    return [pid for pid in system.children(starter) if contract.RANK_VARIABLE in system.environ(pid)]
 
 
 def start(spec: ProcessSpec) -> tuple[Child, int]:
@@ -104,6 +111,13 @@ def write(files: Iterable[File]) -> None:
         raise UserCodeError(f"{name} cannot be written: {error.strerror}") from error
 
 
+def restore() -> None:
+    """Give a process that will be a program what Python and the launcher changed for themselves."""
+    for number in _RESTORED:
+        signal.signal(number, signal.SIG_DFL)
+    system.restore_limits()
+
+
 def reap() -> dict[int, int]:
     """Give the exit statuses of all children that ended, orphans that were left to this process included."""
     ended = {}
@@ -132,6 +146,14 @@ def kill_all(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def kill_orphans() -> bool:
+    """Kill all that is still below this process; tell whether there was anything."""
+    reap()
+    left = system.descendants(os.getpid()) if any_left() else []
+    kill_all(left)
+    return bool(left)
+
+
 def _signal_group(pid: int, number: int, own_group: int = 0) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         group = os.getpgid(pid) if own_group else pid
@@ -155,8 +177,7 @@ def _become(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> Non
         os.dup2(writing, 2)
         os.chdir(spec.cwd)
         signal.set_wakeup_fd(-1)
-        for number in _RESTORED:
-            signal.signal(number, signal.SIG_DFL)
+        restore()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)

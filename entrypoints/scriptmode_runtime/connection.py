@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LONGEST_LINE = 64 * 1024
+#: Of a connection over a network, as long as nobody has proven anything.
+_LONGEST_STRANGERS_LINE = 4 * 1024
 _CONNECT_SECONDS = 1.0
 
 
@@ -34,6 +36,7 @@ class Connection:
         self._sealing: _Seal | None = None
         self._sealed: _Seal | None = None
         self._events = selectors.EVENT_READ
+        self._longest = _LONGEST_LINE if endpoint.family == socket.AF_UNIX else _LONGEST_STRANGERS_LINE
         self.open = True
         #: The other host's name, once it is proven.
         self.host = ""
@@ -46,6 +49,7 @@ class Connection:
 
     def seal(self, key: bytes, *, leads: bool) -> None:
         """From now on every message, both ways, ends in a seal that proves its sender, its place and its words."""
+        self._longest = _LONGEST_LINE
         self._sealing = _Seal(key, b"lead" if leads else b"member")
         self._sealed = _Seal(key, b"member" if leads else b"lead")
 
@@ -72,7 +76,7 @@ class Connection:
         except OSError:
             data = b""
         *lines, self._incoming = (self._incoming + data).split(b"\n")
-        lost = not data or len(self._incoming) > _LONGEST_LINE
+        lost = not data or len(self._incoming) > self._longest
         for line in lines:
             # One after the other: the welcome sets the seal of what follows it.
             message = self._parse(line)
@@ -86,13 +90,15 @@ class Connection:
             self._on_message(self, None)
 
     def _parse(self, line: bytes) -> dict[str, Any] | None:
+        if len(line) > self._longest:
+            return None
         if self._sealed:
             line, given = line[: -_Seal.SIZE], line[-_Seal.SIZE :]
             if not hmac.compare_digest(self._sealed.of(line), given):
                 return None
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return message if isinstance(message, dict) and isinstance(message.get("type"), str) else None
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import selectors
 import socket
 from typing import TYPE_CHECKING, Any
 
+from scriptmode_runtime import system
 from scriptmode_runtime.connection import Connection
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.peers import WAS_LOST, Peers, cause_in, facts_in, lost
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Thousands of hosts come at once; the kernel cuts it to net.core.somaxconn.
 _BACKLOG = 4096
+#: Descriptors that a launcher needs without any other host, generously.
+_OWN_FILES = 256
 
 
 class Lead(Peers):
@@ -24,20 +28,16 @@ class Lead(Peers):
     def start(self) -> None:
         """Listen on this host's port for peers; raises `ClusterError` when it cannot be had."""
         this = self._cluster.this
-        address = this.address if self._cluster.single_machine else ""
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._strangers: set[Connection] = set()
         self._members: dict[str, Connection] = {}
         #: Hosts that have not come yet, in the cluster's order.
         self._missing = dict.fromkeys(host.name for host in self._cluster.hosts if host.name != this.name)
         self._events: dict[str, set[str]] = {}
-        self._listener = socket.socket(family, socket.SOCK_STREAM)
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # A descriptor for each host, and over MPI one for what connects mpirun to it.
+        system.make_room_for_files(2 * len(self._cluster.hosts) + _OWN_FILES)
         try:
-            self._listener.bind((address, this.ports["peers"]))
-            self._listener.listen(_BACKLOG)
+            self._listener = _listener(this.address if self._cluster.single_machine else "", this.ports["peers"])
         except OSError as error:
-            self._listener.close()
             raise ClusterError(
                 f"{this.name}: port {this.ports['peers']} (peers) cannot be had: {error.strerror}; "
                 "end the program that holds it, or start the job again"
@@ -102,8 +102,11 @@ class Lead(Peers):
         try:
             endpoint, _ = self._listener.accept()
             connection = Connection(self._selector, endpoint, self._hear, self._clock())
-        except OSError:  # whoever it was has gone already
-            return
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                name = self._cluster.this.name
+                self.fail(lost(name, f"{error.strerror} for another host; raise the limit (ulimit -n)"))
+            return  # whoever it was has gone already
         self._strangers.add(connection)
         connection.send(type="hello", nonce=connection.nonce)
 
@@ -155,3 +158,10 @@ class Lead(Peers):
     def _tell(self, **message: object) -> None:
         for connection in list(self._members.values()):
             connection.send(**message)
+
+
+def _listener(address: str, port: int) -> socket.socket:
+    """Listen at an address; "" is every one of this machine, of either protocol."""
+    dual = not address and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual or ":" in address else socket.AF_INET
+    return socket.create_server((address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from scriptmode_runtime.outcome import Cause
 
 _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
+#: Seconds for one try to connect, where nothing answers at all.
+_TRY_SECONDS = 10.0
 
 
 class Member(Peers):
@@ -27,6 +29,7 @@ class Member(Peers):
         self._retry = _FIRST_RETRY
         #: What the first host greeted this one with; "" before.
         self._greeting = ""
+        self._tries = 0
         self._try_at = self._clock()
 
     @property
@@ -62,7 +65,8 @@ class Member(Peers):
         elif self.cause is None and self._clock() >= self._join_by:
             place = self._cluster.lead.endpoint("peers")
             self.cause = lost(self._cluster.lead.name, f"could not be reached at {place} in {self._times.join:.0f} s")
-        elif self._endpoint is None and self._clock() >= self._try_at:
+        elif self._clock() >= self._try_at:
+            self._give_up()
             self._connect()
 
     def deadline(self) -> float | None:
@@ -71,7 +75,7 @@ class Member(Peers):
             return self._beat_at if self._connection.open else None
         if self.cause:
             return None
-        return self._join_by if self._endpoint else min(self._try_at, self._join_by)
+        return min(self._try_at, self._join_by)
 
     def close(self) -> None:
         """Leave."""
@@ -90,13 +94,17 @@ class Member(Peers):
     def _connect(self) -> None:
         lead = self._cluster.lead
         try:
-            family, kind, *_, address = socket.getaddrinfo(lead.address, lead.ports["peers"], 0, socket.SOCK_STREAM)[0]
+            places = socket.getaddrinfo(lead.address, lead.ports["peers"], 0, socket.SOCK_STREAM)
+            # One after the other: the first host need not listen at all of its addresses.
+            family, kind, *_, address = places[self._tries % len(places)]
+            self._tries += 1
             self._endpoint = socket.socket(family, kind)
             self._endpoint.settimeout(0)
             self._endpoint.connect_ex(address)
         except OSError:  # its name does not resolve yet
             self._again()
             return
+        self._try_at = self._clock() + _TRY_SECONDS
         self._selector.register(self._endpoint, selectors.EVENT_WRITE, self._connected)
 
     def _connected(self) -> None:

@@ -130,7 +130,7 @@ class Peers:
 
     def _proven(self, message: Mapping[str, Any], side: str, host: str, nonce: str) -> bool:
         proof = self._proof(side, host, nonce, facts_in(message))
-        return hmac.compare_digest(proof, str(message.get("proof")))
+        return hmac.compare_digest(proof.encode(), _bytes(str(message.get("proof"))))
 
     def _seal(self, connection: Connection, host: str, nonces: tuple[str, str]) -> None:
         """From now on both sides seal what they say: ``nonces`` are the lead's and the member's."""
@@ -161,4 +161,9 @@ def cause_in(message: Mapping[str, Any]) -> Cause:
 
 
 def _digest(secret: bytes, *words: str) -> str:
-    return hmac.new(secret, "\n".join(words).encode(), "sha256").hexdigest()
+    return hmac.new(secret, _bytes("\n".join(words)), "sha256").hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    """Encode whatever a stranger says: JSON carries halves of characters too."""
+    return text.encode("utf-8", "backslashreplace")

@@ -17,6 +17,8 @@ TRAINERS_ENDED = "trainers_ended"
 MPIRUN_ENDED = "mpirun_ended"
 #: Its daemons on this host ended as they should, and then those on all others.
 DAEMONS_ENDED = "daemons_ended"
+#: No rank of a stopped job has anything more to save.
+RANKS_SAVED = "ranks_saved"
 #: A service of this host listens at the wait's endpoint; no word of other hosts.
 PORT_OPEN = "port_open"
 

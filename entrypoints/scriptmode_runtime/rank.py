@@ -13,25 +13,22 @@ import resource
 import signal
 import socket
 import sys
+from typing import TYPE_CHECKING
 
 from scriptmode_runtime import children, contract, environment, report, system, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 #: What a shell answers for a program that cannot be started.
 _CANNOT_START = 127
-_FORWARDED = (
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-    signal.SIGQUIT,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGCONT,
-)
-#: Seconds for which the launcher may be busy.
-_TELL_SECONDS = 5.0
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_FORWARDED = (*_STOPS, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
+#: Seconds for which the launcher may be busy, and between two looks at whether it lets a held rank go.
+_TELL_SECONDS, _LOOK = 5.0, 0.05
 
 
 def main() -> int:
@@ -40,17 +37,119 @@ def main() -> int:
         system.die_with_parent()
         system.adopt_orphans()
         here = _host()
-        status = _run(here)
+        rank = Rank(here, os.environ.get(contract.LAUNCHER_VARIABLE, ""))
+        status = rank.run()
     except (RuntimeFailure, OSError, ValueError, IndexError) as error:
         sys.stderr.write(f"scriptmode: {error}\n")
         return _CANNOT_START
-    if status:
-        _tell(here, status)
     # What the program left holds the rank's output, for whose end mpirun waits.
     children.kill_all(system.descendants(os.getpid()))
     if status < 0:
         _die_of(-status)
     return status
+
+
+class Rank:
+    """One program and its launcher."""
+
+    def __init__(self, here: environment.TrainingEnvironment, launcher: str) -> None:
+        self._here = here
+        self._launcher = launcher
+        self._program = 0
+        #: A stop the program has no use for, kept from it as long as another rank may be saving.
+        self._withheld = 0
+        self._stopped = False
+
+    def run(self) -> int:
+        """Run the program to its end; give its exit code, or minus a signal's number."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_FORWARDED, signal.SIGCHLD))
+        self._program = _start(self._here, before)
+        held: socket.socket | None = None
+        status: int | None = None
+        while status is None or held:
+            number, sender = _next_signal(_LOOK if held else None)
+            if number in _FORWARDED and status is None:
+                held = self._on_signal(number, sender) or held
+            if status is None:
+                status = _reaped(self._program)
+                if status is not None and status and not self._stopped:
+                    self._tell(status)
+                elif status is not None and self._stopped and held is None:
+                    held = self._hold()
+            if held and _let_go(held):
+                held = None
+                self._forward(self._withheld)
+        return status
+
+    def _on_signal(self, number: int, sender: int) -> socket.socket | None:
+        """Handle a stop; give the connection on which the launcher lets this rank go, if it is to wait for that.
+
+        The first rank to end would have ``mpirun`` end all others, which may be saving. Its own stops are for now.
+        """
+        if number not in _STOPS or sender == os.getppid():
+            self._forward(number)
+            return None
+        self._stopped = True
+        programs = (self._program, *system.descendants(self._program))
+        if any(system.catches(pid, number) for pid in programs):
+            self._forward(number)
+            return None
+        self._withheld = number
+        held = self._hold()
+        if held is None:
+            self._forward(number)
+        return held
+
+    def _forward(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self._program, number)
+
+    def _hold(self) -> socket.socket | None:
+        """Say that nothing of this rank's need be waited for."""
+        return self._say(type="held")
+
+    def _tell(self, status: int) -> None:
+        """Tell how the program ended; without a launcher, ``mpirun``'s own words have to do."""
+        rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
+        own = report.redaction(self._here)(report.users_own(self._here, self._here.host))
+        launcher = self._say(type="rank", host=self._here.host, rank=rank, status=status, own=own)
+        if launcher:
+            with launcher, contextlib.suppress(OSError):
+                launcher.recv(1)  # it has read that, and hangs up
+
+    def _say(self, **words: object) -> socket.socket | None:
+        launcher = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            launcher.settimeout(_TELL_SECONDS)
+            launcher.connect(self._launcher)
+            launcher.sendall(json.dumps(words).encode() + b"\n")
+        except OSError:
+            launcher.close()
+            return None
+        return launcher
+
+
+def _next_signal(seconds: float | None) -> tuple[int, int]:
+    """Wait for a signal; give its number and its sender, zeros where none came in time."""
+    waited = (*_FORWARDED, signal.SIGCHLD)
+    info = signal.sigwaitinfo(waited) if seconds is None else signal.sigtimedwait(waited, seconds)
+    return (info.si_signo, info.si_pid) if info else (0, 0)
+
+
+def _reaped(program: int) -> int | None:
+    """Reap what ended; give the program's status once it is among that."""
+    return children.reap().get(program)
+
+
+def _let_go(held: socket.socket) -> bool:
+    """Tell whether the launcher has hung up."""
+    held.settimeout(0)
+    try:
+        return not held.recv(1)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _host() -> environment.TrainingEnvironment:
@@ -63,8 +162,8 @@ def _host() -> environment.TrainingEnvironment:
     return here
 
 
-def _run(here: environment.TrainingEnvironment) -> int:
-    """Run the program to its end; give its exit code, or minus a signal's number."""
+def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
+    """Start the program in a process group of its own, with the signals that were blocked; give its number."""
     command = user_code.command(here)
     env = {**os.environ, **command.env, **_gpu(here), contract.BASE_DIR_VARIABLE: here.base_dir}
     env.pop(contract.LAUNCHER_VARIABLE, None)
@@ -73,29 +172,24 @@ def _run(here: environment.TrainingEnvironment) -> int:
         # word by word, and Open MPI 4 puts its tag before each of them.
         env.pop("PYTHONUNBUFFERED", None)
     parent = os.getpid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     program = os.fork()
     if program == 0:
         # This host's own words, not those of the host that runs mpirun: paths in them are this host's.
-        _become(command.argv, env, command.cwd, parent)
+        _become(command.argv, env, command.cwd, parent, mask)
     with contextlib.suppress(OSError):  # in its own group already
         os.setpgid(program, program)
-    for number in _FORWARDED:
-        signal.signal(number, lambda number, _frame: _forward(program, number))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
-    while True:
-        pid, status = os.wait()
-        if pid == program:
-            return os.waitstatus_to_exitcode(status)
+    return program
 
 
-def _become(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int) -> None:
+def _become(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mask: Iterable[int]) -> None:
     """In the child: become the program. Never returns."""
     try:
         os.setpgid(0, 0)
         system.die_with_parent()
+        children.restore()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         if os.getppid() == parent:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.chdir(cwd)
             os.execvpe(argv[0], argv, env)  # noqa: S606 - never a shell
     except (OSError, ValueError) as error:
@@ -105,29 +199,12 @@ def _become(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int) -
         os._exit(_CANNOT_START)
 
 
-def _forward(program: int, number: int) -> None:
-    with contextlib.suppress(OSError):
-        os.killpg(program, number)
-
-
-def _tell(here: environment.TrainingEnvironment, status: int) -> None:
-    """Tell the launcher of this machine; without one, ``mpirun``'s own words have to do."""
-    path = os.environ.get(contract.LAUNCHER_VARIABLE, "")
-    rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
-    own = report.redaction(here)(report.users_own(here, here.host))
-    words = {"type": "rank", "host": here.host, "rank": rank, "status": status, "own": own}
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as launcher:
-        launcher.settimeout(_TELL_SECONDS)
-        launcher.connect(path)
-        launcher.sendall(json.dumps(words).encode() + b"\n")
-        launcher.recv(1)  # it has read that, and may hang up
-
-
 def _die_of(number: int) -> None:
     """End by the signal that ended the program, for ``mpirun`` to see; the core dump was the program's."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (number,))
     os.kill(os.getpid(), number)
 
 

@@ -62,8 +62,12 @@ class Daemons:
         self._listener: socket.socket | None = None
         self._asked: dict[int, tuple[str, Done]] = {}
         self._connections: set[Connection] = set()
+        self._held: set[Connection] = set()
+        #: Whether ranks that are stopped wait for each other.
+        self.holds = False
         if peers:
-            peers.handlers["start"] = self._on_start
+            if not cluster.leads:
+                peers.handlers["start"] = self._on_start
             peers.handlers["ended"] = self._on_ended
             peers.handlers["rank"] = lambda _host, message: self._on_rank(message)
             peers.on_left = self._on_left
@@ -88,7 +92,10 @@ class Daemons:
 
     def _accept(self) -> None:
         if self._listener:
-            endpoint, _ = self._listener.accept()
+            try:
+                endpoint, _ = self._listener.accept()
+            except OSError:  # it has gone already, or no descriptor is left: what asks is told so by ours
+                return
             self._connections.add(Connection(self._selector, endpoint, self._hear, self._clock()))
 
     def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
@@ -96,10 +103,29 @@ class Daemons:
             self._connections.discard(connection)
         elif message["type"] == "rank":
             self._on_rank(message)
-            self._connections.discard(connection)
-            connection.close()
+            self._hang_up(connection)
+        elif message["type"] == "held":
+            self._held.add(connection)
+            if not self.holds:
+                self._hang_up(connection)
         else:
             self._on_request(connection, message)
+
+    @property
+    def held(self) -> int:
+        """How many ranks of this host have nothing more to save."""
+        return len(self._held & self._connections)
+
+    def let_go(self) -> None:
+        """Let ranks end that were held, and those to come."""
+        self.holds = False
+        for connection in list(self._held):
+            self._hang_up(connection)
+
+    def _hang_up(self, connection: Connection) -> None:
+        self._held.discard(connection)
+        self._connections.discard(connection)
+        connection.close()
 
     def _on_rank(self, message: Mapping[str, Any]) -> None:
         failure = RankFailure(

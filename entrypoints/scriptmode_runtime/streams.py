@@ -320,6 +320,14 @@ class Relay:
             self._selector.unregister(source.descriptor)
 
 
+def same_file(output: int, log: int) -> bool:
+    """Tell whether two descriptors write to one file."""
+    try:
+        return os.path.sameopenfile(output, log)
+    except OSError:  # one of them was closed by whoever started this process
+        return False
+
+
 def _widen(pipe: int) -> None:
     """Let a pipe hold more where the system allows it."""
     if sys.platform == "linux":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import signal
 import time
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import children, system
 from scriptmode_runtime.loop import STOPPING, Loop
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
-from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, STOP_RANKS, TRAINERS_ENDED
-from scriptmode_runtime.streams import Relay, Sink
+from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
+from scriptmode_runtime.streams import Relay, Sink, same_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +36,8 @@ _SETTLE = 2.0
 _MARGIN = 2.0
 #: Seconds between two looks at a port.
 _PORT_POLL = 0.02
+#: Seconds between two looks at which ranks are left.
+_RANKS_POLL = 0.1
 #: What a child is: its end ends the plan; it outlives those; it belongs to a trainer on another host.
 _TRAINER, _SERVICE, _DAEMON = "trainer", "service", "daemon"
 
@@ -61,7 +62,7 @@ class Supervisor:
         self._loop = Loop(clock, self._on_signal)
         self._selector = self._loop.selector
         self._sink = Sink(output)
-        self._log = None if _same(output, log) else Sink(log)
+        self._log = None if same_file(output, log) else Sink(log)
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
         self._daemons: Daemons | None = None
@@ -83,6 +84,10 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error and self._peers and self.cause is None:
+            message = f"{self._host}: {type(error).__name__} in the runtime; its log tells more"
+            self.fail(Cause(self._host, "launcher", LAUNCHER_FAILED, message))
+            self.finish()
         self._stopping = self._over = True
         try:
             for child in self._running():
@@ -91,6 +96,11 @@ class Supervisor:
             self._loop.until(lambda: not (self._log and self._log.pending), self._clock() + _FLUSH)
         finally:
             self._close()
+
+    @property
+    def joined(self) -> bool:
+        """Whether other hosts hear of this one."""
+        return self._peers is not None
 
     @property
     def cause(self) -> Cause | None:
@@ -119,12 +129,12 @@ class Supervisor:
         self._daemons.listen(path)
         return self._daemons
 
-    def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool) -> None:
+    def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool, hide: Callable[[str], str]) -> None:
         """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
         from scriptmode_runtime.hang import Watch
 
         self._watch = Watch(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
-        self._watch.show = self.say
+        self._watch.show = lambda text: self.say(hide(text))
         self._loop.tickers.append(self._watch)
         if fails:
             self._watch.on_hang = self.fail
@@ -262,6 +272,8 @@ class Supervisor:
             self._watch.stop()
         cause = self.cause
         graceful = cause is not None and cause.graceful
+        if self._daemons:
+            self._daemons.holds = graceful
         deadline = self._clock() + (self._grace if graceful else _FAILURE_GRACE)
         if cause is None:
             self._stopping = True
@@ -281,17 +293,34 @@ class Supervisor:
 
     def _await_trainers(self, deadline: float) -> None:
         peers = self._peers
+        if self._daemons:
+            self._await_ranks(self._daemons, deadline)
         self._loop.until(lambda: not self._running(_TRAINER, _DAEMON), deadline)
         if peers:
             peers.announce(TRAINERS_ENDED)
             self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
+
+    def _await_ranks(self, daemons: Daemons, deadline: float) -> None:
+        """Let the ranks of every host save: the end of the first one would end all others."""
+        peers = self._peers
+        starters = [child for child in self._started if child.spec.stop == STOP_RANKS]
+
+        def saved() -> bool:
+            running = [child for child in starters if child.running]
+            return sum(len(children.ranks(child.pid)) for child in running) <= daemons.held
+
+        self._loop.until(saved, deadline, _RANKS_POLL)
+        if peers:
+            peers.announce(RANKS_SAVED)
+            self._loop.until(lambda: peers.reached(RANKS_SAVED) or peers.alone, deadline)
+        daemons.let_go()
 
     def _drain(self) -> None:
         """Let the output of ended processes through, then end what they left behind."""
         self._loop.until(lambda: self._relay.idle, self._clock() + _DRAIN)
         self._loop.until(lambda: self._relay.flushed, self._clock() + _FLUSH)
         deadline = self._clock() + 1.0
-        while self._clock() < deadline and _kill_orphans():
+        while self._clock() < deadline and children.kill_orphans():
             self._loop.once(self._clock() + 0.01)
         self._loop.until(lambda: self._relay.idle, self._clock() + _DRAIN)
 
@@ -359,21 +388,6 @@ class Supervisor:
 
     def _running(self, *parts: str) -> list[Child]:
         return [child for child in self._started if child.running and (not parts or child.part in parts)]
-
-
-def _same(output: int, log: int) -> bool:
-    try:
-        return os.path.sameopenfile(output, log)
-    except OSError:  # one of them was closed by whoever started this process
-        return False
-
-
-def _kill_orphans() -> bool:
-    """Kill all that is still below this process; tell whether there was anything."""
-    children.reap()
-    left = system.descendants(os.getpid()) if children.any_left() else []
-    children.kill_all(left)
-    return bool(left)
 
 
 def _signal_of(cause: Cause) -> int:

@@ -8,6 +8,7 @@ import sys
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGKILL = 9
+_file_limits: tuple[int, int] | None = None
 
 
 def die_with_parent() -> None:
@@ -18,6 +19,25 @@ def die_with_parent() -> None:
 def adopt_orphans() -> None:
     """Become the parent of all descendants whose own parent ended, as process 1 is: they are reaped, not lost."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def make_room_for_files(count: int) -> None:
+    """Let this process open so many files at once, as far as it may; what it starts has the limit it would have had."""
+    global _file_limits  # noqa: PLW0603 - a property of the process
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < count:
+        _file_limits = _file_limits or (soft, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, hard), hard))
+
+
+def restore_limits() -> None:
+    """Undo `make_room_for_files`, in a process that will be a program."""
+    if _file_limits:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, _file_limits)
 
 
 def children(parent: int) -> list[int]:

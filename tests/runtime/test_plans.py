@@ -225,6 +225,7 @@ def test_mpirun_has_the_options_users_rely_on(tmp_path):
         "pml": "ob1",
         "btl": "^openib",
         "orte_abort_on_non_zero_status": "1",
+        "orte_keep_fqdn_hostnames": "1",
         "btl_vader_single_copy_mechanism": "none",
         "plm_rsh_agent": f"{SCRATCH}/rsh",
         "plm_rsh_no_tree_spawn": "1",

@@ -178,6 +178,8 @@ def _parameters(environment: TrainingEnvironment, mpirun: Mpirun) -> dict[str, s
     if environment.has_daemons:
         interface = str(environment.resource_config.get("network_interface_name", "eth0"))
         parameters.update(btl_tcp_if_include=interface, oob_tcp_if_include=interface)
+        if mpirun.major == 4:  # noqa: PLR2004 - it alone cuts hosts' names at their first dot
+            parameters["orte_keep_fqdn_hostnames"] = "1"
     return parameters
 
 
