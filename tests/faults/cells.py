@@ -22,7 +22,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 _FOLDERS = ("model", "output/data", "checkpoints")
 #: The volume of a host whose disk gets full, and what a process may take that runs out of memory.
 _TINY, _LITTLE = "2m", 32 << 20
-_AT_ONCE = (os.cpu_count() or 1) + 1
+_AT_ONCE = (os.cpu_count() or 1) + 2
 _SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP, "SIGTERM": signal.SIGTERM}
 
 
@@ -62,7 +62,7 @@ class Job:
             variables["SCRIPTMODE_HANG_SECONDS"] = str(HANG_SECONDS)
         self.runs = [host.train(python=layout.python, **variables) for host in self.hosts]
         for trainer, host in layout.trainers.items():
-            self.runs[host].says(f"training as {trainer}", 60)
+            self.runs[host].says(f"training as {trainer}", 100)
         # Until a host was there nobody can miss it.
         until(lambda: self.hosts[0].admitted() == len(self.hosts) - 1)
         self.files = self._files()

@@ -41,6 +41,8 @@ class Cluster:
 
     def close(self):
         """End all of it."""
+        for host in self.hosts:
+            host.end()
         self.namespaces.close()
 
 
@@ -56,11 +58,15 @@ class Host:
         self._jobs = 0
         self._linked = True
 
-    def clear(self, room=ROOM):
-        """End what runs and forget what was written."""
+    def end(self):
+        """End what runs."""
         if self.run:
             self.run.close()
             self.run = None
+
+    def clear(self, room=ROOM):
+        """End what runs and forget what was written."""
+        self.end()
         self.link(up=True)
         self._namespaces.fresh(self.name, room)
 

@@ -18,7 +18,9 @@ INTERFACE = "eth1"
 _CHECKOUT = Path(__file__).parents[2]
 _NETWORK = "10.83.0"
 #: Programs and the Debian packages that have them.
-_PROGRAMS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "mount": "mount"}
+_PROGRAMS = {"ip": "iproute2", "ss": "iproute2", "unshare": "util-linux", "nsenter": "util-linux", "mount": "mount"}
+#: Some of them stand where a user's PATH does not lead.
+_ENVIRONMENT = {**os.environ, "PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"}
 _SWITCH = ("--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _USER = ("--user", "--map-root-user")
 
@@ -93,6 +95,7 @@ class Namespaces:
             [*command, str(count), _NETWORK, INTERFACE, _HOST_SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=_ENVIRONMENT,
         )
         try:
             assert self._process.stdout.readline() == b"switched\n", "the cluster's switch could not be set up"
@@ -110,7 +113,11 @@ class Namespaces:
     def run(self, host, script, *words):
         """Run a few shell commands on a host; give what they print."""
         return subprocess.run(
-            [*self.enter(host), "sh", "-ec", script, "sh", *words], check=True, stdout=subprocess.PIPE, text=True
+            [*self.enter(host), "sh", "-ec", script, "sh", *words],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=_ENVIRONMENT,
         ).stdout
 
     def fresh(self, host, room):
@@ -119,7 +126,9 @@ class Namespaces:
 
     def link(self, host, state):
         """Set a host's link ``up`` or ``down``: nothing goes through, and nobody is told."""
-        subprocess.run([*self._enter(self.init, "--net"), "ip", "link", "set", host, state], check=True)
+        subprocess.run(
+            [*self._enter(self.init, "--net"), "ip", "link", "set", host, state], check=True, env=_ENVIRONMENT
+        )
 
     def root(self, host):
         """Give the path at which this machine sees a host's root folder."""
@@ -150,7 +159,11 @@ class Namespaces:
 
 def _user_namespace():
     """Give what makes namespaces possible here: nothing for root, else one user namespace around them."""
-    missing = [f"{name} (Debian package {package})" for name, package in _PROGRAMS.items() if not shutil.which(name)]
+    missing = [
+        f"{name} (Debian package {package})"
+        for name, package in _PROGRAMS.items()
+        if not shutil.which(name, path=_ENVIRONMENT["PATH"])
+    ]
     assert not missing, f"hosts by namespaces need {', '.join(missing)}"
     said = []
     for user in ((), _USER) if os.geteuid() == 0 else (_USER,):
@@ -159,6 +172,7 @@ def _user_namespace():
             check=False,
             capture_output=True,
             text=True,
+            env=_ENVIRONMENT,
         )
         if tried.returncode == 0:
             return user

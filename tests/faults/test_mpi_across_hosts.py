@@ -1,6 +1,7 @@
 """mpirun over several machines: Open MPI 4 and 5, its daemons started by the launchers or over ssh."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -160,3 +161,29 @@ def test_a_stop_lets_the_ranks_of_every_host_save(cluster, launcher, told):
     saved = [sorted(path.name for path in (host.ml / "model").iterdir()) for host in cluster.hosts[:2]]
     assert saved == [["checkpoint-0", "checkpoint-1"], ["checkpoint-2", "checkpoint-3"]]
     assert not [pid for run in runs for pid in run.processes()]
+
+
+def test_ranks_that_only_die_of_a_stop_wait_for_those_that_save(cluster):
+    script = SAVES.replace("signal.signal(", 'if rank == "1": signal.signal(').replace("time.sleep(1)", "time.sleep(3)")
+    runs = start(cluster, 2, script=script)
+    for rank in range(4):
+        runs[0].says(f"trains {rank}")
+    runs[1].signal(signal.SIGTERM)
+    assert [run.wait() for run in runs] == [143, 143]
+    assert [path.name for path in (cluster.hosts[0].ml / "model").iterdir()] == ["checkpoint-1"]
+
+
+def test_a_host_that_cannot_make_its_key_ends_the_job(cluster, tmp_path):
+    broken = tmp_path / "ssh-keygen"
+    broken.write_text("#!/bin/sh\necho no entropy left >&2\nexit 3\n")
+    broken.chmod(0o755)
+    hosts = cluster.fresh(2)
+    for host in hosts:
+        host.write(["algo-1", "algo-2"], {"train.py": SHOWS}, sagemaker_program="train.py", sagemaker_mpi_enabled=True)
+    variables = {"SCRIPTMODE_MPI_LAUNCHER": "ssh", "SCRIPTMODE_JOB_SECRET": "s"}
+    first = hosts[0].train(**variables)
+    first.says("")
+    second = hosts[1].train(**variables, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert [run.wait(10) for run in (first, second)] == [1, 1]
+    assert first.failure == second.failure
+    assert first.failure.startswith("algo-2: no ssh key can be made")

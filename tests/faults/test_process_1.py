@@ -8,6 +8,7 @@ import pytest
 from faults import processes
 from faults.cells import PROGRAMS
 from faults.hosts import ended
+from faults.memory import MemoryGroup
 from processes.launchers import child, until
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,40 @@ def test_everything_dies_with_process_1(cluster):
     until((host.ml / "output" / "data" / "grandchild is up").exists)
     host.run.kill()
     until(lambda: not processes.members(host.run.namespace), 1)
+
+
+def test_a_host_without_memory_loses_the_script_and_not_its_launcher(cluster):
+    host = alone(cluster, program("eats_memory.py"))
+    try:
+        group = MemoryGroup(96 << 20)
+    except OSError as error:
+        pytest.skip(f"control groups cannot be made here: {error}")
+    host.run.says("hungry")
+    for pid in host.run.processes():
+        group.add(pid)
+    (host.ml / "input" / "fault").touch()
+    assert host.run.wait() == 137
+    assert host.run.failure.startswith("algo-1, script: killed by SIGKILL\nIf nobody killed it, memory ran out")
+    group.close()
+
+
+def test_a_hang_that_passes_is_shown_and_the_job_goes_on(cluster):
+    hosts = cluster.fresh(2)
+    code = {"train.py": program("trainer.py")}
+    options = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
+    for host in hosts:
+        host.write([each.name for each in hosts], code, fault="SIGSTOP", where="worker 1", **options)
+        host.train(SCRIPTMODE_HANG_SECONDS="2", SCRIPTMODE_HANG_ACTION="continue")
+        host.run.says("training as")
+    worker = hosts[1].run.find(lambda pid: processes.task(pid) == "worker 1")
+    hosts[1].run.signal(signal.SIGSTOP, worker)
+    (hosts[0].ml / "input" / "quiet").touch()
+    hosts[1].run.says("stopped by a signal")
+    hosts[0].run.says('File "/opt/ml/code/train.py"')
+    hosts[1].run.signal(signal.SIGCONT, worker)
+    for host in hosts:
+        (host.ml / "input" / "finish").touch()
+    assert [host.run.wait() for host in hosts] == [0, 0]
 
 
 def test_below_another_process_1_the_script_dies_with_its_launcher(cluster):

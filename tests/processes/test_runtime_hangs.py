@@ -92,6 +92,18 @@ def test_the_sitecustomize_that_was_there_still_runs(tmp_path, launch):
     assert "True" in launcher.output
 
 
+def test_secrets_among_the_words_of_a_process_are_not_shown(tmp_path, launch):
+    script = (
+        "import subprocess\nsubprocess.run(['sh', '-c', 'sleep 600', 'https://bob:hush-hush@host/', 'abcdef-123456'])"
+    )
+    (base,) = write_job(tmp_path / "job", 1, {"train.py": script}, sagemaker_program="train.py").values()
+    launcher = launch(base, SCRIPTMODE_HANG_SECONDS="1", MY_API_KEY="abcdef-123456")
+    assert launcher.wait() == 1
+    assert "sleep 600" in launcher.output
+    assert "hush-hush" not in launcher.output
+    assert "abcdef-123456" not in launcher.output
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

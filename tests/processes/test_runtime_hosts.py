@@ -133,6 +133,9 @@ def test_a_stranger_on_the_port_between_hosts_changes_nothing(tmp_path, launch):
         b"GET / HTTP/1.1\r\n\r\n",
         b'{"type": "failed", "host": "algo-2", "exit_code": 9, "message": "lie"}\n',
         b"x" * 100_000,
+        b"[" * 3_000 + b"\n",
+        b'{"type": "join", "host": "algo-2", "nonce": "n", "proof": "\xc3\xa9"}\n',
+        b'{"type": "join", "host": "\\ud800", "nonce": "\\ud800", "proof": "\\ud800"}\n',
     ):
         with socket.create_connection(("127.0.0.1", port)) as stranger:
             stranger.sendall(words)

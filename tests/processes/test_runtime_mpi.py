@@ -96,3 +96,12 @@ def test_a_missing_module_of_a_rank_is_said_in_one_line(tmp_path, launch, module
     (launcher,) = start(tmp_path, launch, script, count=1)
     assert launcher.wait() == 1
     assert launcher.failure.splitlines()[1].startswith(said.format(sys.executable))
+
+
+def test_a_rank_starts_with_the_signals_a_shell_would_give_it(tmp_path, launch):
+    code = {"train.sh": "grep SigIgn /proc/self/status; (yes || true) | head -1"}
+    job = write_job(tmp_path / "job", 1, code, **{**MPI, "sagemaker_program": "train.sh"})
+    launcher = launch(job["algo-1"])
+    assert launcher.wait() == 0
+    assert launcher.output.count("SigIgn:\t0000000000000000") == 2
+    assert "Broken pipe" not in launcher.output
