@@ -169,6 +169,10 @@ def log_level(framework_parameters: Mapping[str, Any]) -> object:
 def _part(base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any]) -> tuple[Cluster, str]:
     """Work out with which hosts this one trains, and how."""
     try:
+        if not isinstance(resource_config["hosts"], list):
+            raise ConfigurationError(
+                f"{contract.RESOURCE_CONFIG_FILE}: hosts is {resource_config['hosts']!r}; it is a list of names"
+            )
         names = list(map(str, resource_config["hosts"]))
         current = str(resource_config["current_host"])
     except (KeyError, TypeError) as error:

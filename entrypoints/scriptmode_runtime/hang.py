@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_runtime import stacks
+from scriptmode_runtime import contract, stacks
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 
 if TYPE_CHECKING:
@@ -121,7 +121,10 @@ class Watch:
         self._become(silent=False)
         if self._decides:
             where = " of any host" if self._peers else ""
-            message = f"no output{where} for {self._seconds:g} s; what every process does stands in the log"
+            message = (
+                f"no output{where} for {self._seconds:g} s; what every process does stands in the log "
+                f"({contract.HANG_ACTION_VARIABLE}=continue goes on)"
+            )
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"
             self.on_hang(Cause(name, "launcher", LAUNCHER_FAILED, message))
 

@@ -1,9 +1,13 @@
-"""What usually helps: a table from the last output of a failed process to one line of advice. Pure."""
+"""What usually helps: a table from the last output of a failed process to one line of advice. Pure.
+
+The output is anybody's: each pattern takes time in proportion to its length, whatever it holds.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from bisect import bisect
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,22 +21,31 @@ class _Row(NamedTuple):
     advice: str
     #: Only for processes that end so; 0 is any.
     exit_code: int = 0
+    #: Whether it is why mpirun says `_NO_DAEMON` shortly after: then it is the better one to know.
+    stops_daemon: bool = False
 
 
-#: What mpirun says after the reason why it could not start a daemon: that reason is the better one to know.
-_NO_DAEMON = r"(?:unable to reliably start one or more daemons|A daemon failed to report back)"
-_THEN_NO_DAEMON = rf"(?:[\s\S]{{0,4000}}{_NO_DAEMON})?"
-#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found".
-_COMMAND = r"([^\s:]{1,200}): "
+#: What mpirun says after the reason why it could not start a daemon.
+_NO_DAEMON = r"unable to reliably start one or more daemons|A daemon failed to report back"
+#: Characters between that reason and it.
+_NEAR = 4000
+#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Not from each letter on: from a word's first.
+_COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
+
+
+def _line(begin: str, end: str, most: int) -> str:
+    """Give the pattern of ``end`` behind ``begin`` in one line; what is between is read once, not by each of them."""
+    return rf"{begin}(?:(?!{begin})[^\n]){{0,{most}}}{end}"
+
 
 #: Of two that end at one place in the output the upper one is taken.
 _TABLE = (
     _Row(
-        r"HorovodVersionMismatchError|horovod/[^\n]{0,300}undefined symbol: (?!ompi_|MPI_|PMPI_)",
+        "HorovodVersionMismatchError|" + _line("horovod/", "undefined symbol: (?!ompi_|MPI_|PMPI_)", 300),
         "Horovod in {python} was built for another TensorFlow: build it again there, against the one that is installed",
     ),
     _Row(
-        r"horovod/[^\n]{0,300}undefined symbol|libmpi\w*\.so[.\d]*: cannot open shared object file",
+        _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file",
         "The Open MPI that Horovod in {python} was built for is not there: install it, or build Horovod again",
     ),
     _Row(
@@ -60,7 +73,7 @@ _TABLE = (
         "A file of the source has the name of a module, and is found in its place: rename it",
     ),
     _Row(
-        r"CUDA_ERROR_OUT_OF_MEMORY|OOM when allocating[^\n]{0,1000}GPU:\d",
+        "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000),
         "The GPU's memory ran out: a smaller batch; TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
     ),
     _Row(
@@ -82,7 +95,7 @@ _TABLE = (
         "Keras 3 cannot fit on several workers: install tf-keras and set TF_USE_LEGACY_KERAS=1, or write the loop",
     ),
     _Row(
-        r"unrecognized arguments:(?:[^\n]{0,2500} )?--model_dir",
+        _line("unrecognized arguments:", " --model_dir", 2500),
         "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
     ),
     _Row(
@@ -98,16 +111,19 @@ _TABLE = (
         "Fewer processors than ranks: add --oversubscribe, or lower processes_per_host",
     ),
     _Row(
-        rf"Host key verification failed{_THEN_NO_DAEMON}",
+        r"Host key verification failed",
         "ssh does not know the other host's key: leave mpirun's hosts to the launcher, or add the key to known_hosts",
+        stops_daemon=True,
     ),
     _Row(
-        rf"Permission denied \(publickey{_THEN_NO_DAEMON}",
+        r"Permission denied \(publickey",
         "The other host does not take this one's ssh key: leave mpirun's hosts to the launcher, or authorize the key",
+        stops_daemon=True,
     ),
     _Row(
-        rf"ssh: (?:connect to host (\S+)|Could not resolve hostname ([^\s:]+)){_THEN_NO_DAEMON}",
+        r"ssh: (?:connect to host (\S+)|Could not resolve hostname ([^\s:]+))",
         "ssh does not reach {0}{1}: its sshd is not up, or the network does not lead there",
+        stops_daemon=True,
     ),
     _Row(
         _NO_DAEMON,
@@ -135,17 +151,25 @@ _BEFORE = 2000
 def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
     """Give the advice for the last thing in the output that the table knows, then for the exit code; else ""."""
     text = _last_words(output)
+    daemons = [found.span() for found in re.finditer(_NO_DAEMON, text)]
     best, advice = -1, ""
     words: tuple[str, ...] = ()
     for row in _TABLE:
         if row.exit_code not in (0, exit_code) or (not row.pattern and advice):
             continue
         for found in re.finditer(row.pattern, text) if row.pattern else ():
-            if found.end() > best:
-                best, advice, words = found.end(), row.advice, found.groups("")
+            end = _reach(found.end(), daemons) if row.stops_daemon else found.end()
+            if end > best:
+                best, advice, words = end, row.advice, found.groups("")
         if not row.pattern:
             advice = row.advice
     return advice.format(*words, python=_python(spec), ports=_ports(spec))
+
+
+def _reach(end: int, daemons: list[tuple[int, int]]) -> int:
+    """Give where the last of mpirun's words that are near behind ``end`` end, or ``end``."""
+    near = bisect(daemons, (end + _NEAR + 1, 0))
+    return max(end, daemons[near - 1][1]) if near else end
 
 
 def _last_words(output: str) -> str:

@@ -81,14 +81,18 @@ class Lead(Peers):
                     self._hear(connection, None)
                 else:
                     connection.send(type="alive")
-        if self._missing and self.cause is None and self._clock() >= self._join_by:
-            self.fail(lost(next(iter(self._missing)), f"did not come up in {self._times.join:.0f} s"))
+        if self._missing and self.cause is None:
+            self._remind(self._missing)
+            if self._clock() >= self._join_by:
+                others = f", like {len(self._missing) - 1} more" if len(self._missing) > 1 else ""
+                how = f"did not come up in {self._times.join:.0f} s{others}; look at its own log"
+                self.fail(lost(next(iter(self._missing)), how))
 
     def deadline(self) -> float | None:
         """Give when the next host is to be greeted or missed."""
         due = [self._beat_at] if self._members or self._strangers else []
         if self.cause is None and self._missing:
-            due.append(self._join_by)
+            due += [self._join_by, self._remind_at]
         return min(due, default=None)
 
     def close(self) -> None:

@@ -68,6 +68,8 @@ class Member(Peers):
         elif self._clock() >= self._try_at:
             self._give_up()
             self._connect()
+        if not self._greeting and self.cause is None:
+            self._remind([f"{self._cluster.lead.name} at {self._cluster.lead.endpoint('peers')}"])
 
     def deadline(self) -> float | None:
         """Give when to try again, to beat, or to miss."""

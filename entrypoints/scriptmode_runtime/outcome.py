@@ -19,6 +19,11 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def how_ended(status: int) -> str:
+    """Say how a process ended, by its exit code or minus a signal's number."""
+    return f"by {signal_name(-status)}" if status < 0 else f"with exit code {status}"
+
+
 class Cause(NamedTuple):
     """Why a job ended before its time; the same on every host."""
 

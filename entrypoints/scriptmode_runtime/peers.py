@@ -15,11 +15,13 @@ from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 
 if TYPE_CHECKING:
     import selectors
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.connection import Connection
 
+#: Seconds until it is said that a host has not come, and then between two such words; and how many are named.
+_FIRST_REMINDER, _REMINDER, _SHOWN = 10.0, 60.0, 5
 #: A host whose connection breaks.
 WAS_LOST = "its launcher was lost: killed, or its machine went away"
 
@@ -59,8 +61,11 @@ class Peers:
         self._reached: set[str] = set()
         self._join_by = clock() + self._times.join
         self._beat_at = clock() + self._times.beat
+        self._remind_at = clock() + _FIRST_REMINDER
         #: Called with a host's name and facts once it proved itself.
         self.on_met: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
+        #: Called with who is waited for, when that takes long.
+        self.on_wait: Callable[[str], None] = lambda _text: None
         #: Called with a host's name once it is lost, or has left.
         self.on_left: Callable[[str], None] = lambda _host: None
         #: By type of message: called with the name of the host that sent it, and the message.
@@ -115,6 +120,15 @@ class Peers:
             return False
         self._beat_at = now + self._times.beat
         return True
+
+    def _remind(self, hosts: Iterable[str]) -> None:
+        """Say who has not come, now and then."""
+        if self._clock() >= self._remind_at:
+            self._remind_at = self._clock() + _REMINDER
+            names = list(hosts)
+            shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+            left = max(0.0, self._join_by - self._clock())
+            self.on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
 
     def _silent(self, connection: Connection) -> bool:
         return self._clock() - connection.heard >= self._times.silence

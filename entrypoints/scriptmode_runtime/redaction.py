@@ -29,16 +29,21 @@ _EVERYDAY = frozenset(
     {"default", "disabled", "enabled", "localhost", "optional", "password", "required", "secret", "unknown", "username"}
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: How a name ends that is written as one with what stands before it: PGPASSWORD, authtoken, SSHKEY.
+_ENDINGS = (
+    "password", "passwords", "passwd", "passphrase", "passcode", "credential", "credentials", "secret", "secrets",
+    "token", "tokens", "key", "keys",
+)  # fmt: skip
 _SECRET_WORDS = frozenset(
-    {"apikey", "accesskey", "authorization", "cookie", "credential", "credentials", "jwt", "passcode", "passphrase",
-     "passwd", "password", "passwords", "privatekey", "secret", "secretkey", "secrets"}
+    {"authorization", "cookie", "credential", "credentials", "jwt", "passcode", "passphrase", "passwd", "password",
+     "passwords", "secret", "secrets"}
 )  # fmt: skip
 #: A secret as the last word of a longer name: DB_PASS, DB_PWD, GITHUB_PAT; PWD alone is a folder.
-_LAST_WORDS = frozenset({"pass", "pat", "pwd"})
+_LAST_WORDS = frozenset({"auth", "bearer", "pass", "pat", "pwd", "signature"})
 #: A key of these is a secret; a key by itself, or a sorting key, is none.
 _KEYS = frozenset(
-    {"access", "account", "api", "auth", "encryption", "master", "private", "secret", "service", "signing", "ssh",
-     "storage", "subscription"}
+    {"access", "account", "api", "auth", "encryption", "kaggle", "license", "master", "private", "secret", "service",
+     "signing", "ssh", "storage", "subscription"}
 )  # fmt: skip
 #: The name of something about a secret.
 _ABOUT = frozenset(
@@ -67,11 +72,11 @@ def is_secret(name: str, value: object = "") -> bool:
     """Tell whether the name says that ``value`` is a secret."""
     if isinstance(value, bool) or value is None or name.startswith(_PLACES):
         return False
-    words = [word.lower() for word in _WORDS.findall(name)]
+    words = [part for word in _WORDS.findall(name) for part in _parts(word.lower())]
     if not words or words[-1] in _ABOUT:
         return False
     if _SECRET_WORDS.intersection(words) or any(
-        after == "key" and word in _KEYS for word, after in zip(words, words[1:])
+        after in ("key", "keys") and word in _KEYS for word, after in zip(words, words[1:])
     ):
         return True
     if isinstance(value, (int, float)):  # a number of tokens, of passes
@@ -79,6 +84,15 @@ def is_secret(name: str, value: object = "") -> bool:
     if "token" in words or "tokens" in words:
         return not _TEXT.intersection(words)
     return len(words) > 1 and words[-1] in _LAST_WORDS
+
+
+def _parts(word: str) -> list[str]:
+    """Take a word apart that is several written as one: awssecretkey is aws, secret and key."""
+    parts: list[str] = []
+    while ending := next((ending for ending in _ENDINGS if word.endswith(ending) and word != ending), ""):
+        word = word.removesuffix(ending)
+        parts.append(ending)
+    return [word, *reversed(parts)]
 
 
 class Redaction:

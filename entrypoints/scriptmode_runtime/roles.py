@@ -119,6 +119,8 @@ def _check_cluster(rule: _Rule, hosts: dict[str, tuple[str, ...]]) -> None:
             f"{rule.name} names {' and '.join(leads) or 'no role that leads'}; "
             f"give one of {', '.join(rule.leads)} a group of one host"
         )
+    if "master" in leads and "evaluator" in hosts:
+        raise ConfigurationError(f"{rule.name} names master and evaluator; a master evaluates itself, call it chief")
     for role in rule.needed:
         if role not in hosts:
             raise ConfigurationError(f"{rule.name} has no {role}, which this cluster needs; give it a group")

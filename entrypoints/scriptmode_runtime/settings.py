@@ -64,7 +64,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        raise ValueError("a number of seconds")
+        raise ValueError("a number of seconds from 0 on")
     return value
 
 

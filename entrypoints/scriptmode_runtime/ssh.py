@@ -10,6 +10,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from scriptmode_runtime.contract import MPI_LAUNCHER_VARIABLE
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.strategies.ssh_files import AUTHORIZED_KEYS, HOST_KEY, KNOWN_HOSTS, LOGIN_KEY
 
@@ -41,7 +42,10 @@ class Keys:
             if os.geteuid() == 0 and not cluster.leads:
                 os.makedirs(_PRIVILEGE_SEPARATION, mode=0o755, exist_ok=True)
         except (OSError, subprocess.SubprocessError) as error:
-            raise ClusterError(f"{cluster.this.name}: no ssh key can be made in {folder}: {error}") from error
+            raise ClusterError(
+                f"{cluster.this.name}: no ssh key can be made in {folder}: {_reason(error)}; install OpenSSH or leave "
+                f"{MPI_LAUNCHER_VARIABLE} out"
+            ) from error
         #: What other hosts are told.
         self.facts = {_FACT: public}
 
@@ -57,3 +61,10 @@ class Keys:
     def _append(self, name: str, line: str) -> None:
         with open(os.path.join(self._folder, name), "a", encoding="ascii") as file:
             file.write(f"{line}\n")
+
+
+def _reason(error: Exception) -> str:
+    """Give the last line that ssh-keygen itself said, else what the system says."""
+    said: bytes = getattr(error, "stderr", None) or b""
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else str(error)

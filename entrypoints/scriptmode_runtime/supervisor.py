@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import children, system
+from scriptmode_runtime.leftovers import Leftovers
 from scriptmode_runtime.loop import STOPPING, Loop
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
+from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 from scriptmode_runtime.streams import Relay, Sink, same_file
 
@@ -68,7 +69,7 @@ class Supervisor:
         self._daemons: Daemons | None = None
         self._watch: Watch | None = None
         self._started: list[Child] = []
-        self._loop.tickers.append(self._relay)
+        self._loop.tickers += [self._relay, Leftovers(lambda: self._started, clock)]
         self._stopping = False
         self._over = False
         self._last = True
@@ -116,6 +117,7 @@ class Supervisor:
 
         side = Lead if cluster.leads else Member
         peers: Peers = side(cluster, secret, self._selector, self._clock, times, facts)
+        peers.on_wait = self.say
         peers.start()
         self._peers = peers
         self._loop.tickers.append(peers)
@@ -366,7 +368,7 @@ class Supervisor:
         What a daemon's exit code means ``mpirun`` tells; but that it was killed is known here first.
         """
         status = child.status or 0
-        self.say(f"{self._host} {child.spec.name} {_how(status)}")
+        self.say(f"{self._host} {child.spec.name} ended {how_ended(status)}")
         failed = {_TRAINER: self._ended_badly(child), _SERVICE: True, _DAEMON: status < 0}[child.part]
         if failed and self.cause is None and not self._stopping:
             self._fail_of(child)
@@ -393,7 +395,3 @@ class Supervisor:
 def _signal_of(cause: Cause) -> int:
     number = cause.exit_code - SIGNALLED
     return number if cause.graceful and number in STOPPING else signal.SIGTERM
-
-
-def _how(status: int) -> str:
-    return f"ended by {signal_name(-status)}" if status < 0 else f"ended with exit code {status}"

@@ -46,8 +46,8 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     """Check the program; give the process that installs what the source asks for, if it asks for anything."""
     code = environment.path(contract.CODE_DIR)
     path = _existing_program(environment)
-    if not _is_python(environment) and not os.access(path, os.X_OK):
-        os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - to be run, by whoever runs this host
+    if not (_is_python(environment) or _is_shell(environment)) and not os.access(path, os.X_OK):
+        _make_executable(path, environment.program)
     wanted = _wanted(environment)
     if not wanted:
         return None
@@ -71,7 +71,7 @@ def command(environment: TrainingEnvironment) -> Command:
         start = (python, "-m", _module(program))
     elif _is_python(environment):
         start = (python, *start) if program.startswith("-") else (python, program)
-    elif program.endswith(_SHELL) and not _names_interpreter(os.path.join(code, program)):
+    elif _is_shell(environment):
         start = ("/bin/sh", *start)
     inherited = environment.inherited
     env = variables(environment)
@@ -94,8 +94,14 @@ def _place(source: str, environment: TrainingEnvironment) -> None:
         import shutil
 
         # The program itself, no archive: the toolkit takes that too.
-        os.makedirs(code, exist_ok=True)
-        shutil.copy2(source, code)
+        try:
+            os.makedirs(code, exist_ok=True)
+            shutil.copy2(source, code)
+        except OSError as error:
+            raise UserCodeError(
+                f"the source {source} cannot be copied into {code}: {error.strerror or error}; make it readable, and "
+                "that folder one which this host may write to, with room on its volume"
+            ) from error
     else:
         place(source, code, limits=source_limits(os.environ))
 
@@ -132,6 +138,22 @@ def _wanted(environment: TrainingEnvironment) -> tuple[str, ...]:
 
 def _is_python(environment: TrainingEnvironment) -> bool:
     return environment.program.endswith(".py") or _is_module(environment)
+
+
+def _is_shell(environment: TrainingEnvironment) -> bool:
+    """Tell whether it is a shell script that does not say what runs it: the system's shell does."""
+    path = os.path.join(environment.path(contract.CODE_DIR), environment.program)
+    return path.endswith(_SHELL) and not _names_interpreter(path)
+
+
+def _make_executable(path: str, program: str) -> None:
+    try:
+        os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - to be run, by whoever runs this host
+    except OSError as error:
+        raise UserCodeError(
+            f"the entry point {program!r} may not be executed, and cannot be made so: {error.strerror or error}; "
+            "chmod +x it in the source, or name its interpreter: .py, or .sh without a first line #!"
+        ) from error
 
 
 def _is_module(environment: TrainingEnvironment) -> bool:

@@ -28,7 +28,7 @@ class ParameterServer:
 
     ``roles`` gives whole instance groups to roles, whose hosts have that role and no other:
     ``{"chief": "leader", "worker": ["large", "small"], "ps": "memory", "evaluator": "one"}``. There is one chief (or
-    between-graph a master, which ``tf.estimator`` takes without an evaluator only), at least one ps and, with a
+    between-graph a master, which evaluates itself: there is no evaluator beside it), at least one ps and, with a
     coordinator, at least one worker. The spelling is kept whatever the TensorFlow version is.
     """
 
@@ -45,8 +45,13 @@ class ParameterServer:
         _settle(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         leads = [role for role in ("master", "chief") if role in self.roles]
         if self.roles and len(leads) != 1:
-            named = "both 'master' and 'chief'; keep one" if leads else "no 'chief'; give it a group of one host"
+            none = f"no {'chief' if self.coordinator else 'chief or master'}; give it a group of one host"
+            named = "both 'master' and 'chief'; keep one" if leads else none
             raise SpecError(f"ParameterServer roles names {named}")
+        if "master" in leads and "evaluator" in self.roles:
+            raise SpecError(
+                "ParameterServer roles names 'master' and 'evaluator'; a master evaluates itself, call it 'chief'"
+            )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.distribution import ALONE
+from scriptmode.distribution import ALONE, MPI
 from scriptmode.errors import SpecError, suggestion
 from scriptmode.hyperparameters import encode
 from scriptmode.inputs import INPUT_MODES, Channel, check_mode
@@ -371,12 +371,9 @@ class TrainingJobSpec:
         return roles
 
     def _check_roles(self) -> None:
-        names_tasks = self._roles or getattr(self.distribution, "evaluator", False)
-        if names_tasks and (self.environment or {}).get("TF_CONFIG"):
-            raise SpecError(
-                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks; keep one"
-            )
         counts = {group.instance_group_name: group.instance_count for group in self.resources.instance_groups}
+        groups_together = self.distribution.instance_groups if self.distribution else ()
+        self._check_tf_config(sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count)
         for role, groups in self._roles.items():
             count = sum(counts[group] for group in groups)
             if role in ALONE and count != 1:
@@ -384,3 +381,17 @@ class TrainingJobSpec:
                     f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts; "
                     "there is one, give it a group with instance_count 1"
                 )
+
+    def _check_tf_config(self, together: int) -> None:
+        given = (self.environment or {}).get("TF_CONFIG", "").strip()
+        if not given or self.distribution is None or isinstance(self.distribution, MPI):
+            return
+        if self._roles or getattr(self.distribution, "evaluator", False):
+            raise SpecError(
+                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks; keep one"
+            )
+        if together > 1:
+            raise SpecError(
+                f"environment['TF_CONFIG'] gives all {together} hosts one task; leave it out: the runtime writes "
+                "TF_CONFIG for each host"
+            )

@@ -69,23 +69,28 @@ class Job:
 
     def inflict(self):
         """Do what goes wrong. Of a fault that is none, the job then comes to its end."""
-        fault, process, target = self.cell.fault, self.cell.process, self.target
-        pid = target.run.pid if process.label == "launcher" else target.run.find(process.is_it)
+        fault, target = self.cell.fault, self.target
+        is_signal, starves = fault.name in _SIGNALS, fault.name == "out of memory"
+        pid = self._process() if is_signal or starves else None
         self._since = time.monotonic()
         if fault is GONE:
             target.vanish()
         elif fault is CUT:
             target.link(up=False)
-        elif fault.name in _SIGNALS:
+        elif is_signal:
             target.run.signal(_SIGNALS[fault.name], pid)
         else:
-            if fault.name == "out of memory":
+            if starves:
                 self._starve(pid)
             self.tell("fault")
         if fault is STOPPED:
             self.tell("quiet")
         if not fault.code:
             self.tell("finish")
+
+    def _process(self):
+        run, process = self.target.run, self.cell.process
+        return run.pid if process.label == "launcher" else run.find(process.is_it)
 
     def tell(self, word):
         """Say a word to all trainers."""

@@ -18,6 +18,8 @@ class Process(NamedTuple):
     trainer: str = ""
     #: For a program of someone else's: what its command line matches.
     program: str = ""
+    #: The rank that program is part of.
+    rank: str = ""
     #: For a server: the task of TF_CONFIG it serves.
     task: str = ""
 
@@ -30,6 +32,8 @@ class Process(NamedTuple):
             return "train.py" in words and name == self.trainer
         if self.task:
             return "scriptmode_runtime.tensorflow.server" in words and processes.task(pid) == self.task
+        if self.rank and variables.get("OMPI_COMM_WORLD_RANK") != self.rank:
+            return False
         return bool(self.program and re.match(self.program, " ".join(words)))
 
 
@@ -94,6 +98,7 @@ def _mpi(major, launcher, python):
         {
             "rank 0": Process(0, "rank 0", "rank 0"),
             "rank k": Process(1, "rank 3", "rank 3"),
+            "parent of rank k": Process(1, "rank 3", program=r"\S+ -m scriptmode_runtime\.rank", rank="3"),
             "mpirun": Process(0, "mpirun", program=r"\S*/(mpirun|prterun|orterun)\b"),
             "daemon": Process(1, "daemon", program=r"\S*\b(prted|orted)\b"),
             "ssh connection": Process(0, "mpirun", program=r"\S*/ssh -F"),

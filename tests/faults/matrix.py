@@ -19,8 +19,6 @@ from faults.layouts import (
 HANG_SECONDS = 3.0
 HOST_TIMEOUT = 2.0
 BOUND = 5.0
-
-
 #: Every code but 0, the same on all hosts.
 ANY = -1
 
@@ -53,6 +51,8 @@ MEMORY_ERROR = Fault("MemoryError", 1, _PROCESS + "exit code 1", "Memory ran out
 DISK_FULL = Fault("disk full", 1, _PROCESS + "exit code 1", "The disk is full")
 CLOSES_STDOUT = Fault("closes stdout")
 FORKS_DAEMONS = Fault("forks daemons")
+#: Every trainer has left daemons that hold its output.
+AMONG_DAEMONS = Fault("dies among daemons", 137, _PROCESS + "killed by SIGKILL")
 IGNORES_TERM = Fault("ignores TERM")
 #: A stop, for which trainers save.
 TOLD_TO_STOP = Fault("SIGTERM", 143, "{host}: stopped by SIGTERM")
@@ -73,6 +73,7 @@ OF_TRAINERS = (
     DISK_FULL,
     CLOSES_STDOUT,
     FORKS_DAEMONS,
+    AMONG_DAEMONS,
     IGNORES_TERM,
 )
 OF_SERVERS = (KILLED, STOPPED)
@@ -129,6 +130,7 @@ TABLE = (
         for name, faults in (
             ("rank 0", OF_TRAINERS),
             ("rank k", (*OF_TRAINERS, AMONG_THE_DEAF)),
+            ("parent of rank k", (KILLED,)),
             ("mpirun", OF_SERVERS),
             ("daemon", OF_SERVERS),
             ("launcher", OF_LAUNCHERS),

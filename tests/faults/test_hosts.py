@@ -48,10 +48,10 @@ def test_a_host_has_a_name_an_address_folders_and_processes_of_its_own(cluster):
 def test_a_cut_host_hears_nothing_until_it_is_connected_again(cluster):
     first, second = cluster.fresh(2)
     asks = f"{sys.executable} -c \"import socket; socket.create_connection(('algo-1', 4000), 0.5)\" 2>/dev/null || echo nothing"
-    listens = "import socket, time; socket.create_server(('', 4000)); print('listening', flush=True); time.sleep(60)"
-    first.write(
-        ["algo-1"], {"train.py": listens.replace("socket.create", "s = socket.create")}, sagemaker_program="train.py"
+    listens = (
+        "import socket, time; s = socket.create_server(('', 4000)); print('listening', flush=True); time.sleep(60)"
     )
+    first.write(["algo-1"], {"train.py": listens}, sagemaker_program="train.py")
     first.train().says("listening")
     assert cluster.namespaces.run(second.name, asks) == ""
     second.link(up=False)

@@ -1,18 +1,26 @@
 """Every fault in every process under every strategy, on real processes on hosts of their own."""
 
 import pytest
+from faults.layouts import BETWEEN_GRAPH, COORDINATOR
 from faults.matrix import CELLS, TENSORFLOW
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=[cell.title for cell in CELLS])
+def parameter(cell):
+    """A cell with what it needs: mpirun, or TensorFlow for the servers that the runtime starts."""
+    marks = [pytest.mark.mpi] if cell.layout.name.startswith("mpi") else []
+    if cell.program or cell.layout in (BETWEEN_GRAPH, COORDINATOR):
+        marks.append(pytest.mark.tf)
+    return pytest.param(cell, id=cell.title, marks=marks)
+
+
+@pytest.mark.parametrize("cell", [parameter(cell) for cell in CELLS])
 def test_a_fault_ends_the_job_as_it_should(cell, outcomes, record_property):
     check(cell, outcomes, record_property)
 
 
-@pytest.mark.tf
-@pytest.mark.parametrize("cell", TENSORFLOW, ids=[cell.title for cell in TENSORFLOW])
+@pytest.mark.parametrize("cell", [parameter(cell) for cell in TENSORFLOW])
 def test_a_fault_ends_a_training_with_tensorflow_as_it_should(cell, outcomes, record_property):
     check(cell, outcomes, record_property)
 

@@ -23,14 +23,29 @@ def label(path):
 
 def imported(path):
     """Every module a file imports anywhere in it, with the names taken from it."""
+    return imported_by(ast.parse(path.read_text()))
+
+
+def imported_by(tree):
     modules = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{label(path)}: say the whole module's name"
+            assert node.level == 0, "say the whole module's name"
             modules.update(f"{node.module}.{alias.name}" for alias in node.names)
     return modules
+
+
+def used_of_os(tree):
+    """What of `os` is named, however it was imported; "*" where it goes by another name."""
+    used = {module.split(".")[1] for module in imported_by(tree) if module.startswith("os.")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+            used.add(node.attr)
+        if isinstance(node, ast.Import) and any(alias.name == "os" and alias.asname for alias in node.names):
+            used.add("*")
+    return used
 
 
 def roots(path):
@@ -86,9 +101,8 @@ def test_processes_are_started_in_few_places(path):
     if path in starters:
         return
     assert "subprocess" not in roots(path)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            assert not node.attr.startswith(("fork", "exec", "spawn", "posix_spawn")), f"os.{node.attr}"
+    used = used_of_os(ast.parse(path.read_text()))
+    assert not {name for name in used if name.startswith(("fork", "exec", "spawn", "posix_spawn", "*"))}
 
 
 @pytest.mark.parametrize("path", sorted((SDK / "cli").glob("*.py")), ids=label)
@@ -107,15 +121,46 @@ PURE = [
 ]
 
 
+def effects(source):
+    tree = ast.parse(source)
+    acting = {"subprocess", "socket", "time", "signal", "shutil", "tempfile", "threading", "multiprocessing", "io"}
+    found = {module for module in imported_by(tree) if module.partition(".")[0] in acting}
+    found |= {f"os.{name}" for name in used_of_os(tree) - {"path", "pathsep", "PathLike", "fspath"}}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("open", "print", "input")
+        ):
+            found.add(node.func.id)
+    return found
+
+
 @pytest.mark.parametrize("path", PURE, ids=label)
 def test_what_computes_values_has_no_effects(path):
-    modules = imported(path)
-    assert not modules & {"subprocess", "socket", "time", "signal", "os.environ", "time.sleep"}
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id not in ("open", "print", "input")
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
-            assert node.attr in ("path", "PathLike", "fspath"), f"{label(path)} uses os.{node.attr}"
+    assert effects(path.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import subprocess", {"subprocess"}),
+        ("import subprocess as s", {"subprocess"}),
+        ("from subprocess import run", {"subprocess.run"}),
+        ("def f():\n from time import sleep", {"time.sleep"}),
+        ("import os; os.listdir()", {"os.listdir"}),
+        ("from os import path, listdir", {"os.listdir"}),
+        ("from os import environ as e", {"os.environ"}),
+        ("from os import *", {"os.*"}),
+        ("import os as o; o.listdir()", {"os.*"}),
+        ("open('x')", {"open"}),
+        ("import os.path, os; os.path.join()", set()),
+        ("from os.path import join; from os import PathLike", set()),
+        ("import timeit, osmium, socketserver", set()),
+    ],
+)
+def test_an_effect_is_found_however_it_is_imported(source, found):
+    assert effects(source) == found
 
 
 WRITTEN = sorted([*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "notebooks").rglob("*.py")])

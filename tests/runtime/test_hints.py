@@ -1,6 +1,7 @@
 """Errors as programs word them, and the advice that goes with them."""
 
 import json
+import time
 
 import pytest
 
@@ -176,7 +177,30 @@ def test_without_a_cluster_a_port_is_somebody_elses():
     assert "another run" in hint("Address already in use", 1, SPEC._replace(env={}))
 
 
-@pytest.mark.parametrize("word", ["horovod/", "ssh: connect to host ", "a: ", "x", "unrecognized arguments: "])
-@pytest.mark.timeout(5)
-def test_no_output_keeps_the_report_waiting(word):
-    hint((word * 60_000)[:65_536], 127, SPEC)
+HOSTILE = [
+    "x", "a:", "a: ", ":", "horovod/", "libmpi", "libmpi.so", "libmpi.so.", "OOM when allocating", "OOM when allocating GPU:",
+    "ssh: connect to host ", "ssh: Could not resolve hostname ", "unrecognized arguments: ", "unrecognized arguments:",
+    "Permission denied (publickey", "Host key verification failed", "Extension horovod.", "module 'tensorflow", "module '",
+    "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
+    f"Permission denied (publickey{NO_DAEMON_FIVE}", "Traceback (most recent call last):",
+    "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [1, 126, 127])
+@pytest.mark.parametrize("word", HOSTILE)
+def test_no_output_keeps_the_report_waiting(word, code):
+    started = time.process_time()
+    hint((word * 65_536)[:65_536], code, SPEC)
+    assert time.process_time() - started < 0.3
+
+
+def test_a_command_is_known_in_the_midst_of_a_line_too():
+    assert "tool is not installed" in hint(f"{'x' * 500} sh:tool: not found", 127, SPEC)
+
+
+def test_the_reason_before_mpiruns_words_is_known_only_where_it_is_near():
+    refused = "Permission denied (publickey).\n"
+    assert "ssh key" in hint(refused + "x" * 3000 + NO_DAEMON_FIVE, 1, SPEC)
+    assert "could not start its daemon" in hint(refused + "x" * 5000 + NO_DAEMON_FIVE, 1, SPEC)
+    assert "disk" in hint(f"{refused}{NO_DAEMON_FIVE}No space left on device", 1, SPEC)

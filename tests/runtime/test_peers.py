@@ -164,12 +164,23 @@ def test_hosts_that_beat_live_for_ever(job):
     assert [host.cause for host in two.hosts] == [None, None]
 
 
+@pytest.mark.parametrize("waits", [0, 1], ids=["lead", "member"])
+def test_who_is_waited_for_is_said_now_and_then(job, waits):
+    two = job(2)
+    said = []
+    two.hosts[waits].on_wait = said.append
+    two.start(waits)
+    two.pass_time(75)
+    assert [text.partition(",")[2] for text in said] == [" for 90 s more at most", " for 30 s more at most"]
+    assert said[0].startswith(("algo-1 waits for algo-2", "algo-2 waits for algo-1 at 127.0.0.1:")[waits])
+
+
 def test_a_host_that_never_comes_is_named(job):
     two = job(2)
     two.start(0)
     two.pass_time(101, step=10.0)
     two.pass_time(10, step=10.0)
-    assert two.hosts[0].cause.message == "algo-2: did not come up in 100 s"
+    assert two.hosts[0].cause.message == "algo-2: did not come up in 100 s; look at its own log"
 
 
 def test_a_first_host_that_never_comes_is_named(job):

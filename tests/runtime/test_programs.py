@@ -1,5 +1,7 @@
 """How each kind of program is started, and which are refused."""
 
+import os
+import shutil
 import sys
 
 import pytest
@@ -75,6 +77,39 @@ def test_a_command_is_made_executable_only_where_it_is_not(tmp_path):
     path.chmod(0o744)
     user_code.install(read)
     assert path.stat().st_mode & 0o777 == 0o744
+
+
+def refuse(*_, **__):
+    raise OSError(30, "Read-only file system")
+
+
+def test_a_command_that_cannot_be_made_executable_is_named_with_the_next_step(tmp_path, monkeypatch):
+    read = here(tmp_path, "tool", {"tool": "#!/bin/sh\n"})
+    (tmp_path / "ml/code/tool").chmod(0o600)
+    monkeypatch.setattr(os, "chmod", refuse)
+    with pytest.raises(UserCodeError, match=r"'tool' .*: Read-only file system; chmod \+x it in the source, or .*\.sh"):
+        user_code.install(read)
+
+
+@pytest.mark.parametrize(
+    ("program", "text", "mode"),
+    [("tool", "#!/bin/sh\n", 0o755), ("run.sh", "true", 0o644), ("train.py", "", 0o644)],
+    ids=["executable", "started by sh", "started by Python"],
+)
+def test_a_program_that_can_be_started_as_it_is_is_not_touched(tmp_path, monkeypatch, program, text, mode):
+    read = here(tmp_path, program, {program: text})
+    (tmp_path / "ml/code" / program).chmod(mode)
+    monkeypatch.setattr(os, "chmod", refuse)
+    assert user_code.install(read) is None
+
+
+@pytest.mark.parametrize("refused", [(os, "makedirs"), (shutil, "copy2")], ids=["no folder", "no file"])
+def test_a_program_that_cannot_be_placed_is_named_with_the_next_step(tmp_path, monkeypatch, refused):
+    (tmp_path / "train.py").touch()
+    read = here(tmp_path, "train.py", {}, sagemaker_submit_directory=str(tmp_path / "train.py"))
+    monkeypatch.setattr(*refused, refuse)
+    with pytest.raises(UserCodeError, match=r"train\.py cannot be copied into .*/code: Read-only file system; make"):
+        user_code.fetch(read)
 
 
 def test_a_source_may_be_the_program_itself(tmp_path):

@@ -14,13 +14,17 @@ SECRETS = [
     "apiKey", "APIKey", "WANDB_API_KEY", "apikey", "token", "hf_token", "HF-Token", "GITHUB_PAT", "access.key",
     "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
     "private_key", "ssh_private_key", "credentials", "SCRIPTMODE_JOB_SECRET", "SM_HP_API_TOKEN", "storage-account-key",
-    "tokens",
+    "tokens", "PGPASSWORD", "dbpassword", "mypassword", "PGPASSWD", "keypassphrase", "clientsecret", "authtoken",
+    "APITOKEN", "accesstoken", "ENCRYPTIONKEY", "SSHKEY", "awssecretkey", "KAGGLE_KEY", "license_key", "api_keys",
+    "REDISCLI_AUTH", "oauth_bearer", "X-Amz-Signature", "X-Amz-Security-Token",
 ]  # fmt: skip
 NO_SECRETS = [
     "", "epochs", "learning_rate", "tokenizer", "max_tokens", "pad_token", "eos_token", "num_new_tokens", "token_type",
     "special_tokens", "secret_name", "secret_arn", "password_file", "private_key_path", "key", "sort_key", "keyboard",
     "passes", "forward_pass_count", "PWD", "OLDPWD", "SM_CHANNEL_SECRETS", "GOOGLE_APPLICATION_CREDENTIALS",
-    "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "compass", "secretary",
+    "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "compass", "secretary", "num_tokens",
+    "token_count", "maxtokens", "padtoken", "tokenizers", "keys", "monkey", "primary_key", "partition_key", "public_key",
+    "author", "authors", "auth_type", "SSH_AUTH_SOCK", "GIT_ASKPASS", "bypass", "signature_def", "tokenfile",
 ]  # fmt: skip
 
 

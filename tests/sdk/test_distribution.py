@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -139,7 +140,7 @@ def test_a_role_is_given_to_groups_or_their_names():
         pytest.param({"roles": {"workers": "a"}}, "roles has no role 'workers'; did you mean 'worker'?", id="unknown role"),
         pytest.param({"roles": {"chief": "a", "ps": "a"}}, "names 'a' twice, for 'chief' and 'ps'", id="group twice"),
         pytest.param({"roles": {"chief": "a", "ps": ["b", "b"]}}, "names 'b' twice, for 'ps' and 'ps'", id="twice in a list"),
-        pytest.param({"roles": {"ps": "a"}}, "names no 'chief'; give it a group", id="nobody leads"),
+        pytest.param({"roles": {"ps": "a"}}, "names no chief or master; give it a group", id="nobody leads"),
         pytest.param({"roles": {"chief": "a", "master": "b", "ps": "c"}}, "names both 'master' and 'chief'", id="two lead"),
         pytest.param({"roles": {"chief": "a", "worker": "b"}}, "names no 'ps', which this cluster needs", id="no ps"),
         pytest.param({"roles": {"chief": "a", "ps": ()}}, "roles['ps'] is (); give an instance group", id="no group"),
@@ -214,7 +215,32 @@ def test_a_tf_config_of_the_callers_own_names_the_tasks_alone(code, distribution
     task = {"TF_CONFIG": "{}"}
     with pytest.raises(SpecError, match=r"environment\['TF_CONFIG'\] and the distribution's roles or evaluator"):
         estimator(code, distribution=distribution, environment=task, **resources)
-    assert estimator(code, distribution=ParameterServer(), environment=task).spec.environment == task
+    assert estimator(code, distribution=ParameterServer(), environment=task, instance_count=1).spec.environment == task
+
+
+@pytest.mark.parametrize("distribution", [ParameterServer(), MultiWorkerMirrored()], ids=["servers", "mirrored"])
+def test_a_tf_config_of_the_callers_own_is_one_hosts_task(code, distribution):
+    task = {"TF_CONFIG": "{}"}
+    with pytest.raises(SpecError, match=r"environment\['TF_CONFIG'\] gives all 2 hosts one task; leave it out"):
+        estimator(code, distribution=distribution, environment=task, instance_count=2)
+    in_groups = dataclasses.replace(distribution, instance_groups=("two", "one"))
+    with pytest.raises(SpecError, match="gives all 3 hosts one task"):
+        estimator(code, **IN_GROUPS, distribution=in_groups, environment=task)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "resources"),
+    [
+        (ParameterServer(), {"instance_count": 1}),
+        (ParameterServer(instance_groups=("one",)), IN_GROUPS),
+        (MPI(), {"instance_count": 2}),
+        (None, {"instance_count": 2}),
+    ],
+    ids=["one host", "one host of several", "MPI", "hosts on their own"],
+)
+def test_a_tf_config_of_the_callers_own_is_kept_where_the_runtime_writes_none(code, distribution, resources):
+    task = {"TF_CONFIG": "{}"}
+    assert estimator(code, distribution=distribution, environment=task, **resources).spec.environment == task
 
 
 ROLES_OF_A_REQUEST = [

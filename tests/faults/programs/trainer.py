@@ -55,6 +55,8 @@ def train(step, fault):
     mine = OPTIONS["--where"] == me
     if OPTIONS["--fault"] == "SIGTERM":
         signal.signal(signal.SIGTERM, save)
+    if OPTIONS["--fault"] == "dies among daemons":
+        forks_daemons()
     if OPTIONS["--fault"] == ("ignores TERM" if mine else "raises among the deaf"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     print("training as", me, flush=True)
@@ -152,6 +154,10 @@ def forks_daemons():
         os.wait()
 
 
+def dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def nothing():
     pass
 
@@ -165,6 +171,7 @@ FAULTS = {
     "disk full": fills_the_disk,
     "closes stdout": closes_stdout,
     "forks daemons": forks_daemons,
+    "dies among daemons": dies,
     "ignores TERM": nothing,
 }
 

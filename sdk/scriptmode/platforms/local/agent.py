@@ -155,7 +155,10 @@ class Agent:
             variables[contract.REGION_VARIABLE] = self._job.region
         variables[contract.JOB_NAME_VARIABLE] = self._folder.name
         variables[contract.JOB_ARN_VARIABLE] = self._job.arn
-        variables[contract.STOP_GRACE_VARIABLE] = f"{self._job.stop_grace:g}"
+        # A job may ask for less than the platform grants; `train` refuses what is no number of seconds.
+        granted, asked = f"{self._job.stop_grace:g}", variables.get(contract.STOP_GRACE_VARIABLE, "")
+        if not asked or (asked.isdigit() and int(asked) > self._job.stop_grace):
+            variables[contract.STOP_GRACE_VARIABLE] = granted
         return variables
 
     def _explain(self, name: str, code: int) -> str:

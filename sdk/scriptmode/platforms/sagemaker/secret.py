@@ -6,23 +6,34 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import host_count
-from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE
+from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _BYTES = 32
+#: Entries of ``Environment`` that the service takes (TrainingEnvironmentMap).
+_MOST_VARIABLES = 100
 
 
 def shared(request: Mapping[str, Any]) -> dict[str, Any]:
     """Give the request with a new secret in its ``Environment``, where several hosts train together and have none.
 
     Amazon SageMaker gives hosts nothing that others do not know. Whoever may describe the job may read the variable;
-    whoever only reaches the hosts' ports may not. The runtime keeps it from the script.
+    whoever only reaches the hosts' ports may not. The runtime keeps it from the script. A job with as many variables
+    as the service takes goes without: with one more it would be refused.
     """
     parameters = request.get("HyperParameters", {})
-    together = any(str(parameters.get(switch)).lower() == "true" for switch in DISTRIBUTION_SWITCHES)
+    together = any(_is_on(str(parameters.get(switch, ""))) for switch in DISTRIBUTION_SWITCHES)
     environment = request.get("Environment", {})
     if not together or host_count(request) == 1 or SECRET_VARIABLE in environment:
         return dict(request)
+    if len(environment) >= _MOST_VARIABLES:
+        return dict(request)
     return {**request, "Environment": {**environment, SECRET_VARIABLE: secrets.token_hex(_BYTES)}}
+
+
+def _is_on(text: str) -> bool:
+    """Read a switch as the runtime does."""
+    value = decode(text)
+    return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)

@@ -1,0 +1,49 @@
+"""Ends what MPI ranks leave behind once they are gone: ``mpirun`` would wait for the end of its output for ever.
+
+A `rank` does so itself, unless it was killed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import children, contract, system
+from scriptmode_runtime.plan import STOP_RANKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from scriptmode_runtime.children import Child
+
+_LOOK = 1.0
+
+
+class Leftovers:
+    """Looks once a second, while ``mpirun`` or a daemon of it runs here, whether its ranks have gone without it."""
+
+    def __init__(self, started: Callable[[], Iterable[Child]], clock: Callable[[], float]) -> None:
+        self._started = started
+        self._clock = clock
+        self._look_at = clock() + _LOOK
+
+    def deadline(self) -> float | None:
+        """Give when to look again."""
+        return self._look_at if self._starters() else None
+
+    def tick(self) -> None:
+        """Look, if it is time to."""
+        if self._clock() >= self._look_at:
+            self._look_at = self._clock() + _LOOK
+            starters = self._starters()
+            if starters and not any(children.ranks(starter.pid) for starter in starters):
+                children.kill_all(pid for orphan in self._orphans() for pid in (orphan, *system.descendants(orphan)))
+
+    def _starters(self) -> list[Child]:
+        return [child for child in self._started() if child.running and child.spec.stop == STOP_RANKS]
+
+    def _orphans(self) -> list[int]:
+        """Give the processes that ranks started and that are this launcher's now."""
+        own = {child.pid for child in self._started()}
+        adopted = [pid for pid in system.children(os.getpid()) if pid not in own]
+        return [pid for pid in adopted if contract.RANK_VARIABLE in system.environ(pid)]
