@@ -46,8 +46,8 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     """Check the program; give the process that installs what the source asks for, if it asks for anything."""
     code = environment.path(contract.CODE_DIR)
     path = _existing_program(environment)
-    if not (_is_python(environment) or _is_shell(environment)) and not os.access(path, os.X_OK):
-        _make_executable(path, environment.program)
+    if not _is_python(environment) and not os.access(path, os.X_OK):
+        _make_executable(path, environment.program, needed=not _is_shell(environment))
     wanted = _wanted(environment)
     if not wanted:
         return None
@@ -146,10 +146,12 @@ def _is_shell(environment: TrainingEnvironment) -> bool:
     return path.endswith(_SHELL) and not _names_interpreter(path)
 
 
-def _make_executable(path: str, program: str) -> None:
+def _make_executable(path: str, program: str, *, needed: bool) -> None:
     try:
         os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - to be run, by whoever runs this host
     except OSError as error:
+        if not needed:
+            return
         raise UserCodeError(
             f"the entry point {program!r} may not be executed, and cannot be made so: {error.strerror or error}; "
             "chmod +x it in the source, or name its interpreter: .py, or .sh without a first line #!"

@@ -69,7 +69,7 @@ exec sleep infinity
 """
 #: Empties what one job leaves on a host; of the machine's /tmp only the named folders are seen.
 _FRESH_SCRIPT = """
-for folder in /opt/ml /dev/shm /tmp; do umount --lazy --recursive $folder; done
+for folder in /opt/ml /dev/shm /tmp; do umount --lazy --recursive $folder || true; done
 mount -t tmpfs -o "size=$1" tmpfs /opt/ml
 shift
 mount -t tmpfs tmpfs /dev/shm
@@ -88,7 +88,9 @@ class Namespaces:
 
     def __init__(self, count, *folders):
         self.hosts = [f"algo-{number + 1}" for number in range(count)]
-        self._folders = tuple(map(str, (sys.prefix, sys.base_prefix, _CHECKOUT, *folders)))
+        seen = sorted({str(folder) for folder in (sys.prefix, sys.base_prefix, _CHECKOUT, *folders)})
+        # What lies in another of them is seen with it.
+        self._folders = [path for path in seen if not any(path.startswith(f"{above}/") for above in seen)]
         self.user = _user_namespace()
         command = ["unshare", *self.user, *_SWITCH, "sh", "-c", _SWITCH_SCRIPT, "switch"]
         self._process = subprocess.Popen(

@@ -61,6 +61,7 @@ def other_hosts(_case: Case, record: Record) -> None:
     if len(_mpirun(record).get("hosts", {})) > 1:
         _mpirun(record)["flags"] = sorted({*_mpirun(record)["flags"], "leave-session-attached"})
         _mpirun(record)["mca"]["plm_rsh_agent"] = "/tmp/scriptmode/rsh"
+        _mpirun(record)["mca"]["orte_keep_fqdn_hostnames"] = "1"
 
 
 def only_host(_case: Case, record: Record) -> None:
