@@ -1,6 +1,7 @@
 """Real ``mpirun`` with real ranks of two hosts on one machine."""
 
 import json
+import re
 import signal
 import sys
 import time
@@ -103,5 +104,7 @@ def test_a_rank_starts_with_the_signals_a_shell_would_give_it(tmp_path, launch):
     job = write_job(tmp_path / "job", 1, code, **{**MPI, "sagemaker_program": "train.sh"})
     launcher = launch(job["algo-1"])
     assert launcher.wait() == 0
-    assert launcher.output.count("SigIgn:\t0000000000000000") == 2
+    masks = re.findall(r"SigIgn:\t([0-9a-f]{16})", launcher.output)
+    # The C library keeps two signals to itself: whether they are ignored comes from whoever started this run.
+    assert [[n for n in signal.valid_signals() if int(mask, 16) >> (n - 1) & 1] for mask in masks] == [[], []]
     assert "Broken pipe" not in launcher.output
