@@ -92,6 +92,11 @@ class S3Server:
             self.client.put_object(Bucket=name, Key=key, Body=content)
         return name
 
+    def use(self, monkeypatch):
+        """Have boto3's standard settings name this server."""
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory):
@@ -121,8 +126,7 @@ def s3_server(tmp_path_factory):
 @pytest.fixture
 def s3(s3_server, monkeypatch, no_credentials):
     """The S3 server, named by boto3's standard settings."""
-    for name, value in s3_server.environment.items():
-        monkeypatch.setenv(name, value)
+    s3_server.use(monkeypatch)
     return s3_server
 
 

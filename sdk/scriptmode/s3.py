@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Callable
+from urllib.parse import parse_qs, urlsplit
 
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 SCHEME = "s3://"
 #: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.
 SMALL_OBJECT = 8 * 1024 * 1024
+STREAM_BYTES = 256 * 1024
 HOW_TO_GIVE_CREDENTIALS = (
     "run 'aws configure', set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile in AWS_PROFILE"
 )
@@ -33,6 +38,9 @@ _ADVICE = {
 }
 _MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 _DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
+#: What may be gone the next time (Error responses, S3 API).
+_PASSING_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
+_PASSING_STATUSES = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -48,10 +56,24 @@ class S3Location:
 
 @dataclass(frozen=True)
 class S3Object:
-    """One stored object; ``size`` in bytes."""
+    """One stored object; ``size`` in bytes, ``etag`` as S3 writes it, quotes included."""
 
     location: S3Location
     size: int
+    etag: str = ""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """What another HTTP client needs to read a bucket just as boto3 would."""
+
+    #: The bucket's own, without a slash at its end.
+    url: str
+    region: str
+    #: The file of certificates that a server's must come from.
+    authorities: str
+    #: Access key, secret key and token (or none), fresh ones each time.
+    credentials: Callable[[], tuple[str, str, str | None]]
 
 
 def parse(uri: str) -> S3Location:
@@ -72,29 +94,84 @@ def require_credentials(uri: str) -> None:
 
 
 class S3:
-    """An S3 client whose methods raise only `scriptmode.errors`; safe to share between threads."""
+    """An S3 client whose methods raise only `scriptmode.errors`; safe to share between threads.
 
-    def __init__(self, client: Any = None) -> None:
+    ``settings`` are for botocore's ``Config``.
+    """
+
+    def __init__(self, client: Any = None, settings: Mapping[str, Any] | None = None) -> None:
         self._client = client
+        self._settings = dict(settings or {})
+        self._connecting = Lock()
 
     def objects(self, prefix: str) -> Iterator[S3Object]:
         """Yield every object whose key begins with the URI's, in the order of keys (UTF-8 bytes)."""
+        found, after = self.page(prefix)
+        yield from found
+        while after:
+            found, after = self.page(prefix, after=after)
+            yield from found
+
+    def page(self, prefix: str, *, after: str = "") -> tuple[list[S3Object], str]:
+        """Give the first objects whose key begins so, and the ``after`` that gives those that follow, "" at last."""
         location = parse(prefix)
+        token = {"ContinuationToken": after} if after else {}
         with _translated(prefix):
-            pages = self._connected(prefix).get_paginator("list_objects_v2")
-            for page in pages.paginate(Bucket=location.bucket, Prefix=location.key):
-                for item in page.get("Contents", ()):
-                    yield S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]))
+            page = self._connected(prefix).list_objects_v2(Bucket=location.bucket, Prefix=location.key, **token)
+        found = page.get("Contents", ())
+        return [
+            S3Object(S3Location(location.bucket, item["Key"]), int(item["Size"]), item.get("ETag", ""))
+            for item in found
+        ], str(page.get("NextContinuationToken", ""))
+
+    def head(self, uri: str, *, owner: str | None = None) -> tuple[S3Object, Mapping[str, Any]]:
+        """Give the object of exactly that key, and what else HeadObject says of it."""
+        location = parse(uri)
+        with _translated(uri):
+            found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
+        return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
+
+    def stream(self, item: S3Object, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` up to ``end`` as they come, of the object of just that ETag if it has one."""
+        uri = str(item.location)
+        asked = {"IfMatch": item.etag} if item.etag else {}
+        if (start, end) != (0, item.size):
+            asked["Range"] = f"bytes={start}-{end - 1}"
+        with _translated(uri):
+            answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
+            with answer["Body"] as body:
+                if answer.get("ETag", item.etag) != (item.etag or answer.get("ETag")):
+                    raise changed(item)
+                if "Range" in asked and "ContentRange" not in answer:
+                    raise DataError(f"{uri}: S3 gave all of it where a part was asked for; use another endpoint")
+                yield from iter(lambda: body.read(STREAM_BYTES), b"")
+
+    def wire(self, bucket: str) -> Wire | None:
+        """Say how to read a bucket without boto3; none where that leads through a proxy."""
+        from botocore import httpsession, utils
+
+        uri = f"{SCHEME}{bucket}"
+        with _translated(uri):
+            named = {"Bucket": bucket, "Key": "-"}
+            signed = urlsplit(self._connected(uri).generate_presigned_url("get_object", Params=named))
+            credentials = self._session.get_credentials()
+        region = parse_qs(signed.query)["X-Amz-Credential"][0].split("/")[2]
+        # A presigned URL names the first Region's host, whatever the Region is.
+        host = re.sub(r"\.s3\.amazonaws\.com$", f".s3.{region}.amazonaws.com", signed.netloc)
+        url = f"{signed.scheme}://{host}{signed.path[: -len('/-')]}"
+        if utils.get_environ_proxies(url).get(signed.scheme):
+            return None
+        bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+        trusted = str(bundle or httpsession.get_cert_path(verify=True))
+        return Wire(url, region, trusted, lambda: _frozen(uri, credentials))
 
     def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
         """Say whether there is an object of exactly that key, encrypted with ``kms_key``; no where one may not know.
 
         Without the right to list, S3 answers for a missing object as for a forbidden one: 403 (HeadObject, S3 API).
         """
-        location = parse(uri)
         try:
-            with _translated(uri):
-                found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
+            _, found = self.head(uri, owner=owner)
         except (DataNotFoundError, DataAccessError):
             return False
         # S3 answers with the key's ARN, whichever way it was named; what an alias stands for is not told.
@@ -103,18 +180,12 @@ class S3:
 
     def download(self, item: S3Object, path: Path) -> None:
         """Write an object's bytes to ``path``."""
-        bucket, key = item.location.bucket, item.location.key
-        with _translated(str(item.location)):
-            client = self._connected(str(item.location))
-            if item.size > SMALL_OBJECT:
-                with _unwrapped():
-                    client.download_file(bucket, key, str(path))
-                return
-            body = client.get_object(Bucket=bucket, Key=key)["Body"]
-            import shutil
-
-            with body, path.open("wb") as file:
-                shutil.copyfileobj(body, file, 1024 * 1024)
+        uri = str(item.location)
+        if item.size <= SMALL_OBJECT:
+            path.write_bytes(self.read_bytes(uri))
+            return
+        with _translated(uri), _unwrapped():
+            self._connected(uri).download_file(item.location.bucket, item.location.key, str(path))
 
     def upload_file(self, path: Path, uri: str) -> None:
         """Store a file's bytes at ``uri``."""
@@ -188,15 +259,59 @@ class S3:
             self._connected(uri).create_bucket(Bucket=bucket, **place)
 
     def _connected(self, uri: str) -> Any:
-        if self._client is None:
-            require_credentials(uri)
-            import boto3
-
-            try:
-                self._client = boto3.session.Session().client("s3")
-            except ValueError as error:
-                raise DataError(f"{uri}: {error}; correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
+        with self._connecting:
+            if self._client is None:
+                require_credentials(uri)
+                self._client = self._connection(uri)
         return self._client
+
+    def _connection(self, uri: str) -> Any:
+        import boto3
+        import botocore.session
+        from botocore.config import Config
+
+        self._session = botocore.session.Session()
+        # Half the time of a listing goes into reading times of change that nobody asks for.
+        self._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
+        try:
+            # A presigned URL tells the Region only in this signature.
+            config = Config(signature_version="s3v4", **self._settings) if self._settings else None
+            return boto3.session.Session(botocore_session=self._session).client("s3", config=config)
+        except ValueError as error:
+            raise DataError(f"{uri}: {error}; correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
+
+
+def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
+    with _translated(uri):
+        frozen = credentials.get_frozen_credentials()
+    return frozen.access_key, frozen.secret_key, frozen.token
+
+
+def changed(item: S3Object) -> DataError:
+    """Give the error of an object that is not the one that was listed any more."""
+    return DataError(
+        f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first); "
+        "let nothing write to a job's input until the job has ended"
+    )
+
+
+def code_of(error: BaseException) -> str:
+    """Give the code that S3 answered with where that made an error of this module; else ""."""
+    return str(getattr(error.__cause__, "response", {}).get("Error", {}).get("Code", ""))
+
+
+def is_passing(error: BaseException) -> bool:
+    """Say whether what failed may succeed when it is tried again: a throttle, a broken connection, a time-out."""
+    from botocore import exceptions
+
+    cause = error.__cause__
+    if isinstance(cause, exceptions.ClientError):
+        return (
+            cause.response["ResponseMetadata"]["HTTPStatusCode"] in _PASSING_STATUSES
+            or code_of(error) in _PASSING_CODES
+        )
+    broken = (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError, OSError)
+    return isinstance(cause, broken)
 
 
 def _owned(owner: str | None) -> dict[str, str]:

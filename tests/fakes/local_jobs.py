@@ -67,7 +67,7 @@ class LocalJobs:
         self.platform.create(request)
         return request["TrainingJobName"]
 
-    def wait(self, name, seconds=30.0):
+    def wait(self, name, seconds=60.0):
         return until(lambda: self.ended(name), seconds)
 
     def ended(self, name):

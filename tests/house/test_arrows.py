@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 import scriptmode
+import scriptmode.containers
 
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / "sdk" / "scriptmode"
 RUNTIME = ROOT / "entrypoints" / "scriptmode_runtime"
+LOCAL = SDK / "platforms" / "local"
 SOURCES = sorted([*SDK.rglob("*.py"), *RUNTIME.rglob("*.py")])
 
 
@@ -92,12 +94,25 @@ def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_obstore_lives_where_objects_of_s3_are_read(path):
+    assert "obstore" not in roots(path) or path == LOCAL / "data" / "s3_objects.py"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_docker_lives_in_the_engine_and_in_container_hosts(path):
+    if path not in (SDK / "containers" / "engine.py", LOCAL / "hosts" / "containers.py"):
+        assert not {"docker", "requests"} & roots(path)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_processes_are_started_in_few_places(path):
     starters = {RUNTIME / "children.py", RUNTIME / "rank.py", RUNTIME / "overlay.py", RUNTIME / "ssh.py"}
+    starters.add(RUNTIME / "tensorflow" / "binary.py")  # runs the compiler
     starters.add(RUNTIME / "sagemaker_training.py")  # gives its process to the launcher
     # The agent puts itself into the background.
     starters |= {*(SDK / "platforms" / "local" / "hosts").glob("*.py"), SDK / "platforms" / "local" / "agent.py"}
     starters.add(SDK / "git.py")
+    starters.add(SDK / "containers" / "machine.py")  # asks apt where packages are
     if path in starters:
         return
     assert "subprocess" not in roots(path)
@@ -110,6 +125,8 @@ def test_the_command_line_uses_public_names(path):
     for module in imported(path):
         if module.startswith("scriptmode."):
             is_public = module.count(".") == 1 and module.partition(".")[2] in scriptmode.__all__
+            # Public too, but not loaded by `import scriptmode`.
+            is_public |= module in {f"scriptmode.containers.{name}" for name in scriptmode.containers.__all__}
             assert is_public or module.startswith("scriptmode.cli."), module
 
 
@@ -118,6 +135,7 @@ PURE = [
     *(RUNTIME / name for name in ("contract.py", "cluster.py", "roles.py", "plan.py", "settings.py")),
     *(RUNTIME / name for name in ("variables.py", "daemons.py", "mpirun_output.py", "hints.py", "redaction.py")),
     *sorted((RUNTIME / "strategies").glob("*.py")),
+    *(LOCAL / name for name in ("cluster.py", "state.py", "data/objects.py", "data/channel.py", "data/fuse.py")),
 ]
 
 

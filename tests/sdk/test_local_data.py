@@ -6,11 +6,10 @@ import tarfile
 
 import pytest
 from fakes.local_jobs import channel, request_for
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import channels, outputs
+from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.sandbox import Sandbox
 
 
@@ -20,7 +19,7 @@ def sandboxes(folder, count=1):
 
 def staged(folder, *wanted, hosts=1):
     request = request_for("job", hosts=hosts, channels=wanted)
-    channels.stage(request, sandboxes(folder / "hosts", hosts), folder / "channels")
+    channels.stage(request, sandboxes(folder / "hosts", hosts), Stores(), folder / "channels", report=lambda *_: None)
     return folder / "hosts"
 
 
@@ -94,42 +93,6 @@ def test_a_shuffled_shard_is_another_deal_of_the_same_files(tmp_path, data):
     assert files(seeded / "algo-1").keys() | files(seeded / "algo-2").keys() == (
         files(plain / "algo-1").keys() | files(plain / "algo-2").keys()
     )
-
-
-@given(st.lists(st.text(), unique=True, max_size=50), st.none() | st.integers(), st.integers(1, 9))
-def test_every_object_goes_to_exactly_one_host_and_shares_are_even(names, seed, count):
-    shares = channels.shard(names, seed, count)
-    assert sorted(name for share in shares for name in share) == sorted(names)
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
-
-
-@pytest.mark.parametrize(
-    ("prefix", "key", "name"),
-    [
-        ("train", "train/a/b", "a/b"),
-        ("train/", "train/a/b", "a/b"),
-        ("data/part", "data/part-1.csv", "part-1.csv"),
-        ("data/file.csv", "data/file.csv", "file.csv"),
-        ("data/train", "data/train2/a", "train2/a"),
-        ("", "a/b", "a/b"),
-    ],
-)
-def test_an_object_lies_in_its_channel_where_the_prefix_ends(prefix, key, name):
-    assert channels.channel_name(prefix, key) == name
-
-
-@pytest.mark.parametrize("key", ["up/../../a", "a//b", "up/./a", "/a", "..", "nul\0"])
-def test_a_key_that_leads_out_of_the_channel_is_refused(key):
-    with pytest.raises(DataError, match="cannot be a file's path"):
-        channels.channel_name("", key)
-
-
-@pytest.mark.parametrize("size", [0, 1, 1 << 20])
-def test_a_copy_is_the_same_bytes(tmp_path, size):
-    source = tmp_path / "source"
-    source.write_bytes(os.urandom(size))
-    channels.copy(source, tmp_path / "target")
-    assert (tmp_path / "target").read_bytes() == source.read_bytes()
 
 
 def tree(folder, **content):

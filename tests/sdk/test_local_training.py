@@ -43,13 +43,14 @@ class FakeHost:
         self.ends = min(self.ends, self.clock.now)
 
 
-def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0):
+def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9):
     said = []
     around = training.Surroundings(
         wait=clock.wait,
         stop_asked=lambda: clock.now >= stop_at,
         stopping=said.append,
         explain=lambda name, code: f"{name} {code}",
+        broken=lambda: "the input broke" if clock.now >= broken_at else "",
         clock=clock,
     )
     return training.run(hosts, max_runtime, stop_grace, around), said
@@ -105,3 +106,19 @@ def test_a_failure_before_a_stop_stays_a_failure():
 def test_an_end_before_a_stop_stays_complete():
     clock = Clock()
     assert ran([FakeHost("algo-1", clock, ends=5.0)], clock, stop_at=5.0)[0].secondary == "Completed"
+
+
+@pytest.mark.parametrize("code", [0, 1], ids=["ended well", "failed"])
+def test_a_broken_input_is_the_cause_whatever_it_made_of_the_hosts(code):
+    clock = Clock()
+    hosts = [FakeHost("algo-1", clock, ends=3.0, code=code), FakeHost("algo-2", clock)]
+    outcome, _ = ran(hosts, clock, broken_at=3.0)
+    assert outcome == training.Outcome("Failed", "the input broke")
+    assert hosts[1].events[0][0] == "TERM"
+    assert all(host.poll() is not None for host in hosts)
+
+
+def test_an_input_that_breaks_after_the_last_host_ended_well_breaks_the_job():
+    clock = Clock()
+    outcome, _ = ran([FakeHost("algo-1", clock, ends=0.0)], clock, broken_at=0.0)
+    assert outcome.secondary == "Failed"

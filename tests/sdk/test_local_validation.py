@@ -19,6 +19,20 @@ def problem(request):
     return str(caught.value)
 
 
+FILE_SYSTEM = {
+    "ChannelName": "train",
+    "InputMode": "Pipe",
+    "DataSource": {
+        "FileSystemDataSource": {
+            "FileSystemId": "fs-0123456789abcdef0",
+            "FileSystemAccessMode": "ro",
+            "FileSystemType": "EFS",
+            "DirectoryPath": "/data",
+        }
+    },
+}
+
+
 def changed(path, value, **fields):
     """A good request with one place changed; ``None`` takes it out."""
     request = request_for("job", channels=[channel("train", "file:///data")], **fields)
@@ -41,7 +55,7 @@ def at(path, value):
 
 
 def check_places(folder, path, value):
-    validation.check_places(changed(path, value, output=f"file://{folder}"), folder / "jobs")
+    validation.check_places(changed(path, value, output=f"file://{folder}"), folder / "jobs", {})
 
 
 SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
@@ -73,16 +87,26 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("StoppingCondition.MaxRuntimeInSeconds", 0, "MaxRuntimeInSeconds is 0; the least is 1"),
         ("AlgorithmSpecification", None, "the request lacks 'AlgorithmSpecification'"),
         ("AlgorithmSpecification.TrainingInputMode", "Fil", "is 'Fil'; did you mean 'File'?"),
-        ("AlgorithmSpecification.TrainingInputMode", "Pipe", "input mode 'Pipe' is not supported by the local"),
         ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName: process hosts run a script"),
         ("AlgorithmSpecification.ContainerEntrypoint", ["x"], "ContainerEntrypoint: process hosts run a script"),
-        ("InputDataConfig.0.InputMode", "FastFile", "'train': input mode 'FastFile' is not supported by the local"),
+        (
+            "InputDataConfig.0.InputMode",
+            "Stream",
+            "InputDataConfig[0].InputMode is 'Stream'; known: FastFile, File, Pipe",
+        ),
         ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel is a folder's name"),
         ("InputDataConfig.0.ChannelName", "a b", "InputDataConfig[0].ChannelName is 'a b'; it must match"),
         ("InputDataConfig.0.CompressionType", "Gzip", "'train': CompressionType 'Gzip' belongs to Pipe mode"),
         ("InputDataConfig.0.RecordWrapperType", "RecordIO", "'train': RecordWrapperType 'RecordIO' belongs to Pipe"),
-        ("InputDataConfig.0.DataSource", {}, "'train': a data source other than S3DataSource is not supported"),
-        (f"{SOURCE}.S3DataType", "ManifestFile", "'train': S3DataType 'ManifestFile' is not supported by the local"),
+        ("InputDataConfig.0.DataSource", {}, "'train': DataSource holds []; give either S3DataSource or FileSystem"),
+        (
+            "InputDataConfig",
+            [FILE_SYSTEM],
+            "'train': a file system is mounted, not streamed; give the channel InputMode",
+        ),
+        (f"{SOURCE}.S3DataType", "Converse", "'train': S3DataType 'Converse' is not supported by the local"),
+        (f"{SOURCE}.S3DataType", "AugmentedManifestFile", "'AugmentedManifestFile' belongs to Pipe mode, not to File"),
+        (f"{SOURCE}.AttributeNames", ["a"], "AttributeNames and S3DataType 'AugmentedManifestFile' go together"),
         (f"{SOURCE}.S3Uri", "gs://b/x", "S3Uri is 'gs://b/x'; it must match"),
         (f"{SOURCE}.S3Uri", "https://b/x", "'train': S3Uri is 'https://b/x'; the local platform reads s3:// and file"),
         (f"{SOURCE}.S3Uri", "file://data", "'file://data' holds no absolute path; write file:///"),
@@ -102,8 +126,8 @@ def test_what_is_wrong_is_told_with_field_value_and_limit(path, value, told):
 
 def test_a_request_that_is_not_valid_is_told_apart_from_one_that_cannot_run_here():
     assert problem(changed("RoleArn", "me")).startswith("the request is not valid: RoleArn")
-    pipe = changed("InputDataConfig.0.InputMode", "Pipe")
-    assert problem(pipe).startswith("the local platform cannot run this job: channel 'train': input mode 'Pipe'")
+    zipped = changed("InputDataConfig.0.CompressionType", "Gzip")
+    assert problem(zipped).startswith("the local platform cannot run this job: channel 'train': CompressionType 'Gzip'")
     nothing = changed("RoleArn", "me")
     nothing["RoleArn"] = None
     assert problem(nothing) == "the request is not valid: RoleArn is None; it must be a string"
@@ -177,7 +201,7 @@ def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_cre
 class TestOutputPlace:
     def check(self, folder, path, uri):
         value = {"S3Uri": uri} if path == "CheckpointConfig" else uri
-        validation.check_places(request_for("job", output=f"file://{folder}/out") | at(path, value), folder)
+        validation.check_places(request_for("job", output=f"file://{folder}/out") | at(path, value), folder, {})
 
     @pytest.mark.parametrize(
         ("place", "why"),

@@ -17,13 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import channels, cluster, outputs, training
+from scriptmode.platforms.local import channels, cluster, feeding, mounting, outputs, training
+from scriptmode.platforms.local.data.shared import SharedNumbers
+from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.description import max_runtime, shortened
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
 from scriptmode.platforms.local.hosts.processes import LOOPBACK, ProcessHost
 from scriptmode.platforms.local.ports import Ports
 from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.state import MESSAGES
 from scriptmode.platforms.local.store import JobFolder, JobStore, last_lines
 from scriptmode.platforms.local.training import Outcome, Surroundings
 from scriptmode_runtime import contract
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 #: Where the failure file is missing, this much of the host's log stands in for it.
 LOG_TAIL_LINES = 12
 LOG_TAIL_CHARACTERS = 700
+#: How often a long download says how far it is.
+PROGRESS_SECONDS = 5.0
 NO_MODEL = (
     "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
     "let the script save to the folder that SM_MODEL_DIR names"
@@ -58,6 +63,11 @@ class Agent:
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
         self._sandboxes = {name: Sandbox(name, folder.host(name)) for name in cluster.hosts(self._request)}
         self._hosts: list[ProcessHost] = []
+        feeds = feeding.feeds_of(self._request, list(self._sandboxes.values()))
+        self._spool = folder.channels / "spool"
+        self._stores = Stores()
+        self._feeding = feeding.Feeding(feeds, self._stores, self._spool, lock)
+        self._mounting = mounting.Mounting(self._request, list(self._sandboxes.values()), self._job.file_systems, lock)
 
     def run(self) -> None:
         """Take the job to its end."""
@@ -65,8 +75,9 @@ class Agent:
         outcome = self._download()
         if outcome is None:
             outcome = self._train()
-        if not self._children.kill_all():
-            self._say("some processes of the job could not be killed")
+            for name, text in self._feeding.unread():
+                self._say_to_host(name, text)
+        self._clear_processes()
         if self._hosts:
             outcome = self._upload(outcome)
         self._end(outcome)
@@ -78,13 +89,13 @@ class Agent:
     def vanish(self) -> None:
         """End everything without a word: there is nobody to tell and nowhere to tell it."""
         training.end(self._hosts, training.FAILURE_GRACE_SECONDS, replace(self._around(), wait=self._children.wait))
-        self._children.kill_all()
+        self._clear_processes()
         self._ports.release()
         self._folder.clear()
 
     def fail(self, reason: str) -> None:
         """End the job, whatever is going on, for a reason of the agent's own."""
-        self._children.kill_all()
+        self._clear_processes()
         self._end(Outcome("Failed", f"InternalServerError: {reason}"))
 
     def _download(self) -> Outcome | None:
@@ -95,22 +106,37 @@ class Agent:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._move("Downloading")
         sandboxes = list(self._sandboxes.values())
+        staged = SharedNumbers(2)
+        for uri in cluster.served_uris(self._request):
+            self._stores.prepare(uri)
+        try:
+            copied = self._mounting.begin(self._stores, self._spool, self._say_to_host)
+        except (DataError, OSError) as error:
+            return Outcome("Failed", f"ClientError: Data download failed: {error}")
+
+        def report(done: int, total: int) -> None:
+            staged[0], staged[1] = done, total
 
         def stage() -> None:
-            channels.stage(self._request, sandboxes, self._folder.channels)
+            self._feeding.check()
+            channels.stage(self._request, sandboxes, self._stores, self._folder.channels, report=report, modes=copied)
             channels.restore_checkpoints(self._request, sandboxes)
 
         chore = Chore(stage, self._lock)
-        while not chore.poll():
+        while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_asked()):
             if self._stop_asked():
                 chore.kill()
                 self._move("Stopping")
+            self._tell_progress(staged[0], staged[1])
             self._wait(training.POLL_SECONDS)
         if self._stop_asked():
             return Outcome("Stopped")
-        return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
+        if chore.error:
+            return Outcome("Failed", f"ClientError: Data download failed: {chore.error}")
+        return Outcome("Failed", broken) if (broken := self._mounting.broken()) else None
 
     def _prepare(self) -> None:
+        self._spool.mkdir(parents=True, exist_ok=True)
         ports = self._ports.reserve(list(self._sandboxes))
         content = {
             "hosts": {
@@ -137,8 +163,10 @@ class Agent:
             for name, sandbox in self._sandboxes.items()
         ]
         try:
+            self._feeding.make()
             for host in self._hosts:
                 host.start()
+            self._feeding.start()
         except OSError as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
         self._record_processes()
@@ -146,7 +174,11 @@ class Agent:
 
     def _around(self) -> Surroundings:
         return Surroundings(
-            self._wait_for_hosts, self._stop_asked, lambda said: self._move("Stopping", said), self._explain
+            wait=self._wait_for_hosts,
+            stop_asked=self._stop_asked,
+            stopping=lambda said: self._move("Stopping", said),
+            explain=self._explain,
+            broken=lambda: self._feeding.broken() or self._mounting.broken(),
         )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
@@ -219,6 +251,14 @@ class Agent:
         self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
         self._folder.write_state(self._state)
 
+    def _tell_progress(self, done: int, total: int) -> None:
+        """Say how much of the input is here, now and then."""
+        now = time.time()
+        if self._state.secondary == "Downloading" and done and now - self._state.modified > PROGRESS_SECONDS:
+            said = f"{MESSAGES['Downloading']}: {done / 1e9:.1f} of {total / 1e9:.1f} GB"
+            self._state = self._state.told(said, now)
+            self._folder.write_state(self._state)
+
     def _stop_asked(self) -> bool:
         return self._children.terminated or self._folder.stop_asked() is not None
 
@@ -229,7 +269,20 @@ class Agent:
 
     def _wait_for_hosts(self, seconds: float) -> None:
         self._wait(seconds)
-        self._children.reap_strays([host.pid for host in self._hosts])
+        self._children.reap_strays([*(host.pid for host in self._hosts), *self._feeding.pids, *self._mounting.pids])
+
+    def _clear_processes(self) -> None:
+        """End every process of the job and take its mounts away: nothing is removed below one that is there."""
+        try:
+            self._mounting.end()
+            everything_ended = self._children.kill_all()
+            # A child that was killed just as it mounted.
+            mounts.detach(self._folder.hosts)
+        except DataError as error:
+            everything_ended = self._children.kill_all()
+            self._say(f"a mount stays: {error}")
+        if not everything_ended:
+            self._say("some processes of the job could not be killed")
 
     def _record_processes(self) -> None:
         pids = {"agent": os.getpid(), **{host.name: host.pid for host in self._hosts}}
@@ -243,8 +296,12 @@ class Agent:
 
     def _say_to_user(self, text: str) -> None:
         """Write to the first host's log, after everything the host itself said."""
+        self._say_to_host(next(iter(self._sandboxes)), text)
+
+    def _say_to_host(self, host: str, text: str) -> None:
+        """Write to a host's log."""
         self._say(text)
-        with self._folder.log(next(iter(self._sandboxes))).open("a", encoding="utf-8") as log:
+        with self._folder.log(host).open("a", encoding="utf-8") as log:
             log.write(f"scriptmode: {text}\n")
 
 

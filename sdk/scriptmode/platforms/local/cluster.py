@@ -39,7 +39,23 @@ def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(host for group in groups(request) for host in group.hosts)
 
 
+def input_mode(request: Mapping[str, Any], channel: Mapping[str, Any]) -> str:
+    """Give how a channel's data reaches its hosts: File, Pipe or FastFile."""
+    job_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
+    return str(channel.get("InputMode", job_mode))
+
+
+def served_uris(request: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give what channels that are read while the hosts run name: those in Pipe and FastFile mode."""
+    return tuple(
+        channel["DataSource"]["S3DataSource"]["S3Uri"]
+        for channel in request.get("InputDataConfig", ())
+        if "S3DataSource" in channel["DataSource"] and input_mode(request, channel) != "File"
+    )
+
+
 def channel_hosts(request: Mapping[str, Any], channel: Mapping[str, Any]) -> tuple[str, ...]:
     """Give the hosts that a channel is for."""
-    wanted = channel["DataSource"]["S3DataSource"].get("InstanceGroupNames")
+    # A file system is for every host.
+    wanted = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames")
     return tuple(host for group in groups(request) if not wanted or group.name in wanted for host in group.hosts)

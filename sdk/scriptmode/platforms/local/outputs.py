@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import places
-from scriptmode.platforms.local.channels import copy
+from scriptmode.platforms.local.places import copy_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -139,7 +139,7 @@ def deliver(file: Path, uri: str, *, keep: bool) -> None:
             if target.exists() and target.samefile(file):
                 return
             draft = target.with_name(f".{target.name}.part")
-            copy(file, draft)
+            copy_file(file, draft)
             draft.replace(target)
         except OSError as error:
             raise DataError(f"{uri}: {error}") from error

@@ -7,7 +7,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         # A host's processes carry its base directory; those whose parents died are found by that alone.
         return list({*launchers, *below, *tree.with_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
 
+    with suppress(DataError):
+        # What served it is dead: nothing below may be touched before.
+        mounts.detach(folder.hosts)
     gone = tree.kill_until_gone(left)
     shutil.rmtree(folder.channels, ignore_errors=True)
     agent = processes.get("agent")

@@ -101,7 +101,7 @@ class Sandbox:
 
     def _input_data_config(self, request: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         return {
-            channel["ChannelName"]: _input_data(channel)
+            channel["ChannelName"]: _input_data(request, channel)
             for channel in request.get("InputDataConfig", ())
             if self.host in cluster.channel_hosts(request, channel)
         }
@@ -126,10 +126,11 @@ class Sandbox:
         }
 
 
-def _input_data(channel: Mapping[str, Any]) -> dict[str, str]:
-    source = channel["DataSource"]["S3DataSource"]
+def _input_data(request: Mapping[str, Any], channel: Mapping[str, Any]) -> dict[str, str]:
+    source = channel["DataSource"].get("S3DataSource", {})
     spelled = {
-        "TrainingInputMode": "File",
+        # FastFile looks like files to the script, and the service says so.
+        "TrainingInputMode": "Pipe" if cluster.input_mode(request, channel) == "Pipe" else "File",
         "S3DistributionType": source.get("S3DataDistributionType", "FullyReplicated"),
         "RecordWrapperType": channel.get("RecordWrapperType", "None"),
     }

@@ -16,6 +16,7 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, Platf
 from scriptmode.platforms import ANY_JOB, LogEvent
 from scriptmode.platforms.local import metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
+from scriptmode.platforms.local.file_systems import mapping as file_systems_of
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, replace_file
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
@@ -37,7 +38,9 @@ class LocalPlatform:
 
     Jobs live in ``data_dir`` (default: SCRIPTMODE_DATA_DIR, else the user's data directory), belong to a detached
     process each, and are there for every other process that uses the same directory. ``python`` is the hosts'
-    interpreter (default: the running one); ``stop_grace`` the seconds from SIGTERM to SIGKILL when a job is stopped.
+    interpreter (default: the running one); ``stop_grace`` the seconds from SIGTERM to SIGKILL when a job is stopped;
+    ``file_systems`` the folders that stand for EFS and FSx file systems, by their ids, beside those of the variable
+    SCRIPTMODE_FILE_SYSTEMS (``fs-0123=/mnt/data,fs-9=/x``).
 
     On a host ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of Environment, that name
     ``/opt/ml`` or a path below it are changed to name that folder. A job is deleted by removing its folder; one that
@@ -53,7 +56,9 @@ class LocalPlatform:
         data_dir: str | os.PathLike[str] | None = None,
         python: str | os.PathLike[str] | None = None,
         stop_grace: float = DEFAULT_STOP_GRACE,
+        file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
     ) -> None:
+        self._file_systems = file_systems_of(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
         self._stop_grace = stop_grace
@@ -123,9 +128,9 @@ class LocalPlatform:
         name = str(request["TrainingJobName"])
         if self._store.exists(name):
             raise JobExistsError(f"there is a training job named {name!r} already; use another name")
-        validation.check_places(request, self._store.jobs)
+        validation.check_places(request, self._store.jobs, self._file_systems)
         arn = f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{name}"
-        job = Job(request, arn, self._region, self._interpreter(), self._stop_grace)
+        job = Job(request, arn, self._region, self._interpreter(), self._stop_grace, self._file_systems)
         with self._store.create(job, starting(name, arn, time.time())) as (folder, lock):
             _start_agent(folder, lock)
         return arn

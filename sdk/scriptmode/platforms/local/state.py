@@ -97,6 +97,11 @@ class JobState:
             reason=reason,
         )
 
+    def told(self, message: str, now: float) -> JobState:
+        """Change what is said of the secondary status that the job is in, as the service does."""
+        current = replace(self.transitions[-1], message=message)
+        return replace(self, modified=now, transitions=(*self.transitions[:-1], current))
+
     def to_json(self) -> dict[str, Any]:
         """Give the state file's content."""
         return asdict(self)

@@ -23,7 +23,7 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,8 @@ class Job:
     region: str
     python: str
     stop_grace: float
+    #: File systems' ids and their folders on this machine.
+    file_systems: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

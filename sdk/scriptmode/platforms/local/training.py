@@ -36,6 +36,8 @@ class Surroundings:
     stopping: Callable[[str], None]
     #: Says why a host failed, from its name and exit code (``-n`` for signal n).
     explain: Callable[[str, int], str]
+    #: Says why the hosts' inputs cannot be served any more; "" as long as they can.
+    broken: Callable[[], str] = lambda: ""
     clock: Callable[[], float] = time.monotonic
 
 
@@ -44,6 +46,10 @@ def run(hosts: Sequence[Host], max_runtime: float, stop_grace: float, around: Su
     deadline = around.clock() + max_runtime
     while True:
         codes = {host.name: host.poll() for host in hosts}
+        # Asked after the hosts: what a broken input made of them is not the cause, however well they ended.
+        if broken := around.broken():
+            end(hosts, FAILURE_GRACE_SECONDS, around)
+            return Outcome("Failed", broken)
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
             reason = around.explain(*failed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.platforms import LOCAL_PROCESS
-from scriptmode.platforms.local import places
+from scriptmode.platforms.local import cluster, file_systems, places
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
 if TYPE_CHECKING:
@@ -33,28 +33,38 @@ def check(request: Mapping[str, Any]) -> None:
     _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
 
 
-def check_places(request: Mapping[str, Any], own: Path) -> None:
+def check_places(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
     """Raise `DataError` for a local place that cannot be used, `CredentialsError` for S3 places without credentials.
 
-    Makes the output folders that are on this machine: nothing else tells whether they can be made. The job store makes
-    ``own``, its folder, itself.
+    ``folders`` are those of file systems. Makes the output folders that are on this machine: nothing else tells whether
+    they can be made. The job store makes ``own``, its folder, itself.
     """
     outputs = {"OutputDataConfig.S3OutputPath": request["OutputDataConfig"]["S3OutputPath"]}
     if "CheckpointConfig" in request:
         outputs["CheckpointConfig.S3Uri"] = request["CheckpointConfig"]["S3Uri"]
     for channel in request.get("InputDataConfig", ()):
-        uri = channel["DataSource"]["S3DataSource"]["S3Uri"]
-        _check_credentials(uri)
-        if places.is_file(uri) and not places.exists(places.file_path(uri)):
-            raise DataError(
-                f"channel {channel['ChannelName']!r}: there is no file or folder {str(places.file_path(uri))!r}; "
-                "correct the path or create it"
-            )
+        _check_input(channel, folders)
     for uri in outputs.values():
         _check_credentials(uri)
     for field, uri in outputs.items():
         if places.is_file(uri) and places.file_path(uri) != own:
             _make_writable(field, places.file_path(uri))
+
+
+def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None:
+    name, source = f"channel {channel['ChannelName']!r}", channel["DataSource"]
+    if "FileSystemDataSource" in source:
+        try:
+            file_systems.folder(source["FileSystemDataSource"], folders)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from error
+        return
+    uri = source["S3DataSource"]["S3Uri"]
+    _check_credentials(uri)
+    if places.is_file(uri) and not places.exists(places.file_path(uri)):
+        raise DataError(
+            f"{name}: there is no file or folder {str(places.file_path(uri))!r}; correct the path or create it"
+        )
 
 
 def _refuse(why: str, found: Sequence[str]) -> None:
@@ -124,28 +134,36 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
 def _channels(request: Mapping[str, Any]) -> Iterator[str]:
     channels = request.get("InputDataConfig", [])
     yield from _repeated("channel", [channel["ChannelName"] for channel in channels])
-    default_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
     groups = {group["InstanceGroupName"] for group in request.get("ResourceConfig", {}).get("InstanceGroups", ())}
     for channel in channels:
         name = f"channel {channel['ChannelName']!r}"
         if channel["ChannelName"] in (".", ".."):
             yield f"{name}: a channel is a folder's name; choose another one"
-        mode = channel.get("InputMode", default_mode)
-        if mode != "File":
-            yield f"{name}: input mode {mode!r} {NOT_YET}; use 'File'"
+        mode = cluster.input_mode(request, channel)
         for field in ("CompressionType", "RecordWrapperType"):
-            if channel.get(field, "None") != "None":
-                yield f"{name}: {field} {channel[field]!r} belongs to Pipe mode; leave it out in File mode"
-        source = channel["DataSource"].get("S3DataSource")
-        if source is None or len(channel["DataSource"]) != 1:
-            yield f"{name}: a data source other than S3DataSource {NOT_YET}; use an s3:// or file:// URI"
-            continue
-        yield from _s3_data_source(name, source, groups)
+            if mode != "Pipe" and channel.get(field, "None") != "None":
+                yield f"{name}: {field} {channel[field]!r} belongs to Pipe mode; leave it out in {mode} mode"
+        yield from _data_source(name, channel["DataSource"], mode, groups)
 
 
-def _s3_data_source(name: str, source: Mapping[str, Any], groups: set[str]) -> Iterator[str]:
-    if source["S3DataType"] != "S3Prefix":
-        yield f"{name}: S3DataType {source['S3DataType']!r} {NOT_YET}; use 'S3Prefix'"
+def _data_source(name: str, source: Mapping[str, Any], mode: str, groups: set[str]) -> Iterator[str]:
+    if set(source) == {"S3DataSource"}:
+        yield from _s3_data_source(name, source["S3DataSource"], mode, groups)
+    elif set(source) == {"FileSystemDataSource"}:
+        if mode != "File":
+            yield f"{name}: a file system is mounted, not streamed; give the channel InputMode 'File', not {mode!r}"
+    else:
+        yield f"{name}: DataSource holds {sorted(source)}; give either S3DataSource or FileSystemDataSource"
+
+
+def _s3_data_source(name: str, source: Mapping[str, Any], mode: str, groups: set[str]) -> Iterator[str]:
+    data_type = source["S3DataType"]
+    if data_type not in ("S3Prefix", "ManifestFile", "AugmentedManifestFile"):
+        yield f"{name}: S3DataType {data_type!r} {NOT_YET}; use 'S3Prefix'"
+    if data_type == "AugmentedManifestFile" and mode != "Pipe":
+        yield f"{name}: S3DataType {data_type!r} belongs to Pipe mode, not to {mode}"
+    if (data_type == "AugmentedManifestFile") != bool(source.get("AttributeNames")):
+        yield f"{name}: AttributeNames and S3DataType 'AugmentedManifestFile' go together; S3DataType is {data_type!r}"
     if "HubAccessConfig" in source:
         yield f"{name}: HubAccessConfig {NOT_YET}; leave it out"
     for group in source.get("InstanceGroupNames", ()):

@@ -64,10 +64,10 @@ class Chore:
 
     The process that forks must have no threads, and keeps its descriptor ``lock`` to itself. ``work`` returns what JSON
     can carry; a `ScriptmodeError` or an ``OSError`` becomes ``error``, anything else a traceback in the log and an
-    ``error`` that says so.
+    ``error`` that says so. With ``stays`` the child keeps what it has open after it answered, until it is killed.
     """
 
-    def __init__(self, work: Callable[[], Any], lock: int) -> None:
+    def __init__(self, work: Callable[[], Any], lock: int, *, stays: bool = False) -> None:
         self.value: Any = None
         self.error = ""
         self._pipe, theirs = os.pipe()
@@ -76,7 +76,7 @@ class Chore:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(lock)
-            _work(work, theirs, parent)
+            _work(work, theirs, parent, stays=stays)
         os.close(theirs)
         os.set_blocking(self._pipe, False)
 
@@ -84,21 +84,19 @@ class Chore:
         """Say whether the work ended; ``value`` and ``error`` are set then."""
         if self._pipe < 0:
             return True
-        with suppress(BlockingIOError):
+        try:
             while chunk := os.read(self._pipe, 65536):
                 self._answer += chunk
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if not pid:
+        except BlockingIOError:
             return False
-        with suppress(BlockingIOError):
-            while chunk := os.read(self._pipe, 65536):
-                self._answer += chunk
         os.close(self._pipe)
         self._pipe = -1
         if self._answer:
             answer = json.loads(self._answer)
             self.value, self.error = answer.get("value"), answer.get("error", "")
         else:
+            # Its end of the pipe closes as it ends.
+            _, status = os.waitpid(self.pid, 0)
             self.error = f"the process that did it ended with {exit_words(os.waitstatus_to_exitcode(status))}"
         return True
 
@@ -118,7 +116,7 @@ def exit_words(code: int) -> str:
         return f"signal {-code}"
 
 
-def _work(work: Callable[[], Any], pipe: int, parent: int) -> None:
+def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> None:
     """Be the child: never returns."""
     status = 1
     try:
@@ -134,6 +132,8 @@ def _work(work: Callable[[], Any], pipe: int, parent: int) -> None:
             answer = {"error": str(error) or type(error).__name__}
         with os.fdopen(pipe, "w", encoding="utf-8") as file:
             json.dump(answer, file)
+        while stays:
+            signal.pause()
         status = 0
     except BaseException:  # noqa: BLE001 - the copy of the parent's stack above this frame must not go on
         traceback.print_exc()

@@ -1,0 +1,84 @@
+"""One line of an augmented manifest: which of its attributes are sent, and as what."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Callable
+
+from scriptmode.errors import DataError, suggestion
+from scriptmode.platforms.local.data.manifests import after_space
+from scriptmode.platforms.local.data.objects import Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from scriptmode.platforms.local.data.objects import Piece, Store
+
+#: An attribute so named holds the URI of an object ("Augmented Manifest Files for Training Jobs", SageMaker's guide).
+REFERENCE = "-ref"
+_DECODER = json.JSONDecoder()
+
+
+class Line:
+    """One line; errors name the manifest, the line's number and the attribute."""
+
+    def __init__(self, manifest: str, number: int, text: str) -> None:
+        self._manifest = manifest
+        self._place = f"{manifest}: line {number}"
+        self._text = text
+
+    def pieces(self, names: Sequence[str], store_of: Callable[[str], Store]) -> list[Piece]:
+        """Give what is sent of the line: objects for references, else the attributes' JSON text as it is written.
+
+        Raises `DataError` and its kinds.
+        """
+        values = self._values()
+        for name in names:
+            if name not in values:
+                raise DataError(
+                    f"{self._place} has no attribute {name!r}{suggestion(name, values)}; "
+                    "add it to the line or leave it out of AttributeNames"
+                )
+        texts = {} if all(name.endswith(REFERENCE) for name in names) else _texts(self._text)
+        return [
+            self._object(name, values[name], store_of)
+            if name.endswith(REFERENCE)
+            else Literal(texts[name].encode(), self._manifest)
+            for name in names
+        ]
+
+    def _values(self) -> dict[str, Any]:
+        try:
+            values = json.loads(self._text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{self._place} is not JSON: {error}; each line must be one JSON object") from error
+        if not isinstance(values, dict):
+            raise DataError(f"{self._place} is {self._text[:60]!r}; each line must be one JSON object")
+        return values
+
+    def _object(self, name: str, value: object, store_of: Callable[[str], Store]) -> Piece:
+        place = f"{self._place}, attribute {name!r}"
+        if not isinstance(value, str) or not value.startswith(("s3://", "file://")):
+            raise DataError(f"{place} is {value!r}; an attribute named *{REFERENCE} must be an object's s3:// URI")
+        try:
+            return store_of(value).find(value)
+        except DataError as error:
+            raise type(error)(f"{place}: {error}") from error
+
+
+def _texts(line: str) -> dict[str, str]:
+    """Give the text of each value of a JSON object; ``line`` is known to be one."""
+    found = {}
+    at = after_space(line, after_space(line, 0) + 1)
+    while line[at] != "}":
+        name, at = _DECODER.raw_decode(line, after_space(line, at + (line[at] == ",")))
+        start = after_space(line, after_space(line, at) + 1)
+        _, end = _DECODER.raw_decode(line, start)
+        found[name] = line[start:end]
+        at = after_space(line, end)
+    return found
+
+
+def has_references(names: Iterable[str]) -> bool:
+    """Say whether any of the attributes holds an object's URI."""
+    return any(name.endswith(REFERENCE) for name in names)

@@ -1,0 +1,49 @@
+"""One entry of CreateTrainingJob's InputDataConfig, as the data path asks about it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms.local import cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class ChannelSource:
+    """What a channel names and how it is to arrive; the service's defaults are filled in."""
+
+    name: str
+    #: ``File``, ``Pipe`` or ``FastFile``.
+    mode: str
+    #: ``S3Prefix``, ``ManifestFile`` or ``AugmentedManifestFile``.
+    data_type: str
+    #: A prefix or a manifest: ``s3://`` or ``file://``, as it was given.
+    uri: str
+    is_sharded: bool = False
+    is_gzipped: bool = False
+    #: Whether each piece is to become one RecordIO record.
+    is_wrapped: bool = False
+    #: What of an augmented manifest's line is sent, in this order.
+    attribute_names: tuple[str, ...] = ()
+    shuffle_seed: int | None = None
+    content_type: str | None = None
+
+
+def of(request: Mapping[str, Any], channel: Mapping[str, Any]) -> ChannelSource:
+    """Read an entry of a valid request's InputDataConfig that has an S3DataSource."""
+    source = channel["DataSource"]["S3DataSource"]
+    return ChannelSource(
+        name=channel["ChannelName"],
+        mode=cluster.input_mode(request, channel),
+        data_type=source["S3DataType"],
+        uri=source["S3Uri"],
+        is_sharded=source.get("S3DataDistributionType") == "ShardedByS3Key",
+        is_gzipped=channel.get("CompressionType") == "Gzip",
+        is_wrapped=channel.get("RecordWrapperType") == "RecordIO",
+        attribute_names=tuple(source.get("AttributeNames", ())),
+        shuffle_seed=channel.get("ShuffleConfig", {}).get("Seed"),
+        content_type=channel.get("ContentType"),
+    )

@@ -1,0 +1,136 @@
+"""Files and folders of this machine as a store of objects, named by ``file://`` URIs."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
+from scriptmode.platforms.local import places
+from scriptmode.platforms.local.data.objects import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class FileObjects:
+    """A `Store` of files. A URI that `Stored` holds names its file as it is written; given ones as `places` reads them.
+
+    A file's version is its identity: device, inode, size and time of change.
+    """
+
+    def objects(self, prefix: str) -> Iterator[Stored]:
+        """Yield the file of that URI, or every file below the folder, in the order S3 would list them, links followed.
+
+        A folder that was listed already, because a link leads back to it, is passed over.
+        """
+        path = _path(prefix)
+        with _translated(prefix, path):
+            is_folder = S_ISDIR(Path(path).stat().st_mode)
+        if is_folder:
+            yield from _below(path, set())
+        else:
+            yield _stored(path)[1]
+
+    def find(self, uri: str) -> Stored:
+        """Give the file of that URI; raise `DataNotFoundError` where there is none, or a folder."""
+        path = _path(uri)
+        mode, found = _stored(path)
+        if S_ISDIR(mode):
+            raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file; name a file")
+        return found
+
+    def read(self, item: Stored, start: int, end: int) -> bytes:
+        """Give all bytes from ``start`` up to ``end``; raise `DataError` when the file is another by now."""
+        with _translated(item.uri, item.uri[len(places.SCHEME) :]), open_unchanged(item) as file:
+            content = os.pread(file, end - start, start)
+            while len(content) < end - start:
+                more = os.pread(file, end - start - len(content), start + len(content))
+                if not more:
+                    raise DataError(f"{item.uri}: the file ended at byte {start + len(content)} while the job read it")
+                content += more
+            return content
+
+
+@contextmanager
+def open_unchanged(item: Stored) -> Iterator[int]:
+    """Give a file descriptor to read ``item``; raise `DataError` if the file was another after the reading."""
+    path = item.uri[len(places.SCHEME) :]
+    with _translated(item.uri, path):
+        # What is no file was replaced by something whose opening might wait for ever.
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        yield file
+        if item.version not in ("", _identity(os.fstat(file))):
+            raise DataError(
+                f"{item.uri}: the file was changed while the job read it; "
+                "let nothing write to a job's input until the job has ended"
+            )
+    finally:
+        os.close(file)
+
+
+def _path(uri: str) -> str:
+    try:
+        return str(places.file_path(uri))
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def _below(folder: str, seen: set[str]) -> Iterator[Stored]:
+    """Yield the files below a folder one folder at a time, so that memory holds the names of one folder a level."""
+    real = os.path.realpath(folder)
+    if real in seen:
+        return
+    seen.add(real)
+    with _translated(f"{places.SCHEME}{folder}", folder), os.scandir(folder) as entries:
+        # S3 compares whole keys: a folder's files stand where its name with a slash does.
+        found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _counts(entry)) for entry in entries)
+    for name, counts in found:
+        whole = f"{folder.rstrip('/')}/{os.fsdecode(name)}"
+        if name.endswith(b"/"):
+            yield from _below(whole[:-1], seen)
+        elif counts:
+            yield _stored(whole)[1]
+
+
+def _counts(entry: os.DirEntry[str]) -> bool:
+    """Say whether something is data: a file, or a link that leads to one or (an error when it is read) nowhere."""
+    return entry.is_file() or entry.is_symlink()
+
+
+def _stored(path: str) -> tuple[int, Stored]:
+    """Give what something is, and the object it is if it is a file."""
+    uri = f"{places.SCHEME}{path}"
+    with _translated(uri, path):
+        status = Path(path).stat()
+    if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
+        raise DataError(f"{uri}: {path!r} is neither a file nor a folder")
+    return status.st_mode, Stored(uri, status.st_size, _identity(status))
+
+
+def _identity(status: os.stat_result) -> str:
+    return f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+
+
+@contextmanager
+def _translated(uri: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        is_link = Path(path).is_symlink()
+        missing = (
+            f"the link leads to {str(Path(path).readlink())!r}, which is not there"
+            if is_link
+            else "there is no such file"
+        )
+        raise DataNotFoundError(f"{uri}: {missing}; correct the URI") from error
+    except PermissionError as error:
+        raise DataAccessError(
+            f"{uri}: access denied ({error.strerror}); the job's user must be able to read it"
+        ) from error
+    except OSError as error:
+        raise DataError(f"{uri}: it cannot be read: {error}") from error

@@ -1,0 +1,190 @@
+"""Pieces of a stream as chunks of bytes in their order, fetched ahead of the reader by threads."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from threading import Condition, Lock, Thread
+from typing import TYPE_CHECKING, Callable
+
+from scriptmode.platforms.local.data.objects import Chunk, Literal
+from scriptmode.platforms.local.data.targets import reading_while
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from scriptmode.platforms.local.data.objects import Buffer, Piece, Store
+
+#: A larger object is read in parts of this size, several at a time.
+PART_BYTES = 8 * 1024 * 1024
+WINDOW_BYTES = 128 * 1024 * 1024
+#: What a chunk counts for at least, so that millions of empty objects are not listed ahead.
+LEAST_BYTES = 4096
+
+
+def read_ahead(
+    store_of: Callable[[str], Store],
+    pieces: Iterable[Piece],
+    *,
+    window_bytes: int = WINDOW_BYTES,
+    workers: int = 16,
+) -> Generator[Chunk, None, None]:
+    """Yield the bytes of all pieces in their order; at most about ``window_bytes`` are fetched or waiting at a time.
+
+    ``pieces`` is consumed as the window moves on, by one of the threads at a time. What fails, a piece or ``pieces``
+    itself, raises here after everything before it. Closing the generator ends the fetching: no request is begun
+    afterwards, and those under way are broken off.
+    """
+    window = _Window(store_of, iter(pieces), window_bytes)
+    for number in range(workers):
+        Thread(target=window.work, name=f"read-ahead-{number}", daemon=True).start()
+    try:
+        yield from window.chunks()
+    finally:
+        window.close()
+
+
+@dataclass
+class _Part:
+    """A stretch of a piece on its way: it is ready once it has its ``data`` or an ``error``."""
+
+    piece: Piece | None
+    start: int
+    end: int
+    ends: bool
+    data: Buffer | None = None
+    error: BaseException | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.data is not None or self.error is not None
+
+    @property
+    def cost(self) -> int:
+        return max(self.end - self.start, LEAST_BYTES)
+
+
+class _Window:
+    """The parts under way, in order. Threads take the next one when there is room; the reader takes the first."""
+
+    def __init__(self, store_of: Callable[[str], Store], pieces: Iterator[Piece], room: int) -> None:
+        self._store_of = store_of
+        self._pieces = pieces
+        self._parts = _parts(pieces)
+        self._under_way: deque[_Part] = deque()
+        self._room = room
+        #: Nothing is taken any more: all is taken, something failed, or the reader went away.
+        self._ended = False
+        self._closed = False
+        #: Held by the thread that takes the next part: whoever is first there stands first in the order.
+        self._taking = Lock()
+        changing = Lock()
+        self._first_ready = Condition(changing)
+        self._has_room = Condition(changing)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield what is ready, in order; a chunk's room is given back when the next one is asked for."""
+        part = self._first()
+        while part is not None:
+            if part.error is not None:
+                raise part.error
+            if part.data is not None and part.piece is not None:
+                yield Chunk(part.data, part.ends, part.piece.uri)
+            part.data = None
+            with self._has_room:
+                self._room += part.cost
+                self._has_room.notify()
+            part = self._first()
+
+    def work(self) -> None:
+        """Fetch one part after another until all are taken."""
+        with reading_while(lambda: not self._closed):
+            while (part := self._next()) is not None:
+                self._fetch(part)
+
+    def close(self) -> None:
+        """Let no part be taken any more."""
+        with self._has_room:
+            self._closed = True
+            self._end()
+            self._under_way.clear()
+        # A thread that is just taking closes the pieces itself when they come back to it.
+        if self._taking.acquire(blocking=False):
+            self._close_pieces()
+            self._taking.release()
+
+    def _first(self) -> _Part | None:
+        """Wait for the first part in order; none when that was the last."""
+        with self._first_ready:
+            while not self._under_way or not self._under_way[0].is_ready:
+                if self._ended and not self._under_way:
+                    return None
+                self._first_ready.wait()
+            return self._under_way.popleft()
+
+    def _next(self) -> _Part | None:
+        with self._taking:
+            return self._take()
+
+    def _take(self) -> _Part | None:
+        with self._has_room:
+            while self._room <= 0 and not self._ended:
+                self._has_room.wait()
+            if self._ended:
+                return None
+        try:
+            part = next(self._parts, None)
+        except Exception as error:  # noqa: BLE001 - raised where the reader comes to it
+            part = _Part(None, 0, 0, ends=True, error=error)
+        with self._first_ready:
+            if self._ended:
+                part = None
+            if part is not None:
+                self._under_way.append(part)
+                self._room -= part.cost
+            if part is None or part.error is not None:
+                self._end()
+            elif part.is_ready:
+                self._first_ready.notify()
+        if part is None:
+            self._close_pieces()
+        return part
+
+    def _fetch(self, part: _Part) -> None:
+        piece = part.piece
+        if part.is_ready or piece is None or isinstance(piece, Literal):
+            return
+        data, error = None, None
+        try:
+            data = self._store_of(piece.uri).read(piece, part.start, part.end)
+        except Exception as caught:  # noqa: BLE001 - raised where the reader comes to it
+            error = caught
+        with self._first_ready:
+            part.data, part.error = data, error
+            if error is not None:
+                # The reader gets no further than here.
+                self._end()
+            elif self._under_way and self._under_way[0] is part:
+                self._first_ready.notify()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._first_ready.notify()
+        self._has_room.notify_all()
+
+    def _close_pieces(self) -> None:
+        close = getattr(self._pieces, "close", None)
+        if close is not None:
+            close()
+
+
+def _parts(pieces: Iterator[Piece]) -> Iterator[_Part]:
+    for piece in pieces:
+        if isinstance(piece, Literal):
+            yield _Part(piece, 0, len(piece.data), ends=True, data=piece.data)
+        elif piece.size == 0:
+            yield _Part(piece, 0, 0, ends=True, data=b"")
+        else:
+            for start in range(0, piece.size, PART_BYTES):
+                end = min(start + PART_BYTES, piece.size)
+                yield _Part(piece, start, end, ends=end == piece.size)

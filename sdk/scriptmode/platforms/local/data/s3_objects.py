@@ -1,0 +1,201 @@
+"""Amazon S3 as a store of objects: read by `SignedGets` as long as all is well, and by boto3 where it is not.
+
+boto3 knows the settings and the reasons but takes 1,500 microseconds of CPU for a GET: what fails the fast way, or
+cannot go it, boto3 reads; it tells the cause, or goes on where the connection broke.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Callable, TypeVar
+
+from scriptmode import s3
+from scriptmode.errors import DataError, DataNotFoundError, PlatformError
+from scriptmode.platforms.local.data.objects import Buffer, Stored
+from scriptmode.platforms.local.data.signed_get import CONNECT_SECONDS, SignedGets, UnexpectedAnswerError
+from scriptmode.platforms.local.data.targets import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.platforms.local.data.targets import Target
+
+#: Seconds without a byte after which a connection counts as broken.
+STALL = 15.0
+#: Seconds that something is tried again for without any progress; less before S3 has ever answered.
+PATIENCE = 60.0
+FIRST_PATIENCE = 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+#: So often the fast way may fail before it ever worked; then it is taken no more.
+FAILURES = 8
+#: Buffers of this size and of half of it at least are used again: new memory costs as much as reading does.
+BUFFER_BYTES = 8 * 1024 * 1024
+
+_T = TypeVar("_T")
+
+
+class S3Objects:
+    """A `Store` of the objects of S3, or of any endpoint that boto3's standard settings name."""
+
+    def __init__(self, *, patience: float = PATIENCE, stall: float = STALL) -> None:
+        settings = {
+            "connect_timeout": CONNECT_SECONDS,
+            "read_timeout": stall,
+            "max_pool_connections": 64,
+            # Repeating is done here, where it is known what has come already.
+            "retries": {"total_max_attempts": 1},
+        }
+        self._s3 = s3.S3(settings=settings)
+        self._buckets: dict[str, _Bucket] = {}
+        self._opening = Lock()
+        self._buffers = _Buffers()
+        self._patience = patience
+        self._stall = stall
+        self._answered = False
+
+    def prepare(self, uri: str) -> None:
+        """Load the clients and find the credentials for a bucket; nothing is connected."""
+        self._bucket(s3.parse(uri).bucket)
+
+    def objects(self, prefix: str) -> Iterator[Stored]:
+        """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
+        after: str | None = None
+        while after != "":
+            found, after = self._patiently(partial(self._s3.page, prefix, after=after or ""))
+            for item in found:
+                # Such a key is what consoles make of a folder: it has no content.
+                if not item.location.key.endswith("/"):
+                    yield Stored(str(item.location), item.size, item.etag)
+
+    def find(self, uri: str) -> Stored:
+        """Give the object of exactly that key; raise `DataNotFoundError`."""
+        found, _ = self._patiently(lambda: self._s3.head(uri))
+        return Stored(uri, found.size, found.etag)
+
+    def is_plain(self, item: Stored) -> bool:
+        """Say whether an object is stored without keys of KMS or of the client: then a simple ETag is its MD5."""
+        _, told = self._patiently(lambda: self._s3.head(item.uri))
+        return "SSECustomerAlgorithm" not in told and not str(told.get("ServerSideEncryption", "")).startswith(
+            "aws:kms"
+        )
+
+    def read(self, item: Stored, start: int, end: int) -> Buffer:
+        """Give all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now."""
+        content = self._buffers.of(end - start)
+        self.read_to(Memory(content), item, start)
+        return content
+
+    def read_to(self, target: Target, item: Stored, start: int) -> None:
+        """Fill ``target`` with an object's bytes from ``start`` on; raise as `read` does."""
+        asked = s3.S3Object(s3.parse(item.uri), item.size, item.version)
+        done = self._fetched(asked, target, start)
+        if done < target.size:
+            try:
+                self._resume(asked, target, start, done)
+            except PlatformError as error:
+                raise _told(asked, error) from error
+
+    def _fetched(self, item: s3.S3Object, target: Target, start: int) -> int:
+        """Read the fast way; give how much came."""
+        bucket = self._bucket(item.location.bucket)
+        if bucket.gets is None or not (bucket.works or bucket.failures < FAILURES):
+            return 0
+        whole = start == 0 and target.size == item.size
+        try:
+            done = bucket.gets.read(target, item.location.key, start, whole=whole, etag=item.etag)
+        except UnexpectedAnswerError:
+            bucket.failures += 1
+            return 0
+        bucket.works = True
+        self._answered = True
+        return done
+
+    def _resume(self, item: s3.S3Object, target: Target, start: int, done: int) -> None:
+        """Read the rest through boto3; where the connection breaks again, what has come stays."""
+
+        def advance() -> None:
+            nonlocal done
+            for chunk in self._s3.stream(item, start + done, start + target.size):
+                if len(chunk) > target.size - done:
+                    raise s3.changed(item)
+                target.put(done, chunk)
+                done += len(chunk)
+            if done != target.size:
+                raise DataError(f"{item.location}: {done} bytes came of {target.size}") from ConnectionResetError()
+
+        self._patiently(advance, lambda: done)
+
+    def _patiently(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
+        """Do something again and again while what fails may pass; give up after some time without progress."""
+        pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
+        while True:
+            try:
+                done = action()
+            except PlatformError as error:  # noqa: PERF203 - what it costs is nothing beside a request
+                if progress() != before:
+                    pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
+                patience = self._patience if self._answered else min(self._patience, FIRST_PATIENCE)
+                if not s3.is_passing(error) or time.monotonic() - began + pause > patience:
+                    raise
+                # Many threads that were throttled at once are not to come back at once.
+                time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
+                pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                self._answered = True
+                return done
+
+    def _bucket(self, name: str) -> _Bucket:
+        with self._opening:
+            if name not in self._buckets:
+                wire = self._s3.wire(name)
+                self._buckets[name] = _Bucket(None if wire is None else SignedGets(wire, self._stall))
+            return self._buckets[name]
+
+
+@dataclass
+class _Bucket:
+    """One bucket, and whether it can be read the fast way."""
+
+    gets: SignedGets | None
+    works: bool = False
+    failures: int = 0
+
+
+class _Buffers:
+    """Memory that is used again once nobody holds a view of it any more."""
+
+    def __init__(self) -> None:
+        self._large: list[bytearray] = []
+        self._looking = Lock()
+
+    def of(self, size: int) -> memoryview:
+        """Give a buffer of so many bytes, of any content."""
+        if not BUFFER_BYTES // 2 <= size <= BUFFER_BYTES:
+            return memoryview(bytearray(size))
+        with self._looking:
+            for buffer in self._large:
+                with suppress(BufferError):
+                    # What somebody has a view of cannot change its size.
+                    buffer.append(buffer.pop())
+                    return memoryview(buffer)[:size]
+            buffer = bytearray(BUFFER_BYTES)
+            self._large.append(buffer)
+            return memoryview(buffer)[:size]
+
+
+def _told(item: s3.S3Object, error: PlatformError) -> PlatformError:
+    """Say what an error means for an object that was there when it was listed."""
+    code = s3.code_of(error)
+    if code == "PreconditionFailed":
+        return s3.changed(item)
+    if isinstance(error, DataNotFoundError) and code != "NoSuchBucket":
+        return DataNotFoundError(
+            f"{item.location}: the object was deleted while the job read its channel; "
+            "let nothing change a job's input until the job has ended"
+        )
+    return error

@@ -1,0 +1,259 @@
+"""File mode: objects fetched into files, many and large ones in parallel, each checked before it counts."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Callable, cast
+
+from scriptmode.errors import DataError, PlatformError
+from scriptmode.platforms.local import places
+from scriptmode.platforms.local.data.etags import ETags
+from scriptmode.platforms.local.data.file_objects import open_unchanged
+from scriptmode.platforms.local.data.stores import Stores
+from scriptmode.platforms.local.data.targets import STEP_BYTES, File
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from scriptmode.platforms.local.data.objects import Stored
+    from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+READ_ONLY = 0o444
+WORKERS = 16
+#: A larger object is read in parts of this size, several at a time.
+PART_BYTES = 8 * 1024 * 1024
+READ_BYTES = 1024 * 1024
+REPORT_SECONDS = 0.5
+
+
+def fetch(
+    entries: Iterable[tuple[Stored, str]],
+    folder: Path,
+    report: Callable[[int, int], None],
+    *,
+    stores: Stores | None = None,
+) -> list[str]:
+    """Write each object to the file of its name below ``folder``; give the names in order, none where nothing came.
+
+    The files are read-only. ``report`` is told the bytes written and those of all, twice a second and at the end, in
+    the caller's thread. Raises `DataError`, before anything is fetched where the disk has not the space.
+    """
+    wanted = _distinct(entries)
+    folder.mkdir(parents=True, exist_ok=True)
+    total = sum(item.size for item, _ in wanted)
+    _check_space([item for item, _ in wanted], folder)
+    work = _Work(wanted, folder, stores or Stores())
+    threads = [Thread(target=work.run, name=f"fetch-{number}", daemon=True) for number in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        while not work.ended.wait(REPORT_SECONDS):
+            report(work.done, total)
+    finally:
+        work.stop()
+        for thread in threads:
+            thread.join()
+        work.close()
+    if work.error is not None:
+        raise work.error
+    report(total, total)
+    return [name for _, name in wanted]
+
+
+def _distinct(entries: Iterable[tuple[Stored, str]]) -> list[tuple[Stored, str]]:
+    wanted: dict[str, Stored] = {}
+    folders: set[str] = set()
+    for item, name in entries:
+        if name in wanted:
+            raise DataError(f"two objects would both become {name!r}")
+        wanted[name] = item
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    both = next((name for name in wanted if name in folders), None)
+    if both is not None:
+        raise DataError(f"two objects would both become {both!r}, one as a file and one as a folder; rename one")
+    return [(item, name) for name, item in wanted.items()]
+
+
+def _check_space(items: Sequence[Stored], folder: Path) -> None:
+    disk = os.statvfs(folder)
+    block = disk.f_frsize
+    needed = sum(-(-item.size // block) * block for item in items)
+    free = disk.f_bavail * block
+    if needed > free and not _share_blocks(items, folder):
+        raise DataError(
+            f"{len(items):,} objects of {_size(needed)} do not fit on the disk of {str(folder)!r}, which has "
+            f"{_size(free)} free; free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
+            "or use input mode Pipe or FastFile"
+        )
+
+
+def _share_blocks(items: Sequence[Stored], folder: Path) -> bool:
+    """Say whether all are files that the file system of ``folder`` can copy without using space."""
+    import fcntl
+
+    clone = 0x40049409  # FICLONE, linux/fs.h
+    trial = folder / ".trial"
+    try:
+        for item in items:
+            with Path(_path(item)).open("rb") as source, trial.open("wb") as target:
+                fcntl.ioctl(target.fileno(), clone, source.fileno())
+            break
+        return all(places.is_file(item.uri) for item in items)
+    except OSError:
+        return False
+    finally:
+        trial.unlink(missing_ok=True)
+
+
+def _path(item: Stored) -> str:
+    return item.uri[len(places.SCHEME) :]
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+@dataclass
+class _File:
+    """One file on its way; ``left`` counts the parts that are not written yet."""
+
+    item: Stored
+    descriptor: int
+    left: int
+
+
+class _Work:
+    """What the threads share: the next part to fetch, what is done, and the first thing that failed."""
+
+    def __init__(self, wanted: Sequence[tuple[Stored, str]], folder: Path, stores: Stores) -> None:
+        self._stores = stores
+        self._etags = ETags(lambda item: self._s3(item).is_plain(item))
+        self._folder = folder
+        self._parts = _parted(wanted, folder)
+        self._open: set[int] = set()
+        self._changing = Lock()
+        self._running = WORKERS
+        self.ended = Event()
+        self.done = 0
+        self.error: PlatformError | None = None
+
+    def run(self) -> None:
+        """Fetch one part after another until all are taken or something failed."""
+        try:
+            scratch = memoryview(bytearray(STEP_BYTES))
+            while (part := self._part()) is not None:
+                self._fetch(*part, scratch)
+        except PlatformError as error:
+            self._fail(error)
+        except OSError as error:
+            self._fail(self._unwritten(error), error)
+        except BaseException as error:
+            self._fail(DataError(f"the data cannot be fetched: {error!r}"), error)
+            raise
+        finally:
+            with self._changing:
+                self._running -= 1
+                if not self._running:
+                    self.ended.set()
+
+    def stop(self) -> None:
+        """Let nothing more be taken."""
+        with self._changing:
+            self._parts.close()
+
+    def _fail(self, error: PlatformError, cause: BaseException | None = None) -> None:
+        if cause is not None:
+            error.__cause__ = cause
+        with self._changing:
+            self.error = self.error or error
+            self._parts.close()
+
+    def close(self) -> None:
+        """Close what was not finished."""
+        for descriptor in self._open:
+            os.close(descriptor)
+
+    def _part(self) -> tuple[_File, int, int] | None:
+        with self._changing:
+            part = next(self._parts, None)
+            if part is not None:
+                self._open.add(part[0].descriptor)
+            return part
+
+    def _fetch(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
+        if places.is_file(file.item.uri):
+            _copy(file)
+        elif end > start:
+            self._read(file, start, end, scratch)
+        with self._changing:
+            self.done += end - start
+            file.left -= 1
+            if file.left:
+                return
+        if not places.is_file(file.item.uri):
+            again = partial(self._read, file, 0, file.item.size, scratch)
+            self._etags.check(file.item, lambda: _content(file.descriptor), again)
+        os.fchmod(file.descriptor, READ_ONLY)
+        with self._changing:
+            self._open.discard(file.descriptor)
+        os.close(file.descriptor)
+
+    def _read(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
+        target = File(file.descriptor, start, end - start, scratch=scratch, failed=self._unwritten)
+        self._s3(file.item).read_to(target, file.item, start)
+
+    def _s3(self, item: Stored) -> S3Objects:
+        return cast("S3Objects", self._stores.of(item.uri))
+
+    def _unwritten(self, error: OSError) -> DataError:
+        folder, advice = str(self._folder), "set SCRIPTMODE_DATA_DIR to a folder where the data fits"
+        if error.errno == errno.ENOSPC:
+            disk = os.statvfs(folder)
+            advice = f"{_size(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
+        return DataError(f"the data cannot be stored in {folder!r}: {error.strerror}; {advice}")
+
+
+def _parted(wanted: Sequence[tuple[Stored, str]], folder: Path) -> Generator[tuple[_File, int, int], None, None]:
+    """Make the files one after another and give their parts: which file, from which byte, up to which."""
+    made = {folder}
+    for item, name in wanted:
+        path = folder / name
+        if path.parent not in made:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            made.add(path.parent)
+        # The kernel copies a file as a whole.
+        size = item.size if places.is_file(item.uri) else PART_BYTES
+        starts = range(0, item.size, size) if item.size else range(1)
+        file = _File(item, os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600), len(starts))
+        for start in starts:
+            yield file, start, min(start + size, item.size)
+
+
+def _copy(file: _File) -> None:
+    """Copy a file's bytes; file systems that can share blocks do."""
+    with open_unchanged(file.item) as source:
+        done = 0
+        with suppress(AttributeError, OSError):
+            while copied := os.copy_file_range(source, file.descriptor, places.COPY_CHUNK, done, done):
+                done += copied
+        while rest := os.pread(source, READ_BYTES, done):
+            done += os.pwrite(file.descriptor, rest, done)
+
+
+def _content(descriptor: int) -> Iterator[bytes]:
+    start = 0
+    while part := os.pread(descriptor, READ_BYTES, start):
+        yield part
+        start += len(part)

@@ -1,0 +1,54 @@
+"""Which store a URI lies in."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import PlatformError
+from scriptmode.platforms.local import places
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.data.objects import Store
+
+
+class Stores:
+    """The stores of one process, each opened when its first URI comes; safe to share between threads.
+
+    A store keeps connections: after a fork the child opens its own. What was only prepared has none yet.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[bool, Store] = {}
+        self._opening = Lock()
+
+    def of(self, uri: str) -> Store:
+        """Give the store that a ``file://`` or ``s3://`` URI lies in."""
+        is_file = places.is_file(uri)
+        with self._opening:
+            store = self._opened.get(is_file)
+            if store is None:
+                store = self._opened[is_file] = _opened(is_file=is_file)
+        return store
+
+    def prepare(self, uri: str) -> None:
+        """Load what reading needs, so that children forked afterwards have it at once; what fails there fails again."""
+        if not places.is_file(uri):
+            from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+            with self._opening, suppress(PlatformError):
+                store = self._opened.setdefault(False, S3Objects())
+                if isinstance(store, S3Objects):
+                    store.prepare(uri)
+
+
+def _opened(*, is_file: bool) -> Store:
+    # Imported when they are needed: a job without S3 loads no S3 client.
+    if is_file:
+        from scriptmode.platforms.local.data.file_objects import FileObjects
+
+        return FileObjects()
+    from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+    return S3Objects()

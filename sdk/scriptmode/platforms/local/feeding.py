@@ -1,0 +1,111 @@
+"""What serves a job's inputs while its hosts train: a process for each channel in Pipe mode and each host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms.local import cluster
+from scriptmode.platforms.local.channels import named
+from scriptmode.platforms.local.data import channel as channels
+from scriptmode.platforms.local.data import framing, listing, pipes, read_ahead
+from scriptmode.platforms.local.hosts.children import Chore
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.platforms.local.data.channel import ChannelSource
+    from scriptmode.platforms.local.data.objects import Buffer
+    from scriptmode.platforms.local.data.stores import Stores
+    from scriptmode.platforms.local.sandbox import Sandbox
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One channel's stream to one host, the ``index``-th of the ``count`` that the channel is for."""
+
+    host: str
+    source: ChannelSource
+    place: Path
+    index: int
+    count: int
+
+    def stream(self, epoch: int, opened: Stores, spool: Path) -> Generator[Buffer, None, None]:
+        """Give an epoch's bytes."""
+        pieces = listing.pieces(self.source, opened.of, epoch=epoch, host=self.index, count=self.count, spool=spool)
+        yield from framing.frame(
+            read_ahead.read_ahead(opened.of, pieces),
+            is_gzipped=self.source.is_gzipped,
+            is_wrapped=self.source.is_wrapped,
+            spool=spool,
+            manifest=self.source.uri if self.source.attribute_names else None,
+        )
+
+
+class Feeding:
+    """The producers of a job; the process that makes them must have no threads."""
+
+    def __init__(self, feeds: Sequence[Feed], stores: Stores, spool: Path, lock: int) -> None:
+        self._stores = stores
+        self._feeds = {feed: pipes.Gauge() for feed in feeds}
+        self._spool = spool
+        self._lock = lock
+        self._producers: dict[Feed, Chore] = {}
+
+    @property
+    def pids(self) -> list[int]:
+        """The producers' process numbers."""
+        return [producer.pid for producer in self._producers.values()]
+
+    def check(self) -> None:
+        """Raise `DataError` for a channel whose first object cannot be found."""
+        for source in {feed.source: None for feed in self._feeds}:
+            # The order does not matter, and shuffling would read the whole list.
+            whole = replace(source, shuffle_seed=None)
+            with named(source):
+                next(listing.pieces(whole, self._stores.of, epoch=0, host=0, count=1, spool=self._spool))
+
+    def make(self) -> None:
+        """Make the first FIFOs: they are there before the hosts start."""
+        for feed in self._feeds:
+            pipes.make(feed.place, 0)
+
+    def start(self) -> None:
+        """Start a producer for each FIFO."""
+        for feed, gauge in self._feeds.items():
+            self._producers[feed] = Chore(partial(self._feed, feed, gauge), self._lock, stays=True)
+
+    def broken(self) -> str:
+        """Say why one of the streams ended that should not have; "" as long as none did."""
+        for feed, producer in self._producers.items():
+            if producer.poll():
+                return f"ClientError: Data download failed: {feed.host}: {producer.error}"
+        return ""
+
+    def unread(self) -> Iterator[tuple[str, str]]:
+        """Give the hosts on which nobody opened a channel, each with a line for its log."""
+        for feed, gauge in self._feeds.items():
+            if not gauge.opened:
+                fifo = pipes.fifo(feed.place, 0)
+                said = f"channel {feed.source.name!r} is in Pipe mode, and nothing on {feed.host} opened {fifo}"
+                yield feed.host, f"{said}; read it, or leave the channel out"
+
+    def _feed(self, feed: Feed, gauge: pipes.Gauge) -> None:
+        with named(feed.source):
+            pipes.feed(feed.place, lambda epoch: feed.stream(epoch, self._stores, self._spool), gauge)
+
+
+def feeds_of(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Feed]:
+    """Give every channel in Pipe mode for every host that it is for."""
+    found = []
+    for channel in request.get("InputDataConfig", ()):
+        if cluster.input_mode(request, channel) != "Pipe":
+            continue
+        source = channels.of(request, channel)
+        hosts = cluster.channel_hosts(request, channel)
+        receivers = [sandbox for sandbox in sandboxes if sandbox.host in hosts]
+        for index, sandbox in enumerate(receivers):
+            found.append(Feed(sandbox.host, source, sandbox.channel(source.name), index, len(receivers)))
+    return found

@@ -1,0 +1,167 @@
+"""FUSE mounts of this machine: by mount(2) where this user may, else through the helper of Debian's fuse3.
+
+Only mounts of `KIND` are ever seen or taken away here. No function touches what lies below a mount, whose server may be
+dead or hang.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from scriptmode.errors import DataError
+
+DEVICE = "/dev/fuse"
+#: What the mounts' type is in /proc/mounts.
+KIND = "fuse.scriptmode"
+SECONDS = 20.0
+#: The setuid program that mounts for users who may not, under its names.
+HELPERS = ("fusermount3", "fusermount")
+# mount(2) and umount(2), the same on every architecture.
+_READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
+_DETACH, _NO_FOLLOW = 2, 8
+
+
+def why_not(folder: Path | None = None) -> str:
+    """Say in a sentence why no file system can be mounted below ``folder``, the temporary one by default; "" if it can.
+
+    One is mounted and taken away again: nothing else tells what a container or a security module forbids.
+    """
+    try:
+        place = Path(tempfile.mkdtemp(prefix="mount-", dir=folder))
+    except OSError as error:
+        return f"no folder can be made to mount at: {error}"
+    try:
+        os.close(attach(place))
+        detach(place)
+    except DataError as error:
+        return str(error)
+    finally:
+        with suppress(OSError):
+            place.rmdir()
+    return ""
+
+
+def attach(place: Path) -> int:
+    """Mount a read-only FUSE file system at an empty folder; give the descriptor that its server reads.
+
+    The mount is dead once every copy of the descriptor is closed. Raise `DataError` saying why there is none.
+    """
+    if not Path(DEVICE).exists():
+        raise DataError(f"there is no {DEVICE}: load the kernel's module fuse, or give the device to the container")
+    if os.geteuid() == 0:
+        return _attach_as_root(place)
+    helper = _helper()
+    if not helper:
+        raise DataError(
+            "an unprivileged user mounts through fusermount3, which is not installed (Debian package: fuse3)"
+        )
+    return _attach_by(helper, place)
+
+
+def detach(place: Path) -> None:
+    """Take away every mount at and below ``place``, whatever state it and its readers are in; none is no error.
+
+    Raise `DataError` when one stays: nothing below ``place`` may be removed then.
+    """
+    said = ""
+    for mounted in reversed(mounted_below(place)):
+        said = _detach_one(mounted) or said
+    if left := mounted_below(place):
+        raise DataError(f"{os.fsdecode(left[0])!r} cannot be unmounted: {said or 'it is mounted again and again'}")
+
+
+def mounted_below(place: Path) -> list[bytes]:
+    """Give the mounts at and below ``place`` in the order they were made."""
+    # The place itself is not looked at, which could hang.
+    whole = os.fsencode(os.path.join(os.path.realpath(place.parent), place.name))  # noqa: PTH118
+    found = []
+    with suppress(FileNotFoundError):
+        for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+            # proc(5): the mount point is field 5, and the type stands after the hyphen.
+            fields, _, rest = line.partition(b" - ")
+            mounted = _unescaped(fields.split(b" ")[4])
+            if rest.split(b" ")[0] == KIND.encode() and (mounted == whole or mounted.startswith(whole + b"/")):
+                found.append(mounted)
+    return found
+
+
+def _attach_as_root(place: Path) -> int:
+    try:
+        device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise DataError(f"{DEVICE} cannot be opened: {error.strerror}; give the device to the container") from error
+    options = f"fd={device},rootmode={stat.S_IFDIR:o},user_id={os.geteuid()},group_id={os.getegid()}"
+    # Others than root read, too: ranks and containers may run as somebody else.
+    options += ",allow_other,default_permissions"
+    flags = ctypes.c_ulong(_READ_ONLY | _NO_SUID | _NO_DEVICES)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"scriptmode", os.fsencode(place), KIND.encode(), flags, options.encode()):
+        os.close(device)
+        cause = os.strerror(ctypes.get_errno())
+        raise DataError(f"mounting a FUSE file system was refused: {cause}; a container needs CAP_SYS_ADMIN for it")
+    return device
+
+
+def _attach_by(helper: str, place: Path) -> int:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        options = f"ro,nosuid,nodev,default_permissions,fsname=scriptmode,subtype={KIND.partition('.')[2]}"
+        # The helper sends the descriptor over the socket that this variable names.
+        environment = {"_FUSE_COMMFD": str(theirs.fileno())}
+        said = _run((helper, "-o", options, "--", str(place)), environment, theirs.fileno())
+        theirs.close()
+        descriptors = socket.recv_fds(ours, 1, 1)[1]
+    if not descriptors:
+        # The helper opens the device with the rights of its user.
+        step = "" if os.access(DEVICE, os.R_OK | os.W_OK) else f"; give {DEVICE} the mode 0666, as udev does"
+        raise DataError(f"mounting through {helper} was refused: {said or 'it gave no reason'}{step}")
+    os.set_inheritable(descriptors[0], False)  # noqa: FBT003
+    return descriptors[0]
+
+
+def _detach_one(mounted: bytes) -> str:
+    """Unmount lazily; say why it could not be."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.umount2(mounted, _DETACH | _NO_FOLLOW) == 0:
+        return ""
+    said = os.strerror(ctypes.get_errno())
+    helper = _helper()
+    return _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {}) if helper else said
+
+
+def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> str:
+    """Run the helper; give what it said in one line when it failed."""
+    try:
+        done = subprocess.run(
+            argv,
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", **environment},
+            pass_fds=descriptors,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = " ".join(done.stderr.decode(errors="replace").split())
+    return "" if done.returncode == 0 else said or f"{argv[0]} ended with exit code {done.returncode}"
+
+
+def _helper() -> str:
+    """Give the helper's path, or "" where there is none."""
+    found = (shutil.which(name) or shutil.which(name, path="/usr/bin:/bin") for name in HELPERS)
+    return next(filter(None, found), "")
+
+
+def _unescaped(path: bytes) -> bytes:
+    for character in b" \t\n\\":
+        path = path.replace(b"\\%03o" % character, bytes([character]))
+    return path

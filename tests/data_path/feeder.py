@@ -1,0 +1,46 @@
+"""A producer of its own process: ``feeder.py PLACE PLAN``, PLAN a JSON list of epochs, each a list of texts,
+or numbers: so many times ``x``.
+
+The last epoch is repeated for ever; ``null`` for a text is a source that breaks. Says on stdout what it does, and
+lives until its stdin is closed.
+"""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.data import pipes
+
+
+def main(place, plan):
+    gauge = pipes.Gauge()
+
+    def stream(epoch):
+        try:
+            for text in plan[min(epoch, len(plan) - 1)]:
+                if text is None:
+                    raise DataError("s3://b/k: the object is gone")
+                yield text.encode() if isinstance(text, str) else b"x" * text
+        finally:
+            print(f"epoch {epoch} ended, {gauge.opened} opened", flush=True)
+
+    pipes.make(place, 0)
+    print("ready", flush=True)
+    try:
+        pipes.feed(place, stream, gauge)
+    except DataError as error:
+        print(f"error {error}", flush=True)
+        threading.Event().wait()
+
+
+def end_with_stdin():
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=end_with_stdin, daemon=True).start()
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

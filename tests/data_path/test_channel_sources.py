@@ -1,0 +1,65 @@
+"""An entry of InputDataConfig is read with the service's defaults filled in."""
+
+import pytest
+
+from scriptmode.platforms.local.data import channel
+from scriptmode.platforms.local.data.channel import ChannelSource
+
+
+def request(**algorithm):
+    return {"AlgorithmSpecification": {"TrainingImage": "i", **algorithm}}
+
+
+def entry(source=(), **fields):
+    s3 = {"S3DataType": "S3Prefix", "S3Uri": "s3://b/x", **dict(source)}
+    return {"ChannelName": "train", "DataSource": {"S3DataSource": s3}, **fields}
+
+
+def test_the_least_entry_is_a_prefix_as_files_for_every_host():
+    assert channel.of(request(), entry()) == ChannelSource("train", "File", "S3Prefix", "s3://b/x")
+
+
+def test_everything_an_entry_can_say_is_read():
+    source = {
+        "S3DataType": "AugmentedManifestFile",
+        "S3DataDistributionType": "ShardedByS3Key",
+        "AttributeNames": ["image-ref", "label"],
+    }
+    fields = {
+        "InputMode": "Pipe",
+        "CompressionType": "Gzip",
+        "RecordWrapperType": "RecordIO",
+        "ShuffleConfig": {"Seed": 0},
+        "ContentType": "text/csv",
+    }
+    assert channel.of(request(TrainingInputMode="File"), entry(source, **fields)) == ChannelSource(
+        name="train",
+        mode="Pipe",
+        data_type="AugmentedManifestFile",
+        uri="s3://b/x",
+        is_sharded=True,
+        is_gzipped=True,
+        is_wrapped=True,
+        attribute_names=("image-ref", "label"),
+        shuffle_seed=0,
+        content_type="text/csv",
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "of_the_job", "mode"),
+    [
+        pytest.param({}, {"TrainingInputMode": "Pipe"}, "Pipe", id="the job's"),
+        pytest.param({"InputMode": "FastFile"}, {"TrainingInputMode": "Pipe"}, "FastFile", id="its own"),
+        pytest.param({}, {}, "File", id="neither"),
+    ],
+)
+def test_a_channel_has_its_own_mode_else_the_jobs(own, of_the_job, mode):
+    assert channel.of(request(**of_the_job), entry(**own)).mode == mode
+
+
+def test_what_is_spelled_out_as_none_is_none():
+    fields = {"CompressionType": "None", "RecordWrapperType": "None"}
+    assert channel.of(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **fields)) == channel.of(
+        request(), entry()
+    )

@@ -1,0 +1,305 @@
+"""What can go wrong below a mount ends with a reason, and never with a mount that stays."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from fakes.processes import until
+from fakes.views import NOBODY, WatchedObjects, become_nobody, plain_folder, wait
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.data.fast_file import ObjectTree
+from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.view import View
+from scriptmode.platforms.local.hosts import mounts
+from scriptmode.platforms.local.hosts.children import Chore
+
+MIB = 1024 * 1024
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+
+
+@pytest.fixture
+def objects(tmp_path):
+    control = tmp_path / "control"
+    control.mkdir()
+    return lambda contents: WatchedObjects(contents, control)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "train"
+
+
+def read_error(path):
+    with pytest.raises(OSError) as caught:
+        path.read_bytes()
+    return caught.value.errno
+
+
+def test_an_object_that_was_deleted_is_an_input_output_error_with_its_reason(objects, views, place, tmp_path):
+    store = objects({"a": b"content", "b": b"content"})
+    view = views.mount(store.tree, place)
+    (tmp_path / "control" / "deleted").touch()
+    assert read_error(place / "a") == errno.EIO
+    assert read_error(place / "a") == errno.EIO
+    until(lambda: view.poll() or view.unreadable)
+    assert view.unreadable == ["s3://b/a: there is no such object any more"]
+    assert view.error == ""
+    (tmp_path / "control" / "deleted").unlink()
+    # The page that could not be read is asked for anew.
+    assert (place / "a").read_bytes() == b"content"
+
+
+def test_an_error_in_the_middle_of_a_file_cuts_the_read_there(objects, views, place, tmp_path):
+    store = objects({"large": bytes(64 * MIB)})
+    views.mount(store.tree, place)
+    with (place / "large").open("rb", buffering=0) as file:
+        assert file.read(MIB) == bytes(MIB)
+        (tmp_path / "control" / "deleted").touch()
+        with pytest.raises(OSError) as caught:
+            file.readall()
+        assert caught.value.errno == errno.EIO
+        assert file.tell() < 64 * MIB
+
+
+def test_what_a_store_did_not_expect_is_told_too(views, place):
+    class Broken:
+        def read(self, item, start, end):
+            raise RuntimeError("half a bug")
+
+    view = views.mount(lambda: ObjectTree([(Stored("s3://b/a", 5), "a")], lambda _: Broken()), place)
+    assert read_error(place / "a") == errno.EIO
+    until(lambda: view.poll() or view.unreadable)
+    assert view.unreadable == ["RuntimeError: half a bug"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (["a", "a/b"], "s3://2/a/b: 'a' would be a file and a folder"),
+        (["a/b", "a"], "s3://2/a: two objects would both become 'a'"),
+        (["a/b", "a/b"], "s3://2/a/b: two objects would both become 'a/b'"),
+        (["a//b"], "s3://1/a//b: its name cannot be a file's path"),
+        (["../b"], "s3://1/../b: its name cannot be a file's path"),
+    ],
+)
+def test_paths_that_cannot_be_are_the_reason_why_there_is_no_mount(views, place, paths, said):
+    entries = [(Stored(f"s3://{number}/{path}", 1), path) for number, path in enumerate(paths, 1)]
+    view = views.begin(lambda: ObjectTree(entries, lambda _: None), place)
+    wait(view)
+    assert view.error.startswith(said)
+    assert not view.is_up
+    assert mounts.mounted_below(place) == []
+
+
+def test_an_object_that_a_manifest_names_twice_is_one_file(views, place):
+    item = Stored("s3://b/a", 1)
+    views.mount(lambda: ObjectTree([(item, "a"), (item, "a")], lambda _: None), place)
+    assert [path.name for path in place.iterdir()] == ["a"]
+
+
+def test_a_killed_server_is_the_reason_and_leaves_a_mount_that_goes(objects, views, place, tmp_path):
+    view = views.mount(objects({"a": b"content"}).tree, place)
+    os.kill(view.pid, signal.SIGKILL)
+    until(lambda: view.poll() or view.error)
+    assert view.error == f"the mount at {str(place)!r} is gone: the process that did it ended with SIGKILL"
+    with pytest.raises(OSError) as caught:
+        place.stat()
+    assert caught.value.errno == errno.ENOTCONN
+    mounts.detach(tmp_path)
+    assert list(place.iterdir()) == []
+    view.end()
+
+
+def test_a_mount_that_somebody_took_away_is_the_reason(objects, views, place):
+    view = views.mount(objects({"a": b"content"}).tree, place)
+    mounts.detach(place)
+    until(lambda: view.poll() or view.error)
+    assert view.error == f"the mount at {str(place)!r} is gone: somebody unmounted it"
+
+
+def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views, place, tmp_path):
+    store = objects({"a": bytes(MIB)})
+    view = views.mount(store.tree, place)
+    (tmp_path / "control" / "held").touch()
+    with subprocess.Popen(["cat", place / "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
+        until(store.reads)
+        view.end()
+        reader.communicate(timeout=10)
+        assert reader.returncode == 1
+    assert mounts.mounted_below(place) == []
+    assert list(place.iterdir()) == []
+    place.rmdir()
+
+
+@pytest.mark.parametrize("start", [0, 2 * MIB])
+def test_a_killed_reader_goes_though_its_store_hangs(objects, views, place, tmp_path, start):
+    store = objects({"a": bytes(3 * MIB)})
+    views.mount(store.tree, place)
+    (tmp_path / "control" / "held").touch()
+    program = f"import os, sys; os.pread(os.open(sys.argv[1], os.O_RDONLY), 10, {start})"
+    with subprocess.Popen([sys.executable, "-c", program, place / "a"]) as reader:
+        until(store.reads)
+        reader.kill()
+        assert reader.wait(timeout=10) == -signal.SIGKILL
+
+
+def test_a_file_that_hangs_holds_up_no_other(objects, views, place, tmp_path):
+    store = objects({"a": b"a", "b": b"b"})
+    views.mount(store.tree, place)
+    assert (place / "b").read_bytes() == b"b"
+    (tmp_path / "control" / "held").touch()
+    with subprocess.Popen(["cat", place / "a"], stdout=subprocess.PIPE) as reader:
+        until(lambda: len(store.reads()) == 2)
+        assert (place / "b").read_bytes() == b"b"
+        assert sorted(path.name for path in place.iterdir()) == ["a", "b"]
+        (tmp_path / "control" / "held").unlink()
+        assert reader.communicate(timeout=10)[0] == b"a"
+
+
+def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
+    store = objects({"a": b"a" * 100})
+    views.mount(store.tree, place)
+    (tmp_path / "control" / "held").touch()
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGUSR1, lambda *_: print('signal', flush=True));"
+        "file = os.open(sys.argv[1], os.O_RDONLY); print(len(os.read(file, 100)))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, place / "a"], stdout=subprocess.PIPE, text=True) as reader:
+        until(store.reads)
+        reader.send_signal(signal.SIGUSR1)
+        (tmp_path / "control" / "held").unlink()
+        answer = reader.communicate(timeout=10)[0].split()
+    assert sorted(answer) == ["100", "signal"]
+
+
+def test_mounts_of_an_agent_that_died_can_be_taken_away(objects, tmp_path):
+    job = tmp_path / "job with spaces\n"
+    store = objects({"a": b"content"})
+    places = [job / "hosts" / host / "train" for host in ("algo-1", "algo-2")]
+    lock = os.open(os.devnull, os.O_RDONLY)
+
+    def agent():
+        views = [View(store.tree, each, os.dup(0)) for each in places]
+        for view in views:
+            wait(view)
+        (tmp_path / "up").touch()
+        signal.pause()
+
+    chore = Chore(agent, lock)
+    os.close(lock)
+    until((tmp_path / "up").exists)
+    assert len(mounts.mounted_below(job)) == 2
+    chore.kill()
+    until(chore.poll)
+    mounts.detach(job)
+    assert mounts.mounted_below(job) == []
+    shutil.rmtree(job)
+    mounts.detach(job)
+
+
+def test_a_mount_in_use_goes_at_once(objects, views, place):
+    view = views.mount(objects({"folder/a": bytes(MIB)}).tree, place)
+    file, folder = (os.open(place / path, os.O_RDONLY) for path in ("folder/a", "folder"))
+    assert os.pread(file, 10, 0) == bytes(10)
+    view.end()
+    with pytest.raises(OSError, match="not connected"):
+        os.pread(file, 10, MIB - 10)
+    with pytest.raises(OSError, match="not connected"):
+        os.close(file)
+    os.close(folder)
+    assert list(place.iterdir()) == []
+
+
+def test_ending_twice_and_after_all_children_were_killed_is_no_error(objects, views, place):
+    view = views.mount(objects({}).tree, place)
+    os.kill(view.pid, signal.SIGKILL)
+    os.waitpid(view.pid, 0)
+    view.end()
+    view.end()
+    assert view.error == f"the mount at {str(place)!r} is gone: its process was killed with all others"
+
+
+def as_nobody(work):
+    """Give what ``work`` gives in a process of a user without rights."""
+
+    def drop_and_work():
+        become_nobody()
+        return work()
+
+    lock = os.open(os.devnull, os.O_RDONLY)
+    chore = Chore(drop_and_work, lock)
+    os.close(lock)
+    until(chore.poll)
+    assert chore.error == ""
+    return chore.value
+
+
+def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
+    with plain_folder("/tmp") as folder:
+        store = WatchedObjects({"a b": b"content", "large": bytes(9 * MIB)}, folder)
+        place = folder / "data\nhere"
+
+        def work():
+            assert mounts.why_not(folder) == ""
+            view = View(store.tree, place, os.dup(0))
+            wait(view)
+            read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
+            said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
+            os.kill(view.pid, signal.SIGKILL)
+            until(lambda: view.poll() or view.error)
+            view.end()
+            left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
+            again = View(store.tree, place, os.dup(0))
+            wait(again)
+            again.end()
+            return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208
+
+        expected = ["content", True, "", True, [], []]
+        assert as_nobody(work) == [*expected, NOBODY if os.geteuid() == 0 else os.geteuid()]
+
+
+@needs_root
+def test_root_without_the_right_to_mount_is_told_so(tmp_path):
+    program = "from scriptmode.platforms.local.hosts import mounts; print(mounts.why_not())"
+    answer = subprocess.run(
+        ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
+        capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout  # fmt: skip
+    assert answer == (
+        "mounting a FUSE file system was refused: Operation not permitted; a container needs CAP_SYS_ADMIN for it\n"
+    )
+
+
+def test_a_machine_without_the_device_is_told_so(monkeypatch, place):
+    monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
+    assert mounts.why_not().startswith("there is no /dev/no-fuse: load the kernel's module fuse")
+    with pytest.raises(DataError, match="there is no /dev/no-fuse"):
+        mounts.attach(place)
+
+
+def test_a_user_without_the_helper_is_told_which_package_has_it(monkeypatch):
+    monkeypatch.setattr(mounts, "HELPERS", ())
+    said = as_nobody(mounts.why_not)
+    assert said == "an unprivileged user mounts through fusermount3, which is not installed (Debian package: fuse3)"
+
+
+def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):
+    helper = tmp_path / "fusermount3"
+    helper.write_text("#!/bin/sh\necho 'fusermount3: not today' >&2\nexit 1\n")
+    helper.chmod(0o755)
+    monkeypatch.setattr(mounts, "HELPERS", (str(helper),))
+    with pytest.raises(DataError, match=r"fusermount3 was refused: fusermount3: not today"):
+        mounts._attach_by(mounts._helper(), tmp_path)
+
+
+def test_a_trial_leaves_nothing(tmp_path):
+    before = time.monotonic()
+    assert mounts.why_not(tmp_path) == ""
+    assert list(tmp_path.iterdir()) == []
+    assert time.monotonic() - before < 5

@@ -1,0 +1,253 @@
+"""What is fetched for whom: ahead for who reads in sequence, little for who does not, never more than the bound."""
+
+import random
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from fakes.processes import until
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.platforms.local.data.fast_file import ObjectTree
+from scriptmode.platforms.local.data.file_objects import FileObjects
+from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.reading import (
+    BUDGET_BYTES,
+    LEAST_PART_BYTES,
+    MOST_AHEAD_BYTES,
+    MOST_PART_BYTES,
+    Shelf,
+)
+
+MIB = 1024 * 1024
+KERNEL_READ = 128 * 1024
+
+
+class Zeros:
+    """A `Store` of endless zeros that notes what was read."""
+
+    def __init__(self):
+        self.reads = []
+        self.failing = False
+        self.free = threading.Event()
+        self.free.set()
+
+    def read(self, item, start, end):
+        self.reads.append((start, end))
+        assert self.free.wait(30)
+        if self.failing:
+            raise OSError("no route")
+        return bytes(end - start)
+
+
+def get(reading, start, size=KERNEL_READ):
+    """Read and wait; give the number of bytes, or the error."""
+    there, answers = threading.Event(), []
+
+    def answer(content):
+        answers.append(content if isinstance(content, Exception) else sum(len(part) for part in content))
+        there.set()
+
+    reading.read(start, size, answer)
+    assert there.wait(30)
+    assert len(answers) == 1
+    return answers[0]
+
+
+def sequence(reading, start, end):
+    for at in range(start, end, KERNEL_READ):
+        assert get(reading, at, min(KERNEL_READ, end - at)) == min(KERNEL_READ, end - at)
+
+
+@pytest.fixture
+def store():
+    return Zeros()
+
+
+@pytest.fixture
+def shelf(store):
+    shelf = Shelf(lambda _: store)
+    yield shelf
+    shelf.close()
+
+
+def item(size, name="a"):
+    return Stored(f"s3://b/{name}", size)
+
+
+@given(
+    size=st.integers(0, 300),
+    reads=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 200), st.booleans()), max_size=12),
+    budget=st.integers(0, 200),
+)
+def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
+    content = random.Random(size).randbytes(size)
+
+    class Small:
+        def read(self, item, start, end):
+            assert 0 <= start < end <= size
+            return content[start:end]
+
+    shelf = Shelf(lambda _: Small(), budget)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("LEAST_PART_BYTES", 8), ("MOST_PART_BYTES", 32), ("WHOLE_BYTES", 20), ("BEHIND_BYTES", 5)):
+            patch.setattr(f"scriptmode.platforms.local.data.reading.{name}", value)
+        reading, at, answers = shelf.open(item(size)), 0, []
+        for start, length, goes_on in reads:
+            at = at if goes_on else start
+            reading.read(at, length, lambda parts, at=at, length=length: answers.append((at, length, b"".join(parts))))
+            at += length
+        until(lambda: len(answers) == len(reads))
+    assert all(found == content[at : at + length] for at, length, found in answers)
+    reading.close()
+    shelf.close()
+
+
+def test_a_small_file_comes_in_one_piece(store, shelf):
+    sequence(shelf.open(item(3 * MIB)), 0, 3 * MIB)
+    assert store.reads == [(0, 3 * MIB)]
+
+
+def test_a_large_file_comes_in_parts_that_grow_and_each_byte_once(store, shelf):
+    size = 200 * MIB
+    sequence(shelf.open(item(size)), 0, size)
+    reads = sorted(store.reads)
+    assert [start for start, _ in reads] == [0, *(end for _, end in reads[:-1])]
+    assert reads[-1][1] == size
+    assert reads[0] == (0, LEAST_PART_BYTES)
+    assert max(end - start for start, end in reads) == MOST_PART_BYTES
+    assert len(reads) < 50
+
+
+def test_who_reads_the_beginning_alone_gets_little_more(store, shelf):
+    assert get(shelf.open(item(1000 * MIB)), 0, 4096) == 4096
+    assert sum(end - start for start, end in store.reads) <= 2 * MIB
+
+
+def test_who_jumps_about_gets_what_was_asked_for_and_no_more(store, shelf):
+    reading = shelf.open(item(1000 * MIB))
+    wanted = [(500 * MIB, 4096), (3 * MIB, 100), (900 * MIB, KERNEL_READ), (1000 * MIB - 10, 4096)]
+    assert [get(reading, start, size) for start, size in wanted] == [4096, 100, KERNEL_READ, 10]
+    assert store.reads == [(start, min(start + size, 1000 * MIB)) for start, size in wanted]
+
+
+def test_a_sequence_in_the_middle_is_noticed(store, shelf):
+    reading = shelf.open(item(1000 * MIB))
+    sequence(reading, 500 * MIB, 532 * MIB)
+    assert len(store.reads) < 40
+    assert min(store.reads) == (500 * MIB, 500 * MIB + KERNEL_READ)
+
+
+def test_a_look_elsewhere_does_not_end_a_sequence(store, shelf):
+    reading = shelf.open(item(1000 * MIB))
+    sequence(reading, 0, 16 * MIB)
+    assert get(reading, 999 * MIB, 4096) == 4096
+    before = len(store.reads)
+    assert get(reading, 16 * MIB) == KERNEL_READ
+    assert all(start > 16 * MIB for start, _ in store.reads[before:])
+
+
+def test_what_is_ahead_is_bounded_for_one_and_for_all(store, shelf):
+    readings = [shelf.open(item(1000 * MIB, name)) for name in "abcd"]
+    for reading in readings:
+        sequence(reading, 0, 100 * MIB)
+    held = [shelf.held(reading) for reading in readings]
+    assert max(held) <= MOST_AHEAD_BYTES + 3 * MOST_PART_BYTES
+    assert sum(held) <= BUDGET_BYTES
+    for reading in readings:
+        reading.close()
+    assert shelf.held() == 0
+
+
+def test_who_reads_takes_the_room_of_who_rests(store):
+    now = [0.0]
+    shelf = Shelf(lambda _: store, budget=24 * MIB, clock=lambda: now[0])
+    resting, *busy = (shelf.open(item(1000 * MIB, name)) for name in "abcdefghi")
+    sequence(resting, 0, 12 * MIB)
+    assert shelf.held(resting) > 8 * MIB
+    now[0] += 2
+    for reading in busy:
+        sequence(reading, 0, 12 * MIB)
+    assert shelf.held(resting) == 0
+    assert shelf.held(busy[0]) > 0
+    assert shelf.held() <= 24 * MIB
+    sequence(resting, 12 * MIB, 14 * MIB)
+    shelf.close()
+
+
+def test_more_readers_than_there_is_room_for_get_what_they_ask_for_and_no_more(store):
+    shelf = Shelf(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
+    readings = [shelf.open(item(1000 * MIB, str(number))) for number in range(100)]
+    for at in range(0, 2 * MIB, KERNEL_READ):
+        assert {get(reading, at) for reading in readings} == {KERNEL_READ}
+        assert shelf.held() <= 10 * MIB
+    asked = len(readings) * 2 * MIB
+    assert sum(end - start for start, end in store.reads) <= asked + 10 * MIB
+    shelf.close()
+
+
+def test_after_an_error_the_next_read_asks_again(store, shelf):
+    reading = shelf.open(item(MIB))
+    store.failing = True
+    assert str(get(reading, 0)) == "no route"
+    store.failing = False
+    sequence(reading, 0, MIB)
+    assert store.reads == [(0, MIB), (0, MIB)]
+
+
+def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, shelf):
+    greedy, other = shelf.open(item(1000 * MIB, "a")), shelf.open(item(100, "b"))
+    sequence(greedy, 0, 8 * MIB)
+    store.free.clear()
+    for at in range(8 * MIB, 40 * MIB, KERNEL_READ):
+        greedy.read(at, KERNEL_READ, lambda _: None)
+    before = len(store.reads)
+    answered = threading.Event()
+    other.read(0, 100, lambda _: answered.set())
+    until(lambda: (0, 100) in store.reads[before:])
+    store.free.set()
+    assert answered.wait(30)
+
+
+def test_closing_ends_the_fetching_that_nobody_waits_for(store):
+    shelf = Shelf(lambda _: store, fetchers=1)
+    reading = shelf.open(item(1000 * MIB))
+    store.free.clear()
+    answered = threading.Event()
+    reading.read(0, 16 * MIB, lambda _: answered.set())
+    assert shelf.held() >= 40 * MIB
+    reading.close()
+    store.free.set()
+    assert answered.wait(30)
+    shelf.close()
+    ahead = [start for start, _ in store.reads if start >= 16 * MIB]
+    assert len(ahead) <= 1
+
+
+def test_a_server_of_large_files_stays_small(views, tmp_path):
+    size = 2000 * MIB
+    place = tmp_path / "train"
+
+    def make():
+        store = Zeros()
+        return ObjectTree([(item(size, name), name) for name in "abc"], lambda _: store)
+
+    view = views.mount(make, place)
+    readers = [
+        subprocess.Popen(["head", "-c", str(600 * MIB), place / name], stdout=subprocess.DEVNULL) for name in "abc"
+    ]
+    assert [reader.wait(timeout=60) for reader in readers] == [0, 0, 0]
+    peak = next(line for line in Path(f"/proc/{view.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+    own = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
+    assert int(peak.split()[1]) * 1024 < BUDGET_BYTES + 128 * MIB + int(own.split()[1]) * 1024
+
+
+def test_files_of_this_machine_are_read_through_their_store(views, tmp_path):
+    source, place = tmp_path / "source", tmp_path / "train"
+    (source / "below").mkdir(parents=True)
+    (source / "below" / "ünï code").write_bytes(bytes(range(256)) * 40_000)
+    found = list(FileObjects().objects(f"file://{source}"))
+    views.mount(lambda: ObjectTree([(found[0], "below/ünï code")], lambda _: FileObjects()), place)
+    assert (place / "below" / "ünï code").read_bytes() == bytes(range(256)) * 40_000

@@ -1,0 +1,122 @@
+"""A pipe has the bytes of its pieces one after another; compressed ones are decompressed on the way."""
+
+import gzip
+import tracemalloc
+import zlib
+
+import pytest
+from data_path.records import chunks_of, records
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.data import framing
+from scriptmode.platforms.local.data.objects import Chunk
+
+MANIFEST = "s3://b/manifest"
+
+
+def framed(chunks, spool, *, is_gzipped=True, is_wrapped=False):
+    buffers = framing.frame(
+        (chunk for chunk in chunks), is_gzipped=is_gzipped, is_wrapped=is_wrapped, spool=spool, manifest=MANIFEST
+    )
+    return b"".join(bytes(buffer) for buffer in buffers)
+
+
+def test_without_framing_buffers_pass_as_they_are(tmp_path):
+    given_ones = [bytearray(b"one"), memoryview(b"two"), b""]
+    chunks = (Chunk(data, ends=True, uri="s3://b/x") for data in given_ones)
+    passed = list(framing.frame(chunks, is_gzipped=False, is_wrapped=False, spool=tmp_path))
+    assert all(one is other for one, other in zip(passed, given_ones))
+
+
+MEMBERS = st.lists(st.binary(max_size=300), max_size=3)
+SIZES = st.lists(st.integers(0, 30), max_size=30)
+
+
+@given(
+    objects=st.lists(st.tuples(MEMBERS, st.integers(0, 9), SIZES), max_size=3),
+    kind=st.sampled_from([bytes, bytearray, memoryview]),
+    out=st.integers(1, 50),
+    is_wrapped=st.booleans(),
+)
+def test_gzip_of_any_members_in_any_chunks_is_decompressed(tmp_path_factory, objects, kind, out, is_wrapped):
+    chunks = []
+    for members, zeros, sizes in objects:
+        data = b"".join(map(gzip.compress, members)) + bytes(zeros)
+        chunks += chunks_of(data, sizes, kind=kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framing, "_IN", 7)
+        patch.setattr(framing, "_OUT", out)
+        found = framed(chunks, tmp_path_factory.getbasetemp(), is_wrapped=is_wrapped)
+    contents = [b"".join(members) for members, _, _ in objects]
+    assert (records(found) if is_wrapped else [found]) == (contents if is_wrapped else [b"".join(contents)])
+
+
+def test_members_may_be_apart_by_zeros(tmp_path):
+    data = gzip.compress(b"one") + bytes(512) + gzip.compress(b"two") + bytes(512)
+    assert framed(chunks_of(data, [100] * 9), tmp_path) == b"onetwo"
+
+
+def test_what_decompresses_to_very_much_more_comes_in_small_buffers(tmp_path):
+    data = gzip.compress(bytes(100_000_000))
+    assert len(data) < 200_000
+    tracemalloc.start()
+    try:
+        buffers = framing.frame(chunks_of(data), is_gzipped=True, is_wrapped=False, spool=tmp_path)
+        assert sum(map(len, buffers)) == 100_000_000
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+CONTENT = gzip.compress(b"some text that has a few bytes", mtime=0)
+
+
+@pytest.mark.parametrize("length", range(1, len(CONTENT)))
+@pytest.mark.parametrize("sizes", [(), (5, 5, 5)], ids=["at once", "in chunks"])
+def test_gzip_that_is_cut_is_an_error_wherever_it_is_cut(tmp_path, length, sizes):
+    with pytest.raises(DataError, match="s3://b/x: the gzip data ends in the middle, the object may be cut; store it"):
+        framed(chunks_of(CONTENT[:length], sizes), tmp_path)
+
+
+def spoiled(content, at):
+    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"plain text", id="no gzip"),
+        pytest.param(CONTENT + b"more", id="something after it"),
+        pytest.param(spoiled(CONTENT, len(CONTENT) - 6), id="wrong checksum"),
+        pytest.param(spoiled(CONTENT, len(CONTENT) - 2), id="wrong length"),
+        pytest.param(zlib.compress(b"x"), id="zlib"),
+    ],
+)
+def test_what_is_no_gzip_is_an_error(tmp_path, data):
+    with pytest.raises(
+        DataError, match=r"s3://b/x: this is not gzip data, or it is broken \(.*leave CompressionType out"
+    ):
+        framed(chunks_of(data), tmp_path)
+
+
+def test_the_objects_before_a_broken_one_are_sent(tmp_path):
+    chunks = [*chunks_of(CONTENT), *chunks_of(b"broken", uri="s3://b/y")]
+    buffers = framing.frame((chunk for chunk in chunks), is_gzipped=True, is_wrapped=False, spool=tmp_path)
+    assert next(buffers) == b"some text that has a few bytes"
+    with pytest.raises(DataError, match="s3://b/y"):
+        list(buffers)
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_an_empty_object_is_nothing_compressed(tmp_path, is_wrapped):
+    found = framed([*chunks_of(b""), *chunks_of(CONTENT)], tmp_path, is_wrapped=is_wrapped)
+    text = b"some text that has a few bytes"
+    assert (records(found) if is_wrapped else found) == ([b"", text] if is_wrapped else text)
+
+
+def test_a_manifests_attributes_are_sent_as_they_are(tmp_path):
+    chunks = [*chunks_of(CONTENT), *chunks_of(b'"label"', uri=MANIFEST), *chunks_of(CONTENT)]
+    text = b"some text that has a few bytes"
+    assert records(framed(chunks, tmp_path, is_wrapped=True)) == [text, b'"label"', text]

@@ -1,0 +1,160 @@
+"""Which objects a prefix stands for, what they are called, and how they are dealt out and shuffled."""
+
+import os
+from itertools import chain, islice
+
+import pytest
+from fakes.memory_objects import MemoryObjects
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.data import listing
+from scriptmode.platforms.local.data.channel import ChannelSource
+from scriptmode.platforms.local.data.file_objects import FileObjects
+from scriptmode.platforms.local.data.objects import Stored
+
+
+def source(uri="s3://b/data/", **fields):
+    return ChannelSource("train", "Pipe", "S3Prefix", uri, **fields)
+
+
+def store(count=10):
+    return MemoryObjects({f"s3://b/data/{index:03}": b"x" * index for index in range(count)})
+
+
+def uris(channel, objects, spool, *, epoch=0, host=0, count=1):
+    found = listing.pieces(channel, objects.of, epoch=epoch, host=host, count=count, spool=spool)
+    return [piece.uri for piece in found]
+
+
+def test_a_prefix_is_its_objects_as_they_are_listed(tmp_path):
+    found = listing.pieces(source(), store(3).of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert list(found) == [Stored(f"s3://b/data/{index:03}", index, "v1") for index in range(3)]
+
+
+def test_replicated_objects_go_to_every_host(tmp_path):
+    assert {tuple(uris(source(), store(), tmp_path, host=host, count=3)) for host in range(3)} == {
+        tuple(f"s3://b/data/{index:03}" for index in range(10))
+    }
+
+
+@pytest.mark.parametrize("seed", [None, 7, -1, 0])
+@pytest.mark.parametrize("count", [1, 2, 3, 12])
+def test_sharded_objects_go_to_one_host_each_and_about_as_many_to_all(tmp_path, seed, count):
+    channel = source(is_sharded=True, shuffle_seed=seed)
+    shares = [uris(channel, store(), tmp_path, host=host, count=count) for host in range(count)]
+    assert sorted(chain.from_iterable(shares)) == uris(source(), store(), tmp_path)
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_an_epoch_is_shuffled_the_same_on_every_host_and_another_epoch_otherwise(tmp_path):
+    channel = source(shuffle_seed=5)
+    orders = {
+        epoch: {tuple(uris(channel, store(), tmp_path, epoch=epoch, host=host, count=3)) for host in range(3)}
+        for epoch in range(4)
+    }
+    assert all(len(order) == 1 for order in orders.values())
+    assert len(set.union(*orders.values())) == 4
+
+
+def test_a_seed_gives_the_same_order_again_and_another_seed_another(tmp_path):
+    first, again, other = (uris(source(shuffle_seed=seed), store(), tmp_path) for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_objects_are_shuffled_before_they_are_dealt_so_a_host_gets_others_in_the_next_epoch(tmp_path):
+    channel = source(is_sharded=True, shuffle_seed=1)
+    shares = [frozenset(uris(channel, store(100), tmp_path, epoch=epoch, count=2)) for epoch in range(3)]
+    assert len(set(shares)) == 3
+
+
+def test_what_was_shuffled_is_as_it_was_listed(tmp_path):
+    objects = MemoryObjects(
+        {"s3://b/data/図 \n": b"12", "s3://b/data/" + os.fsdecode(b"\xff"): b"", "s3://b/data/x" * 99: b"1"}
+    )
+    shuffled = listing.pieces(source(shuffle_seed=1), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert sorted(shuffled) == sorted(objects.objects("s3://b/data/"))
+
+
+def test_shuffling_leaves_nothing_in_the_folder(tmp_path):
+    found = listing.pieces(source(shuffle_seed=1), store().of, epoch=0, host=0, count=1, spool=tmp_path)
+    next(found)
+    assert list(tmp_path.iterdir()) == []
+    found.close()
+
+
+def test_a_folder_that_cannot_hold_the_list_is_named(tmp_path):
+    with pytest.raises(
+        DataError, match=r"gone' cannot hold the list that is to be shuffled: No such file.*; free space"
+    ):
+        uris(source(shuffle_seed=1), store(), tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("s3://b/other/", "s3://b/other/: no object's key begins with it"),
+        ("file:///nowhere/", "file:///nowhere/: there is nothing in it"),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_uri_that_stands_for_nothing_is_an_error(tmp_path, uri, why, seed):
+    with pytest.raises(DataError, match=why):
+        uris(source(uri, shuffle_seed=seed), store(), tmp_path)
+
+
+def test_a_host_without_a_share_gets_nothing_and_no_error(tmp_path):
+    assert uris(source(is_sharded=True), store(2), tmp_path, host=2, count=3) == []
+
+
+def test_the_first_objects_are_there_before_the_last_is_listed(tmp_path):
+    class Endless(MemoryObjects):
+        def objects(self, prefix):
+            number = 0
+            while True:
+                yield Stored(f"{prefix}{(number := number + 1)}", 1)
+
+    found = listing.entries(source(is_sharded=True), Endless().of, epoch=0, host=1, count=2, spool=tmp_path)
+    assert [entry.name for entry in islice(found, 3)] == ["2", "4", "6"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "key", "name"),
+    [
+        ("data/", "data/a/b.csv", "a/b.csv"),
+        ("data", "data/a/b.csv", "a/b.csv"),
+        ("data/part", "data/part-1.csv", "part-1.csv"),
+        ("data/part", "data/part-1/x", "part-1/x"),
+        ("data/part-1.csv", "data/part-1.csv", "part-1.csv"),
+        ("", "a/b", "a/b"),
+    ],
+)
+def test_an_entry_is_called_by_its_key_below_the_prefix(tmp_path, prefix, key, name):
+    objects = MemoryObjects({f"s3://b/{key}": b""})
+    found = listing.entries(source(f"s3://b/{prefix}"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert [entry.name for entry in found] == [name]
+
+
+@pytest.mark.parametrize("key", ["data/../../etc", "data/a//b", "data/a/./b", "data/a\0b"])
+def test_a_key_that_is_no_path_is_refused_as_a_file_and_fine_in_a_pipe(tmp_path, key):
+    objects = MemoryObjects({f"s3://b/{key}": b""})
+    assert uris(source("s3://b/data/"), objects, tmp_path) == [f"s3://b/{key}"]
+    with pytest.raises(DataError, match="cannot be a file's path; rename the object"):
+        list(listing.entries(source("s3://b/data/"), objects.of, epoch=0, host=0, count=1, spool=tmp_path))
+
+
+@pytest.mark.parametrize("is_encoded", [True, False])
+def test_files_of_a_folder_are_called_by_their_path_in_it(tmp_path, hostile_name, is_encoded):
+    folder = tmp_path / hostile_name
+    (folder / hostile_name).mkdir(parents=True)
+    (folder / hostile_name / hostile_name).write_text("x")
+    uri = folder.as_uri() if is_encoded else f"file://{folder}"
+    found = listing.entries(source(uri), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path)
+    assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
+
+
+def test_a_file_alone_keeps_its_name(tmp_path):
+    (tmp_path / "a.csv").write_text("x")
+    found = listing.entries(
+        source(f"file://{tmp_path}/a.csv"), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path
+    )
+    assert [(entry.name, entry.stored.size) for entry in found] == [("a.csv", 1)]

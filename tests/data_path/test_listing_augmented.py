@@ -1,0 +1,194 @@
+"""Of each line of an augmented manifest the named attributes are sent: objects, or the JSON text as it is written."""
+
+import json
+from itertools import islice
+
+import pytest
+from fakes.memory_objects import MemoryObjects
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.platforms.local.data import listing, manifests
+from scriptmode.platforms.local.data.channel import ChannelSource
+from scriptmode.platforms.local.data.file_objects import FileObjects
+from scriptmode.platforms.local.data.objects import Literal, Stored
+
+URI = "s3://lists/m.jsonl"
+
+
+def source(*names, uri=URI, **fields):
+    return ChannelSource("train", "Pipe", "AugmentedManifestFile", uri, attribute_names=names, **fields)
+
+
+def store(*lines, **objects):
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    images = {f"s3://b/{name}": content for name, content in objects.items()}
+    return MemoryObjects({URI: "\n".join(texts).encode(), **images})
+
+
+def pieces(objects, channel, spool, *, epoch=0, host=0, count=1):
+    return list(listing.pieces(channel, objects.of, epoch=epoch, host=host, count=count, spool=spool))
+
+
+def texts(objects, channel, spool, **place):
+    return [piece.data.decode() for piece in pieces(objects, channel, spool, **place)]
+
+
+def test_attributes_are_picked_and_ordered_by_their_names(tmp_path):
+    objects = store(
+        {"is-a-cat": 1, "image-ref": "s3://b/one", "author": "x"},
+        {"image-ref": "s3://b/two", "is-a-cat": 0},
+        one=b"1",
+        two=b"22",
+    )
+    assert pieces(objects, source("image-ref", "is-a-cat"), tmp_path) == [
+        Stored("s3://b/one", 1, "v1"),
+        Literal(b"1", URI),
+        Stored("s3://b/two", 2, "v1"),
+        Literal(b"0", URI),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        "1.50",
+        "-2E+3",
+        "123456789012345678901234567890",
+        "null",
+        "true",
+        '"a b"',
+        '"\\u56f3"',
+        '"図"',
+        "[1, 2]",
+        '{"a":  {"b": []}}',
+        '""',
+    ],
+)
+def test_an_attribute_is_sent_as_it_is_written(tmp_path, text):
+    line = f'  {{"x" : "}}" ,"a":\t{text}  , "y": [1]}}\r'
+    assert texts(store(line), source("a"), tmp_path) == [text]
+
+
+def test_what_labelling_jobs_write_beside_a_label_can_be_asked_for(tmp_path):
+    line = {"source-ref": "s3://b/one", "cat": 1, "cat-metadata": {"class-name": "cat", "human-annotated": "yes"}}
+    assert texts(store(line), source("cat-metadata"), tmp_path) == ['{"class-name": "cat", "human-annotated": "yes"}']
+
+
+def test_empty_lines_and_a_missing_last_line_feed_are_passed_over(tmp_path):
+    assert texts(store('{"a": 1}', "", " \r", '{"a": 2}'), source("a"), tmp_path) == ["1", "2"]
+
+
+def test_files_of_this_machine_are_referenced_too(tmp_path):
+    (tmp_path / "one").write_bytes(b"1")
+    (tmp_path / "m.jsonl").write_text(json.dumps({"a-ref": f"file://{tmp_path}/one"}) + "\n")
+    channel = source("a-ref", uri=(tmp_path / "m.jsonl").as_uri())
+    found = listing.pieces(channel, lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path)
+    assert [(piece.uri, piece.size) for piece in found] == [(f"file://{tmp_path}/one", 1)]
+
+
+@pytest.mark.parametrize("seed", [None, 4])
+def test_lines_are_dealt_out_whole(tmp_path, seed):
+    objects = store(*({"a": number, "b": -number} for number in range(10)))
+    channel = source("a", "b", is_sharded=True, shuffle_seed=seed)
+    shares = [texts(objects, channel, tmp_path, host=host, count=3) for host in range(3)]
+    pairs = [pair for share in shares for pair in zip(share[::2], share[1::2])]
+    assert sorted(pairs) == sorted((str(number), str(-number)) for number in range(10))
+    assert sorted(map(len, shares)) == [6, 6, 8]
+
+
+def test_lines_are_shuffled_anew_each_epoch(tmp_path):
+    objects = store(*({"a": number} for number in range(20)))
+    orders = [texts(objects, source("a", shuffle_seed=4), tmp_path, epoch=epoch) for epoch in (0, 0, 1)]
+    assert orders[0] == orders[1] != orders[2]
+    assert sorted(map(int, orders[2])) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("line", "names", "message"),
+    [
+        ('{"a": 1', ["a"], "line 2 is not JSON: .*; each line must be one JSON object"),
+        ("[" * 100_000, ["a"], "line 2 is not JSON: maximum recursion depth"),
+        ("[1]", ["a"], r"line 2 is '\[1\]'; each line must be one JSON object"),
+        (
+            '{"label": 1}',
+            ["labels"],
+            "line 2 has no attribute 'labels'; did you mean 'label'\\?; add it to the line or",
+        ),
+        ('{"b": 1}', ["a"], "line 2 has no attribute 'a'; known: b; add it"),
+        (
+            '{"a-ref": 1}',
+            ["a-ref"],
+            r"line 2, attribute 'a-ref' is 1; an attribute named \*-ref must be an object's s3:// URI",
+        ),
+        ('{"a-ref": "one.jpg"}', ["a-ref"], "line 2, attribute 'a-ref' is 'one.jpg'; an attribute"),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_a_broken_line_is_named_with_its_number_and_attribute(tmp_path, line, names, message, seed):
+    good = json.dumps(dict.fromkeys(names, "s3://b/one"))
+    with pytest.raises(DataError, match=f"^{URI}: {message}"):
+        pieces(store(good, line, one=b""), source(*names, shuffle_seed=seed), tmp_path)
+
+
+def test_an_object_that_is_not_there_is_named_with_its_line_after_all_before_it(tmp_path):
+    objects = store({"a-ref": "s3://b/one"}, {"a-ref": "s3://b/gone"}, one=b"")
+    found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert next(found).uri == "s3://b/one"
+    with pytest.raises(DataNotFoundError, match=f"^{URI}: line 2, attribute 'a-ref': s3://b/gone: there is no such"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", f"{URI}: the augmented manifest has no line"),
+        (b"\n\n", "has no line"),
+        (b'{"a": 1}\n{"a": "\xff"}\n', f"{URI}: line 2 is not UTF-8"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_named(tmp_path, content, message):
+    with pytest.raises(DataError, match=message):
+        pieces(MemoryObjects({URI: content}), source("a"), tmp_path)
+
+
+def test_a_channel_that_asks_for_nothing_of_a_line_is_an_error(tmp_path):
+    with pytest.raises(DataError, match="nothing of the augmented manifest is asked for; give AttributeNames"):
+        pieces(store({"a": 1}), source(), tmp_path)
+
+
+def test_a_file_without_lines_is_not_read_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifests, "PART", 10)
+    monkeypatch.setattr(manifests, "LONGEST", 40)
+    with pytest.raises(DataError, match=f"{URI}: line 2 is longer than 40 bytes; are these JSON lines"):
+        pieces(MemoryObjects({URI: b'{"a": 1}\n' + b"x" * 100}), source("a"), tmp_path)
+
+
+def test_the_first_lines_are_there_before_the_last_is_read(tmp_path):
+    class Endless(MemoryObjects):
+        def find(self, uri):
+            return Stored(uri, 1 << 50)
+
+        def read(self, item, start, end):
+            return b'{"a": 1}\n' * 100
+
+    found = listing.pieces(source("a"), Endless().of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert len(list(islice(found, 1000))) == 1000
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=3), values, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(values=st.lists(JSON, min_size=1, max_size=4), part=st.integers(1, 60), ascii_only=st.booleans())
+def test_any_value_comes_as_its_text_from_parts_of_any_size(tmp_path_factory, values, part, ascii_only):
+    objects = store(*(json.dumps({"x": 1, "a": value}, ensure_ascii=ascii_only) for value in values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifests, "PART", part)
+        found = texts(objects, source("a"), tmp_path_factory.getbasetemp())
+    assert found == [json.dumps(value, ensure_ascii=ascii_only) for value in values]

@@ -1,0 +1,169 @@
+"""A manifest is a prefix and names in their order; each of them must be there."""
+
+import json
+import threading
+
+import pytest
+from fakes.memory_objects import MemoryObjects
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
+from scriptmode.platforms.local.data import listing, manifests
+from scriptmode.platforms.local.data.channel import ChannelSource
+from scriptmode.platforms.local.data.file_objects import FileObjects
+from scriptmode.platforms.local.data.objects import Stored
+
+URI = "s3://lists/m.json"
+
+
+def source(uri=URI, **fields):
+    return ChannelSource("train", "Pipe", "ManifestFile", uri, **fields)
+
+
+def store(manifest, *names, prefix="s3://b/data/"):
+    text = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
+    return MemoryObjects({URI: text, **{prefix + name: name.encode() for name in names}})
+
+
+def entries(objects, spool, channel=None, *, epoch=0, host=0, count=1):
+    return list(listing.entries(channel or source(), objects.of, epoch=epoch, host=host, count=count, spool=spool))
+
+
+def test_a_manifest_is_its_objects_in_its_order(tmp_path):
+    objects = store([{"prefix": "s3://b/data/"}, "z", "a/b", "z"], "z", "a/b", "never named")
+    pieces = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    z = Stored("s3://b/data/z", 1, "v1")
+    assert list(pieces) == [z, Stored("s3://b/data/a/b", 3, "v1"), z]
+    assert [entry.name for entry in entries(objects, tmp_path)] == ["z", "a/b", "z"]
+
+
+def test_thousands_of_objects_keep_their_order(tmp_path):
+    names = [f"{number * 7919 % 5000}" for number in range(5000)]
+    found = entries(store([{"prefix": "s3://b/data/"}, *names], *names), tmp_path)
+    assert [entry.name for entry in found] == names
+
+
+def test_objects_are_looked_up_several_at_a_time(tmp_path):
+    together = threading.Barrier(8, timeout=20)
+
+    class Slow(MemoryObjects):
+        def find(self, uri):
+            if uri != URI:
+                together.wait()
+            return super().find(uri)
+
+    names = [str(number) for number in range(16)]
+    objects = Slow(store([{"prefix": "s3://b/data/"}, *names], *names).contents)
+    assert [entry.name for entry in entries(objects, tmp_path)] == names
+
+
+def test_a_reader_that_goes_away_ends_the_looking_up(tmp_path):
+    names = [str(number) for number in range(5000)]
+    objects = store([{"prefix": "s3://b/data/"}, *names], *names)
+    found = listing.entries(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    next(found)
+    found.close()
+    assert len(objects.asked) < 200
+
+
+def test_a_host_looks_up_its_own_share_only(tmp_path):
+    names = [str(number) for number in range(10)]
+    objects = store([{"prefix": "s3://b/data/"}, *names], *names)
+    found = entries(objects, tmp_path, source(is_sharded=True), host=1, count=3)
+    assert [entry.name for entry in found] == ["1", "4", "7"]
+    assert len(objects.asked) == 1 + 3
+
+
+def test_the_order_is_shuffled_anew_each_epoch(tmp_path):
+    names = [str(number) for number in range(20)]
+    objects = store([{"prefix": "s3://b/data/"}, *names], *names)
+    orders = [
+        [entry.name for entry in entries(objects, tmp_path, source(shuffle_seed=3), epoch=epoch)] for epoch in (0, 0, 1)
+    ]
+    assert sorted(orders[0]) == sorted(names)
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_files_of_this_machine_are_named_below_a_file_prefix(tmp_path, hostile_name):
+    (tmp_path / hostile_name).mkdir()
+    (tmp_path / hostile_name / hostile_name).write_text("x")
+    manifest = tmp_path / "m.json"
+    manifest.write_text(json.dumps([{"prefix": f"file://{tmp_path}/"}, f"{hostile_name}/{hostile_name}"]))
+    found = listing.entries(
+        source(manifest.as_uri()), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path
+    )
+    assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
+
+
+def test_a_prefix_that_ends_within_a_name_keeps_the_name_whole(tmp_path):
+    objects = store([{"prefix": "s3://b/data/part-"}, "1", "2/x"], "1", "2/x", prefix="s3://b/data/part-")
+    assert [entry.name for entry in entries(objects, tmp_path)] == ["part-1", "part-2/x"]
+
+
+FORM = r'the form is \[{"prefix": "s3://bucket/folder/"}, "name", "name", ...\]'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        pytest.param(b"", "the manifest is not JSON at '': '\\[' was expected; " + FORM, id="empty"),
+        pytest.param(b'{"prefix": "s3://b/"}', r"not JSON at '{\"prefix\".*'\[' was expected", id="an object"),
+        pytest.param([], "the manifest begins with null, not with a prefix; " + FORM, id="no element"),
+        pytest.param(["a", "b"], 'begins with "a", not with a prefix', id="no prefix"),
+        pytest.param([{"prefix": ""}, "a"], 'begins with {"prefix": ""}', id="an empty prefix"),
+        pytest.param([{"prefix": "b/data/"}, "a"], "not with a prefix", id="a prefix that is no URI"),
+        pytest.param([{"prefix": "s3://b/"}], "the manifest names no object", id="a prefix alone"),
+        pytest.param([{"prefix": "s3://b/"}, "a", 7], "element 3 of the manifest is 7, not a name; ", id="a number"),
+        pytest.param(b'[{"prefix": "s3://b/"}, "a" "b"]', "not JSON at '\"b\"\\]': '\\]' was expected", id="no comma"),
+        pytest.param(b'[{"prefix": "s3://b/"}, "a"', "not JSON at ''", id="no end"),
+        pytest.param(b'[{"prefix": "s3://b/"}, "a', "not JSON at '\"a': Unterminated string", id="half a name"),
+        pytest.param(b'[{"prefix": "s3://b/"}, "a"] x', "something follows the array", id="more"),
+        pytest.param(b"[" * 100_000, "not JSON at '.*': maximum recursion depth exceeded", id="nested"),
+        pytest.param(b'[{"prefix": "s3://b/"}, "\xff"]', "invalid start byte", id="not UTF-8"),
+    ],
+)
+def test_a_broken_manifest_is_named_with_what_is_wrong_with_it(tmp_path, manifest, message):
+    objects = store(manifest, "a", prefix="s3://b/")
+    with pytest.raises(DataError, match=message) as raised:
+        entries(objects, tmp_path)
+    assert str(raised.value).startswith(URI)
+
+
+def test_an_object_that_is_not_there_is_named_with_the_manifest(tmp_path):
+    objects = store([{"prefix": "s3://b/data/"}, "a", "gone", "b"], "a", "b")
+    found = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert next(found).uri == "s3://b/data/a"
+    with pytest.raises(DataNotFoundError, match=f"^{URI}: it names s3://b/data/gone: there is no such object"):
+        next(found)
+
+
+def test_what_kind_of_error_it_was_is_kept(tmp_path):
+    class Denied(MemoryObjects):
+        def find(self, uri):
+            if uri != URI:
+                raise DataAccessError(f"{uri}: access denied")
+            return super().find(uri)
+
+    objects = Denied(store([{"prefix": "s3://b/data/"}, "a"]).contents)
+    with pytest.raises(DataAccessError, match="it names s3://b/data/a: access denied"):
+        entries(objects, tmp_path)
+
+
+NAMES = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), max_size=8)
+
+
+@given(
+    names=NAMES,
+    part=st.integers(1, 40),
+    indent=st.sampled_from([None, 1]),
+    mark=st.booleans(),
+    ascii_only=st.booleans(),
+)
+def test_a_manifest_is_read_in_parts_of_any_size(names, part, indent, mark, ascii_only):
+    text = json.dumps([{"prefix": "s3://b/"}, *names], indent=indent, ensure_ascii=ascii_only)
+    objects = MemoryObjects({URI: text.encode("utf-8-sig" if mark else "utf-8")})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifests, "PART", part)
+        prefix, found = manifests.names(URI, objects)
+        assert (prefix, list(found)) == ("s3://b/", names)

@@ -1,0 +1,252 @@
+"""Pieces come in their order, in bounded memory, and stop where they fail or nobody reads them any more."""
+
+import itertools
+import os
+import random
+import threading
+import time
+
+import pytest
+from fakes.faulty_s3 import Fault, FaultyS3
+from fakes.memory_objects import MemoryObjects
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.data.objects import Literal, Stored
+from scriptmode.platforms.local.data.read_ahead import PART_BYTES, read_ahead
+from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+
+class Recorder:
+    """A store whose objects' bytes tell where they are; it counts what is under way."""
+
+    def __init__(self, *, wait=0.0, fail=()):
+        self.wait, self.fail = wait, fail
+        self.begun, self.under_way, self.most = [], 0, 0
+        self._counting = threading.Lock()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def of(self, uri):
+        return self
+
+    def read(self, item, start, end):
+        with self._counting:
+            self.begun.append((item.uri, start))
+            self.under_way += end - start
+            self.most = max(self.most, self.under_way)
+        assert self.gate.wait(20)
+        time.sleep(self.wait * random.random())
+        if item.uri in self.fail:
+            raise DataError(f"{item.uri}: gone")
+        with self._counting:
+            self.under_way -= end - start
+        return item.uri[-1:].encode() * (end - start)
+
+
+def stored(number, size=10):
+    return Stored(f"s3://b/{number}", size)
+
+
+def settled(measure, seconds=10):
+    """Wait until a number stays what it is for a moment."""
+    deadline, before, since = time.monotonic() + seconds, measure(), time.monotonic()
+    while time.monotonic() - since < 0.3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+        if measure() != before:
+            before, since = measure(), time.monotonic()
+    return before
+
+
+def test_pieces_come_whole_and_in_order_whatever_their_sizes():
+    chance = random.Random(4)
+    sizes = [0, 1, 7, 4096, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 5]
+    contents = {f"s3://b/{number:03}": os.urandom(chance.choice(sizes)) for number in range(60)}
+    pieces = [Stored(uri, len(content)) for uri, content in contents.items()]
+    pieces.insert(20, Literal(b"known", "s3://b/manifest"))
+    pieces.insert(30, Literal(b"", "s3://b/manifest"))
+    store, got = MemoryObjects(contents), []
+    for chunk in read_ahead(store.of, iter(pieces)):
+        if not got or got[-1][2]:
+            got.append([chunk.uri, b"", False])
+        assert got[-1][0] == chunk.uri
+        got[-1][1:] = got[-1][1] + bytes(chunk.data), chunk.ends
+    expected = [[each.uri, each.data if isinstance(each, Literal) else contents[each.uri], True] for each in pieces]
+    assert got == expected
+
+
+def test_no_pieces_are_no_chunks():
+    assert list(read_ahead(Recorder().of, [])) == []
+
+
+def test_order_is_kept_when_later_ones_are_faster():
+    uris = [chunk.uri for chunk in read_ahead(Recorder(wait=0.005).of, [stored(number) for number in range(500)])]
+    assert uris == [f"s3://b/{number}" for number in range(500)]
+
+
+def test_memory_is_bounded_by_bytes():
+    store = Recorder()
+    stream = read_ahead(store.of, (stored(number, 1_000_000) for number in itertools.count()), window_bytes=20_000_000)
+    next(stream)
+    begun = settled(lambda: len(store.begun))
+    assert 19 <= begun <= 22
+    next(stream)
+    assert begun <= settled(lambda: len(store.begun)) <= begun + 2
+    stream.close()
+
+
+def test_an_object_larger_than_the_window_comes_too():
+    chunks = list(read_ahead(Recorder().of, [stored(1, 3 * PART_BYTES)], window_bytes=1000, workers=4))
+    assert [(len(chunk.data), chunk.ends) for chunk in chunks] == [(PART_BYTES, False)] * 2 + [(PART_BYTES, True)]
+
+
+def test_parts_of_a_large_object_are_read_at_the_same_time():
+    store = Recorder()
+    store.gate.clear()
+    stream = read_ahead(store.of, [stored(1, 8 * PART_BYTES)], workers=8)
+    reader = threading.Thread(target=list, args=(stream,))
+    reader.start()
+    try:
+        assert settled(lambda: len(store.begun)) == 8
+    finally:
+        store.gate.set()
+        reader.join()
+
+
+def test_millions_of_empty_pieces_are_not_listed_ahead():
+    taken = []
+    pieces = (taken.append(number) or stored(number, 0) for number in itertools.count())
+    stream = read_ahead(Recorder().of, pieces)
+    next(stream)
+    assert settled(lambda: len(taken)) < 40_000
+    stream.close()
+
+
+def test_a_failure_comes_after_everything_before_it():
+    store, got = Recorder(wait=0.002, fail={"s3://b/300"}), []
+    with pytest.raises(DataError, match=r"s3://b/300: gone"):
+        got.extend(chunk.uri for chunk in read_ahead(store.of, (stored(number) for number in itertools.count())))
+    assert len(store.begun) < 20_000
+    got = []
+    with pytest.raises(DataError, match=r"s3://b/300: gone"):
+        for chunk in read_ahead(store.of, (stored(number) for number in itertools.count())):
+            got.append(chunk.uri)
+    assert got == [f"s3://b/{number}" for number in range(300)]
+
+
+def test_a_listing_that_fails_is_told_after_what_it_gave():
+    def pieces():
+        yield from (stored(number) for number in range(5))
+        raise DataError("s3://b: access denied")
+
+    got = []
+    with pytest.raises(DataError, match="access denied"):
+        for chunk in read_ahead(Recorder(wait=0.01).of, pieces()):
+            got.append(chunk.uri)
+    assert len(got) == 5
+
+
+def test_a_slow_listing_holds_nothing_back():
+    going_on = threading.Event()
+
+    def pieces():
+        yield stored(1)
+        assert going_on.wait(20)
+        yield stored(2)
+
+    stream = read_ahead(Recorder().of, pieces())
+    assert next(stream).uri == "s3://b/1"
+    going_on.set()
+    assert [chunk.uri for chunk in stream] == ["s3://b/2"]
+
+
+def test_closing_ends_the_requests_and_the_listing():
+    closed = threading.Event()
+
+    def pieces():
+        try:
+            yield from (stored(number, 1_000_000) for number in itertools.count())
+        finally:
+            closed.set()
+
+    store = Recorder(wait=0.002)
+    stream = read_ahead(store.of, pieces())
+    for _ in range(50):
+        next(stream)
+    stream.close()
+    begun = len(store.begun)
+    assert closed.wait(10)
+    assert settled(lambda: len(store.begun)) <= begun + 16
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]
+
+
+def test_closing_while_the_listing_is_busy_closes_it_when_it_comes_back():
+    going_on, closed = threading.Event(), threading.Event()
+
+    def pieces():
+        try:
+            yield stored(1)
+            assert going_on.wait(20)
+            yield stored(2)
+        finally:
+            closed.set()
+
+    stream = read_ahead(Recorder().of, pieces())
+    next(stream)
+    stream.close()
+    assert not closed.is_set()
+    going_on.set()
+    assert closed.wait(10)
+
+
+def test_nothing_is_asked_for_before_the_first_chunk_is():
+    store = Recorder()
+    stream = read_ahead(store.of, [stored(1)])
+    assert settled(lambda: len(store.begun)) == 0
+    stream.close()
+    assert store.begun == []
+
+
+@pytest.mark.slow
+def test_a_stream_over_a_bad_line_is_byte_for_byte_the_objects(monkeypatch, no_credentials):
+    chance = random.Random(5)
+    contents = {
+        f"{number:03}": chance.randbytes(chance.choice([0, 10, 100_000, PART_BYTES + 12_345])) for number in range(40)
+    }
+    with FaultyS3(contents) as server:
+        server.use(monkeypatch)
+        faults = [
+            Fault(cut=True),
+            Fault(cut=True, at=9_999),
+            Fault(status=503, code="SlowDown"),
+            Fault(stall=True, at=5),
+        ]
+        server.fault = lambda server, number, key, span: chance.choice(faults) if chance.random() < 0.2 else None
+        store = S3Objects(stall=1)
+        streamed = b"".join(bytes(chunk.data) for chunk in read_ahead(lambda _: store, store.objects("s3://bkt/")))
+    assert streamed == b"".join(contents.values())
+
+
+def test_an_early_close_ends_the_requests_to_s3(monkeypatch, no_credentials):
+    with FaultyS3({f"{number:05}": b"x" * 100_000 for number in range(3_000)}) as server:
+        server.use(monkeypatch)
+        store = S3Objects()
+        stream = read_ahead(lambda _: store, store.objects("s3://bkt/"), window_bytes=5_000_000)
+        for _ in range(20):
+            next(stream)
+        stream.close()
+        assert settled(lambda: len(server.asked)) < 150
+
+
+def test_an_early_close_breaks_off_what_is_under_way(monkeypatch, no_credentials):
+    with FaultyS3({"first": b"1", "second": b"x" * PART_BYTES}) as server:
+        server.use(monkeypatch)
+        server.fault = lambda server, number, key, span: Fault(rate=1_000_000) if key == "second" else None
+        store = S3Objects()
+        stream = read_ahead(lambda _: store, store.objects("s3://bkt/"), workers=2)
+        next(stream)
+        stream.close()
+        deadline = time.monotonic() + 3
+        while [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

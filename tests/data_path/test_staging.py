@@ -1,0 +1,228 @@
+"""File mode fetches every object whole, checks it, and says why it cannot."""
+
+import errno
+import hashlib
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+from fakes.faulty_s3 import Fault, FaultyS3
+
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.platforms.local.data import staging
+from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+PART = staging.PART_BYTES
+
+
+@pytest.fixture
+def server(monkeypatch, no_credentials):
+    with FaultyS3() as running:
+        running.use(monkeypatch)
+        yield running
+
+
+def entries(prefix="s3://bkt/"):
+    store = S3Objects()
+    return [(item, item.uri[len(prefix) :]) for item in store.objects(prefix)]
+
+
+def fetched(folder, found, reports=None):
+    names = staging.fetch(
+        found, folder, lambda done, total: (reports if reports is not None else []).append((done, total))
+    )
+    return names, {name: (folder / name).read_bytes() for name in names}
+
+
+def test_objects_of_any_size_are_fetched_whole(server, tmp_path):
+    sizes = [0, 1, 100_000, PART - 1, PART, PART + 1, 3 * PART + 5]
+    server.contents = {f"{number}/x y": os.urandom(size) for number, size in enumerate(sizes)}
+    reports = []
+    names, contents = fetched(tmp_path / "data", entries(), reports)
+    assert names == list(server.contents)
+    assert contents == server.contents
+    assert reports[-1] == (sum(sizes), sum(sizes))
+    assert {oct((tmp_path / "data" / name).stat().st_mode & 0o777) for name in names} == {"0o444"}
+
+
+def test_a_real_server_gives_the_same(s3_server, s3, tmp_path):
+    contents = {"a/large": os.urandom(2 * PART + 7), "a/small": b"small", "a/b/empty": b""}
+    bucket = s3_server.bucket("staging-tests", contents)
+    _, got = fetched(tmp_path / "data", entries(f"s3://{bucket}/"))
+    assert got == contents
+
+
+def test_what_breaks_on_the_way_is_fetched_again(server, tmp_path):
+    chance = random.Random(6)
+    server.contents = {f"{number}": chance.randbytes(chance.choice([10, 100_000, PART + 1])) for number in range(30)}
+    found = entries()
+    faults = [Fault(cut=True, at=7), Fault(cut=True), Fault(status=503, code="SlowDown")]
+    server.fault = lambda server, number, key, span: chance.choice(faults) if chance.random() < 0.3 else None
+    assert fetched(tmp_path / "data", found)[1] == server.contents
+
+
+def test_files_are_copied_and_the_originals_stay(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for number, size in enumerate([0, 10, 20_000_000]):
+        (source / f"{number}").write_bytes(os.urandom(size))
+    found = [
+        (item, item.uri.rpartition("/")[2]) for item in staging.Stores().of("file:///").objects(f"file://{source}")
+    ]
+    _, contents = fetched(tmp_path / "data", found)
+    assert contents == {path.name: path.read_bytes() for path in source.iterdir()}
+    assert all(path.stat().st_nlink == 1 and path.stat().st_mode & 0o200 for path in source.iterdir())
+
+
+def test_a_file_that_changed_since_it_was_listed_is_told(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    item = staging.Stores().of("file:///").find(f"file://{tmp_path}/file")
+    (tmp_path / "file").write_bytes(b"another content")
+    with pytest.raises(DataError, match=rf"file://{tmp_path}/file: the file was changed while the job read it"):
+        fetched(tmp_path / "data", [(item, "file")])
+
+
+def test_an_object_that_is_gone_stops_the_fetching(server, tmp_path):
+    server.contents = {f"{number:04}": b"x" * 10_000 for number in range(2_000)}
+    found = entries()
+    del server.contents["0003"]
+    server.fault = lambda *_: Fault(act=lambda _: time.sleep(0.02))
+    with pytest.raises(DataNotFoundError, match="s3://bkt/0003: the object was deleted while the job read its channel"):
+        fetched(tmp_path / "data", found)
+    assert server.gets < 1_000
+    # Nothing is left open.
+    assert not [
+        link for link in map(os.readlink, map("/proc/self/fd/{}".format, open_files())) if str(tmp_path) in link
+    ]
+
+
+def open_files():
+    return [name for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["x", "x"], "two objects would both become 'x'"),
+        (["a", "a/b"], "two objects would both become 'a', one as a file"),
+    ],
+)
+def test_two_objects_are_not_one_file(tmp_path, names, message):
+    with pytest.raises(DataError, match=message):
+        fetched(tmp_path / "data", [(Stored(f"s3://b/{number}", 1), name) for number, name in enumerate(names)])
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(server, tmp_path):
+    message = r"2 objects of 2,?\d*\.\d GB do not fit on the disk of .*, which has .* free; free some space, set SCRIPTMODE_DATA_DIR"
+    with pytest.raises(DataError, match=message.replace("2,?\\d*", "[0-9]+")):
+        fetched(tmp_path / "data", [(Stored(f"s3://bkt/{number}", 10**17), f"{number}") for number in range(2)])
+    assert server.asked == []
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_a_disk_that_is_full_after_all_is_told(server, tmp_path):
+    server.contents = {"x": b"x" * 3_000_000}
+    code = (
+        "import resource, signal, sys; from pathlib import Path; from scriptmode.platforms.local.data import staging\n"
+        "from scriptmode.platforms.local.data.s3_objects import S3Objects\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000,) * 2)\n"
+        "try: staging.fetch([(item, 'x') for item in S3Objects().objects('s3://bkt/')], Path(sys.argv[1]), print)\n"
+        "except staging.DataError as error: print(error)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE, check=True, text=True
+    ).stdout
+    assert (
+        f"the data cannot be stored in '{tmp_path}/data': {os.strerror(errno.EFBIG)}; set SCRIPTMODE_DATA_DIR" in told
+    )
+
+
+class Corrupting:
+    """Answers of right length and ETag whose bytes are others; ``turns`` says which."""
+
+    def __init__(self, server, content, turns):
+        server.contents["x"] = content
+        right = server.etag("x")
+        changed = [bytes([number]) + content[1:] for number in range(1, 6)]
+        self.gets = 0
+
+        def fault(_, number, key, span):
+            if key and server.asked[-1][0] == "GET":
+                wrong = turns[min(self.gets, len(turns) - 1)]
+                now = changed[wrong] if wrong is not None else content
+                server.contents["x"] = now
+                server.etags["x"] = now, right
+                self.gets += 1
+
+        server.fault = fault
+
+
+@pytest.mark.parametrize("size", [1_000, PART + 10])
+def test_bytes_that_came_broken_are_read_again(server, tmp_path, size):
+    content = bytes(random.Random(7).randbytes(size))
+    Corrupting(server, content, [0] * (size // PART + 1) + [None])
+    assert fetched(tmp_path / "data", entries())[1] == {"x": content}
+
+
+def test_bytes_that_are_broken_each_time_are_told(server, tmp_path):
+    content = bytes(1_000)
+    Corrupting(server, content, [0, 1, 2])
+    with pytest.raises(
+        DataError, match=r"s3://bkt/x: the bytes that came are not the object's: their MD5 is .* ETag is .*, twice"
+    ):
+        fetched(tmp_path / "data", entries())
+
+
+def test_an_object_that_is_broken_in_the_store_is_told_where_others_are_whole(server, tmp_path):
+    Corrupting(server, bytes(1_000), [0])
+    found = entries()
+    whole = Stored("s3://bkt/whole", 5, f'"{hashlib.md5(b"whole").hexdigest()}"')
+    server.contents["whole"] = b"whole"
+    store = staging.Stores()
+    etags = staging.ETags(store.of("s3://").is_plain)
+    etags.check(whole, lambda: [b"whole"], pytest.fail)
+    with pytest.raises(DataError, match="store the object anew"):
+        etags.check(found[0][0], lambda: [b"\1" + bytes(999)], lambda: None)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"x-amz-server-side-encryption": "aws:kms"}, {"x-amz-server-side-encryption-customer-algorithm": "AES256"}],
+)
+def test_an_etag_under_a_key_of_ones_own_is_no_checksum(server, tmp_path, headers):
+    server.headers = headers
+    server.contents = {f"{number}": b"content" for number in range(200)}
+    server.etags = {key: (content, f'"{"a" * 32}"') for key, content in server.contents.items()}
+    _, contents = fetched(tmp_path / "data", entries())
+    assert contents == server.contents
+    # It is found out once, not for each object.
+    assert sum(method == "HEAD" for method, _, _ in server.asked) <= 16
+
+
+def test_a_store_whose_etags_are_no_md5s_is_believed(server, tmp_path):
+    server.contents = {f"{number}": b"content" for number in range(100)}
+    server.etags = {key: (content, f'"{"a" * 32}"') for key, content in server.contents.items()}
+    _, contents = fetched(tmp_path / "data", entries())
+    assert contents == server.contents
+
+
+def test_nothing_to_fetch_is_no_names(tmp_path):
+    assert staging.fetch([], tmp_path / "data", lambda done, total: None) == []
+
+
+def test_memory_stays_bounded_while_large_objects_come(server, tmp_path):
+    server.contents = {"x": random.Random(8).randbytes(PART) * 30}
+    code = (
+        "import resource, sys; from pathlib import Path; from scriptmode.platforms.local.data import staging\n"
+        "from scriptmode.platforms.local.data.s3_objects import S3Objects\n"
+        "staging.fetch([(item, 'x') for item in S3Objects().objects('s3://bkt/')], Path(sys.argv[1]), lambda *_: None)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE, check=True)
+    assert (tmp_path / "data/x").read_bytes() == server.contents["x"]
+    assert int(run.stdout) < 256 * 1024 + resource.getpagesize()

@@ -1,0 +1,195 @@
+"""What breaks between the job and S3 costs time and never a byte."""
+
+import os
+import random
+import threading
+import time
+
+import pytest
+from fakes.faulty_s3 import Fault, FaultyS3
+
+from scriptmode.errors import DataAccessError, DataError
+from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+CONTENT = random.Random(1).randbytes(300_000)
+
+
+@pytest.fixture
+def server(monkeypatch, no_credentials):
+    with FaultyS3({"x": CONTENT}) as running:
+        running.use(monkeypatch)
+        yield running
+
+
+def read(store, start=0, end=len(CONTENT)):
+    return bytes(store.read(store.find("s3://bkt/x"), start, end))
+
+
+def first(count, fault):
+    """Let so many GETs fail."""
+    left = iter(range(count))
+
+    def choose(server, number, key, span):
+        return (
+            fault if key and span != "HEAD" and server.asked[-1][0] == "GET" and next(left, None) is not None else None
+        )
+
+    return choose
+
+
+CUTS = [None, 0, 1, 65_535, 65_536, 65_537, 262_144, len(CONTENT) - 1, *random.Random(2).sample(range(len(CONTENT)), 8)]
+
+
+@pytest.mark.parametrize("at", CUTS)
+@pytest.mark.parametrize("start", [0, 1_000])
+def test_a_connection_that_breaks_at_any_byte_loses_and_doubles_none(server, at, start):
+    server.fault = first(1, Fault(cut=True, at=at))
+    assert read(S3Objects(), start) == CONTENT[start:]
+
+
+def test_what_has_come_is_not_asked_for_again(server):
+    server.fault = first(3, Fault(cut=True, at=70_000))
+    assert read(S3Objects()) == CONTENT
+    asked = [span for method, _, span in server.asked if method == "GET"]
+    assert asked == ["", *(f"bytes={70_000 * turn}-{len(CONTENT) - 1}" for turn in (1, 2, 3))]
+
+
+def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
+    server.fault = first(1_000, Fault(cut=True, at=20_000))
+    assert read(S3Objects(patience=2)) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (500, "InternalError"),
+        (503, "SlowDown"),
+        (503, "ServiceUnavailable"),
+        (429, "TooManyRequests"),
+        (400, "RequestTimeout"),
+    ],
+)
+def test_a_server_in_trouble_is_asked_again(server, status, code):
+    server.fault = first(4, Fault(status=status, code=code))
+    assert read(S3Objects(patience=20)) == CONTENT
+
+
+def test_patience_ends_with_the_reason(server):
+    server.fault = first(10_000, Fault(status=503, code="SlowDown"))
+    began = time.monotonic()
+    with pytest.raises(DataError, match=r"s3://bkt/x: S3 answered SlowDown: SlowDown; try again later"):
+        read(S3Objects(patience=1))
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("at", [None, 0, 100_000])
+def test_a_connection_that_stalls_counts_as_broken(server, at):
+    server.fault = first(1, Fault(stall=True, at=at))
+    assert read(S3Objects(stall=0.5)) == CONTENT
+
+
+def test_a_slow_connection_is_no_stall(server):
+    server.contents["x"] = CONTENT[:10_000]
+    server.fault = first(1, Fault(rate=5_000))
+    assert read(S3Objects(stall=1), 0, 10_000) == CONTENT[:10_000]
+    assert server.gets == 1
+
+
+@pytest.mark.parametrize("heeds_if_match", [True, False])
+def test_an_object_that_changes_between_two_parts_is_told(server, heeds_if_match):
+    server.heeds_if_match = heeds_if_match
+    store = S3Objects()
+    item = store.find("s3://bkt/x")
+    assert bytes(store.read(item, 0, 10)) == CONTENT[:10]
+    server.contents["x"] = os.urandom(len(CONTENT))
+    with pytest.raises(
+        DataError, match=rf"s3://bkt/x: the object was changed while the job read it \(ETag {item.version}"
+    ):
+        store.read(item, 10, 20)
+
+
+def test_an_object_that_changes_in_the_middle_of_a_broken_answer_is_told(server):
+    change = Fault(cut=True, at=1_000, act=lambda server: server.contents.update(later=b""))
+    server.fault = first(1, change)
+    store = S3Objects()
+    item = store.find("s3://bkt/x")
+    server.fault = lambda server, number, key, span: (
+        Fault(act=lambda server: server.contents.update(x=CONTENT[::-1])) if span.startswith("bytes=1000-") else change
+    )
+    with pytest.raises(DataError, match=r"the object was changed while the job read it"):
+        store.read(item, 0, item.size)
+
+
+def test_an_object_that_may_not_be_read_any_more_is_told_at_once(server):
+    server.fault = first(10_000, Fault(status=403, code="AccessDenied"))
+    with pytest.raises(DataAccessError, match=r"s3://bkt/x: access denied"):
+        read(S3Objects())
+    assert server.gets <= 2
+
+
+def test_a_bucket_of_another_region_is_told(server):
+    server.fault = first(10_000, Fault(status=301, code="PermanentRedirect"))
+    with pytest.raises(
+        DataError, match=r"s3://bkt/x: S3 answered PermanentRedirect: .*; the bucket is in another Region"
+    ):
+        read(S3Objects())
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault(status=503, code="SlowDown"), Fault(cut=True), Fault(status=500, code="InternalError")]
+)
+def test_a_listing_is_asked_for_again(server, fault):
+    server.contents.update({f"many/{number:05}": b"1" for number in range(2_500)})
+    failing = iter([False, True, False, True, True])
+    server.fault = lambda server, number, key, span: fault if not key and next(failing, False) else None
+    found = [item.uri for item in S3Objects().objects("s3://bkt/many/")]
+    assert found == [f"s3://bkt/many/{number:05}" for number in range(2_500)]
+
+
+def test_a_kept_connection_that_the_server_closed_is_replaced(server):
+    store = S3Objects()
+    item = store.find("s3://bkt/x")
+    closing = Fault(cut=True, at=len(CONTENT))
+    server.fault = first(1, closing)
+    assert [bytes(store.read(item, 0, item.size)) for _ in range(3)] == [CONTENT] * 3
+    assert server.gets == 3
+
+
+@pytest.mark.parametrize(
+    "key", ["a//b", "/a", "a/", "a/./b", "../a", ".", "a\nb", "a\x01b", "é\u0301/😀 %41?#&+=;:@!$'()*,", "//", "a\\b"]
+)
+def test_a_key_is_asked_for_as_it_is_written(server, key):
+    server.contents[key] = key.encode()
+    store = S3Objects()
+    item = Stored(f"s3://bkt/{key}", len(key.encode()), server.etag(key))
+    assert bytes(store.read(item, 0, item.size)) == key.encode()
+    assert server.asked[-1] == ("GET", key, "")
+    assert server.gets == 1
+
+
+def test_many_threads_read_whatever_breaks(server):
+    chance = random.Random(3)
+    faults = [
+        Fault(cut=True),
+        Fault(cut=True, at=5_000),
+        Fault(status=503, code="SlowDown"),
+        Fault(status=500, code="InternalError"),
+    ]
+    server.fault = lambda server, number, key, span: chance.choice(faults) if key and chance.random() < 0.3 else None
+    store = S3Objects(patience=30)
+    item, wrong = store.find("s3://bkt/x"), []
+
+    def run(seed):
+        own = random.Random(seed)
+        for _ in range(10):
+            start, end = sorted(own.sample(range(len(CONTENT)), 2))
+            if bytes(store.read(item, start, end)) != CONTENT[start:end]:
+                wrong.append((start, end))
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

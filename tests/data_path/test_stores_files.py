@@ -1,0 +1,143 @@
+"""Files of this machine as objects: what counts as one, in which order, and what is told of those that change."""
+
+import os
+
+import pytest
+
+from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
+from scriptmode.platforms.local.data.file_objects import FileObjects
+from scriptmode.platforms.local.data.s3_objects import S3Objects
+from scriptmode.platforms.local.data.stores import Stores
+
+
+def names(folder):
+    return [item.uri.partition(f"file://{folder}/")[2] for item in FileObjects().objects(f"file://{folder}")]
+
+
+def write(folder, *paths):
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(path)
+
+
+def test_files_come_in_the_order_s3_would_list_them(tmp_path):
+    paths = ["a/x", "a-b", "a.txt", "a/b/c", "a0", "B", "é", "z", "a/b.c", "\U0001f600", "\uffee"]
+    write(tmp_path, *paths)
+    assert names(tmp_path) == sorted(paths, key=str.encode)
+
+
+def test_a_file_is_the_only_object_of_its_uri(tmp_path):
+    write(tmp_path, "a", "ab")
+    (item,) = FileObjects().objects(f"file://{tmp_path}/a")
+    assert item == FileObjects().find(f"file://{tmp_path}/a")
+    assert (item.uri, item.size) == (f"file://{tmp_path}/a", 1)
+    assert FileObjects().read(item, 0, 1) == b"a"
+
+
+def test_links_are_followed_and_loops_are_not(tmp_path):
+    write(tmp_path, "data/a/1", "data/b/2", "elsewhere/3")
+    (tmp_path / "data/a/up").symlink_to(tmp_path / "data")
+    (tmp_path / "data/link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "data/file").symlink_to(tmp_path / "elsewhere/3")
+    assert names(tmp_path / "data") == ["a/1", "b/2", "file", "link/3"]
+
+
+def test_what_is_no_file_is_passed_over(tmp_path):
+    write(tmp_path, "a")
+    os.mkfifo(tmp_path / "fifo")
+    assert names(tmp_path) == ["a"]
+
+
+def test_any_name_is_listed_found_and_read_as_it_is_written(tmp_path, hostile_name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / hostile_name).write_bytes(b"content")
+    store = FileObjects()
+    (item,) = store.objects((tmp_path / "folder").as_uri())
+    assert item.uri == f"file://{tmp_path}/folder/{hostile_name}"
+    assert (store.find(item.uri), store.read(item, 1, 4)) == (item, b"ont")
+
+
+@pytest.mark.parametrize("ask", [lambda uri: list(FileObjects().objects(uri)), lambda uri: FileObjects().find(uri)])
+def test_what_is_not_there_is_told(tmp_path, ask):
+    with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/none: there is no such file; correct the URI"):
+        ask(f"file://{tmp_path}/none")
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(DataNotFoundError, match=r"the link leads to 'nowhere', which is not there"):
+        ask(f"file://{tmp_path}/link")
+    with pytest.raises(DataError, match="holds no absolute path"):
+        ask("file://relative")
+
+
+def test_a_link_to_nowhere_in_a_folder_is_told(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/link: the link leads to 'nowhere'"):
+        names(tmp_path)
+
+
+def test_a_folder_is_no_object(tmp_path):
+    with pytest.raises(DataNotFoundError, match="is a folder, not a file"):
+        FileObjects().find(f"file://{tmp_path}")
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path):
+    write(tmp_path, "secret")
+    item = FileObjects().find(f"file://{tmp_path}/secret")
+    (tmp_path / "secret").chmod(0)
+    if os.access(tmp_path / "secret", os.R_OK):
+        return  # root reads everything
+    with pytest.raises(DataAccessError, match="access denied"):
+        FileObjects().read(item, 0, 1)
+
+
+def grow(path):
+    path.write_bytes(b"longer than before")
+
+
+def shrink(path):
+    path.write_bytes(b"")
+
+
+def rewrite(path):
+    path.write_bytes(b"CONTENT")
+    os.utime(path, ns=(1, 1))
+
+
+def replace(path):
+    path.with_name("new").write_bytes(b"content")
+    path.with_name("new").replace(path)
+
+
+@pytest.mark.parametrize("change", [grow, shrink, rewrite, replace])
+def test_a_file_that_changed_is_told(tmp_path, change):
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    item = FileObjects().find(f"file://{path}")
+    change(path)
+    with pytest.raises(
+        DataError, match=rf"file://{path}: the file (was changed|ended at byte \d) while the job read it"
+    ):
+        FileObjects().read(item, 0, 7)
+
+
+def test_a_file_that_was_deleted_is_told(tmp_path):
+    write(tmp_path, "file")
+    item = FileObjects().find(f"file://{tmp_path}/file")
+    (tmp_path / "file").unlink()
+    with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/file: there is no such file"):
+        FileObjects().read(item, 0, 1)
+
+
+def test_a_fifo_in_a_files_place_is_told_and_not_waited_for(tmp_path):
+    write(tmp_path, "file")
+    item = FileObjects().find(f"file://{tmp_path}/file")
+    (tmp_path / "file").unlink()
+    os.mkfifo(tmp_path / "file")
+    with pytest.raises(DataError, match=rf"file://{tmp_path}/file: "):
+        FileObjects().read(item, 0, 1)
+
+
+def test_each_scheme_has_its_store():
+    stores = Stores()
+    assert isinstance(stores.of("file:///x"), FileObjects)
+    assert isinstance(stores.of("s3://b/x"), S3Objects)
+    assert stores.of("s3://b/x") is stores.of("s3://c/y")

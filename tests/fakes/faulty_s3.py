@@ -1,0 +1,206 @@
+"""An S3 server in memory that fails as it is told: cuts, stalls, errors, throttles, changed and deleted objects."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import ssl
+import threading
+import time
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from typing import Callable
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with one answer; ``at`` is after so many bytes of its body."""
+
+    #: An error instead of the object.
+    status: int = 0
+    code: str = ""
+    #: Close the connection; ``at`` is None before anything is said.
+    cut: bool = False
+    #: Say nothing more.
+    stall: bool = False
+    at: int | None = None
+    #: Send so many bytes a second.
+    rate: int = 0
+    #: Do this to the server before answering.
+    act: Callable[[FaultyS3], None] | None = None
+
+
+@dataclass
+class FaultyS3:
+    """``contents`` by key of the one bucket ``bkt``; ``fault(server, number, key, range)`` says what fails, if anything."""
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+    fault: Callable[..., Fault | None] = lambda *_: None
+    #: Keys (sorted) and sizes that are listed beside the contents, made when they are asked for.
+    listing: Callable[[str], object] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    #: Method, key and range of each request that came.
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    heeds_if_match: bool = True
+    #: By key the content and the ETag that is told of it.
+    etags: dict[str, tuple[bytes, str]] = field(default_factory=dict)
+    #: For HTTPS: what wraps the listening socket.
+    tls: ssl.SSLContext | None = None
+
+    def __enter__(self):
+        owner = self
+
+        class Handler(_Handler):
+            server_of = owner
+
+        self._ended = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
+        self.endpoint = f"http{'s' if self.tls else ''}://127.0.0.1:{self._server.server_port}"
+        self._counting = threading.Lock()
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def use(self, monkeypatch):
+        """Have boto3's standard settings name this server."""
+        monkeypatch.setenv("AWS_ENDPOINT_URL", self.endpoint)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+    @property
+    def gets(self):
+        """How many requests for objects' bytes came."""
+        return sum(method == "GET" and key != "" for method, key, _ in self.asked)
+
+    def etag(self, key):
+        content = self.contents[key]
+        if self.etags.get(key, (None,))[0] is not content:
+            self.etags[key] = content, f'"{hashlib.md5(content).hexdigest()}"'
+        return self.etags[key][1]
+
+    def _count(self, request):
+        with self._counting:
+            self.asked.append(request)
+            return len(self.asked)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server_of: FaultyS3
+
+    def log_message(self, *_):
+        pass
+
+    def handle(self):
+        try:
+            super().handle()
+        except OSError:
+            self.close_connection = True
+
+    def do_HEAD(self):
+        self._answer()
+
+    def do_GET(self):
+        self._answer()
+
+    def _answer(self):
+        server, url = self.server_of, urlsplit(self.path)
+        key = unquote(url.path).partition("/")[2].partition("/")[2]
+        number = server._count((self.command, key, self.headers.get("Range", "")))
+        fault = server.fault(server, number, key, self.headers.get("Range", "")) or Fault()
+        if fault.act:
+            fault.act(server)
+        if fault.status:
+            self._refuse(fault.status, fault.code)
+        elif (fault.cut or fault.stall) and fault.at is None:
+            self._break(fault)
+        elif not key:
+            self._list({name: values[0] for name, values in parse_qs(url.query).items()})
+        elif key not in server.contents:
+            self._refuse(404, "NoSuchKey")
+        elif server.heeds_if_match and self.headers.get("If-Match", server.etag(key)) != server.etag(key):
+            self._refuse(412, "PreconditionFailed")
+        else:
+            self._give(key, fault)
+
+    def _give(self, key, fault):
+        content, etag = self.server_of.contents[key], self.server_of.etag(key)
+        span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        whole = len(content)
+        if span:
+            content = content[int(span[1]) : int(span[2]) + 1]
+        self.send_response(206 if span else 200)
+        if span:
+            self.send_header("Content-Range", f"bytes {span[1]}-{int(span[1]) + len(content) - 1}/{whole}")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("ETag", etag)
+        self.send_header("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
+        for name, value in self.server_of.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        if fault.rate:
+            for start in range(0, len(content), 1000):
+                self.wfile.write(content[start : start + 1000])
+                time.sleep(1000 / fault.rate)
+        elif fault.at is None:
+            self.wfile.write(content)
+        else:
+            self.wfile.write(content[: fault.at])
+            self._break(fault)
+
+    def _break(self, fault):
+        self.close_connection = True
+        if fault.stall:
+            self.server_of._ended.wait(30)
+
+    def _refuse(self, status, code):
+        body = (
+            b"" if self.command == "HEAD" else f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+        )
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/xml")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _list(self, query):
+        server, prefix, after = self.server_of, query.get("prefix", ""), query.get("continuation-token", "")
+        if server.listing is None:
+            known = sorted(server.contents, key=str.encode)
+            entries = ((key, len(server.contents[key])) for key in known if key.startswith(prefix) and key > after)
+        else:
+            entries = server.listing(after)
+        page = list(islice(entries, 1000))
+        rows = "".join(
+            f"<Contents><Key>{escape(quote(key))}</Key><LastModified>2015-10-21T07:28:00.000Z</LastModified>"
+            f"<ETag>{escape(server.etag(key)) if key in server.contents else '&quot;e&quot;'}</ETag>"
+            f"<Size>{size}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+            for key, size in page
+        )
+        more = len(page) == 1000
+        token = f"<NextContinuationToken>{escape(page[-1][0])}</NextContinuationToken>" if more else ""
+        body = (
+            f"<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>{str(more).lower()}</IsTruncated>{token}"
+            f"{rows}</ListBucketResult>"
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/xml")
+        self.end_headers()
+        self.wfile.write(body)

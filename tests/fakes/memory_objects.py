@@ -1,0 +1,31 @@
+"""A store of objects in memory, whose every question is counted."""
+
+from collections import Counter
+
+from scriptmode.errors import DataNotFoundError
+from scriptmode.platforms.local.data.objects import Stored
+
+
+class MemoryObjects:
+    """A `Store` of the given contents by URI."""
+
+    def __init__(self, contents=()):
+        self.contents = dict(contents)
+        self.asked = Counter()
+
+    def of(self, uri):
+        """What listings and readers call for a URI's store."""
+        return self
+
+    def objects(self, prefix):
+        keys = sorted(self.contents, key=lambda uri: uri.encode("utf-8", "surrogateescape"))
+        return (self.find(uri) for uri in keys if uri.startswith(prefix))
+
+    def find(self, uri):
+        self.asked[uri] += 1
+        if uri not in self.contents:
+            raise DataNotFoundError(f"{uri}: there is no such object; correct the URI")
+        return Stored(uri, len(self.contents[uri]), "v1")
+
+    def read(self, item, start, end):
+        return self.contents[item.uri][start:end]

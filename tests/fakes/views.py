@@ -1,0 +1,127 @@
+"""Mounts of objects that a test can have fail, hang or count from outside the process that serves them."""
+
+import os
+import subprocess
+import time
+from contextlib import contextmanager
+from ctypes import CDLL
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fakes.processes import until
+
+from scriptmode.errors import DataNotFoundError
+from scriptmode.platforms.local.data.fast_file import ObjectTree
+from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.view import View
+
+#: A user without any rights: Debian's nobody.
+NOBODY = 65534
+#: CLONE_NEWNS of unshare(2).
+NEW_MOUNTS = 0x20000
+
+
+class WatchedObjects:
+    """A `Store` of contents by path. Every read adds a line ``path start end`` to the file ``log``.
+
+    While a file ``<control>/held`` exists reads wait, and with ``<control>/deleted`` there are no objects any more.
+    """
+
+    def __init__(self, contents, control):
+        self.contents = {f"s3://b/{path}": content for path, content in contents.items()}
+        self.control = control
+        self.log = control / "log"
+
+    @property
+    def entries(self):
+        return [(Stored(uri, len(content), "v1"), uri[len("s3://b/") :]) for uri, content in self.contents.items()]
+
+    def tree(self):
+        return ObjectTree(self.entries, lambda _: self)
+
+    def read(self, item, start, end):
+        with self.log.open("a", errors="surrogateescape") as log:
+            log.write(f"{item.uri} {start} {end}\n")
+        while (self.control / "held").exists():
+            time.sleep(0.01)
+        if (self.control / "deleted").exists():
+            raise DataNotFoundError(f"{item.uri}: there is no such object any more")
+        return memoryview(self.contents[item.uri])[start:end]
+
+    def reads(self):
+        """Give what was read: (start, end) of each request."""
+        lines = self.log.read_text(errors="surrogateescape").splitlines() if self.log.exists() else []
+        return [tuple(int(part) for part in line.split()[-2:]) for line in lines]
+
+
+class Views:
+    """Begins mounts, and takes them all away at the end."""
+
+    def __init__(self):
+        self.lock = os.open(os.devnull, os.O_RDONLY)
+        self.begun = []
+
+    def begin(self, make, place):
+        view = View(make, place, self.lock)
+        self.begun.append(view)
+        return view
+
+    def mount(self, make, place):
+        view = self.begin(make, place)
+        wait(view)
+        assert view.is_up, view.error
+        return view
+
+    def close(self):
+        for view in self.begun:
+            view.end()
+        os.close(self.lock)
+
+
+def wait(view):
+    """Wait until a mount is there, or is known not to come."""
+
+    def settled():
+        view.poll()
+        return view.is_up or view.error
+
+    until(settled)
+
+
+@contextmanager
+def plain_folder(base):
+    """Give a new folder that any user may use, whatever is above it."""
+    folder = Path(base) / f"plain-{os.getpid()}-{time.monotonic_ns()}"
+    folder.mkdir()
+    folder.chmod(0o777)
+    try:
+        yield folder
+    finally:
+        for root, folders, files in os.walk(folder, topdown=False):
+            for name in files:
+                Path(root, name).unlink()
+            for name in folders:
+                Path(root, name).rmdir()
+        folder.rmdir()
+
+
+def become_nobody():
+    """Give up root's rights for good; whoever has none keeps what there is.
+
+    /dev/fuse is everybody's afterwards, as it is where udev runs, for this process and those it starts.
+    """
+    if os.geteuid() != 0:
+        return
+    CDLL(None).unshare(NEW_MOUNTS)
+    with TemporaryDirectory() as folder:
+        for command in (
+            ("mount", "--make-rprivate", "/"),
+            ("mount", "-t", "tmpfs", "devices", folder),
+            ("mknod", "-m", "666", f"{folder}/fuse", "c", "10", "229"),
+            ("mount", "--bind", f"{folder}/fuse", "/dev/fuse"),
+            ("umount", "--lazy", folder),
+        ):
+            subprocess.run(command, check=True)
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)

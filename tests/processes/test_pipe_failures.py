@@ -1,0 +1,146 @@
+"""Channels in Pipe mode whose sources, producers and readers do what they should not, in real jobs."""
+
+import os
+import signal
+
+import pytest
+from fakes.local_jobs import channel
+from fakes.processes import until
+
+from scriptmode.platforms.local.hosts import tree
+
+PLACE = """
+    import os, sys, time
+    place = os.path.join(os.environ["SM_INPUT_DIR"], "data", "train")
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in "abc":
+        (folder / name).write_text(name * 100)
+    return folder
+
+
+def piped(data, **fields):
+    return [channel("train", f"file://{data}", InputMode="Pipe", **fields)]
+
+
+def reason(description):
+    assert description["TrainingJobStatus"] == "Failed", description
+    return description["FailureReason"]
+
+
+def producers(jobs, name):
+    """The forked children of a job's agent that are no host's launcher."""
+    agent, *hosts = (identity.pid for identity in jobs.job_folder(name).read_processes().values())
+    launched = {below for host in hosts for below in [host, *tree.descendants(host)]}
+    return [pid for pid in tree.descendants(agent) if pid not in launched]
+
+
+def test_an_empty_source_fails_the_job_before_training(jobs, data):
+    for path in data.iterdir():
+        path.unlink()
+    description = jobs.run("pass", channels=piped(data))
+    assert f"Data download failed: channel 'train', file://{data}: there is nothing in it" in reason(description)
+    assert "Training" not in [step["Status"] for step in description["SecondaryStatusTransitions"]]
+
+
+@pytest.mark.parametrize("what", ["changed", "deleted"])
+def test_an_object_that_is_another_in_the_middle_of_an_epoch_fails_the_job(jobs, data, what):
+    # More than is read ahead, so that its end is still to be read.
+    with (data / "big").open("wb") as file:
+        file.truncate(400_000_000)
+    action = "os.unlink(path)" if what == "deleted" else "open(path, 'a').write('more')"
+    script = f"""{PLACE}
+    path = {str(data / "big")!r}
+    with open(place + "_0", "rb") as fifo:
+        fifo.read(1000)
+        {action}
+        while fifo.read(1000000):
+            pass
+    print("took the break for the end")
+    """
+    description = jobs.run(script, channels=piped(data))
+    assert "Data download failed: algo-1: channel 'train'" in reason(description)
+    assert f"file://{data}/big" in reason(description)
+    if what == "changed":
+        assert "the file was changed while the job read it" in reason(description)
+    assert "took the break" not in "".join(jobs.lines(description["TrainingJobName"]))
+
+
+def test_a_killed_producer_fails_the_job_however_well_the_script_ends(jobs, data):
+    (data / "d").write_bytes(bytes(50_000_000))
+    script = f"""{PLACE}
+    with open(place + "_0", "rb") as fifo:
+        fifo.read(1000)
+        print("reading", flush=True)
+        while not os.path.exists({str(data / "go")!r}):
+            time.sleep(0.01)
+        while fifo.read(1000000):
+            pass
+    """
+    name = jobs.start(script, channels=piped(data))
+    jobs.until_line(name, "reading")
+    (producer,) = producers(jobs, name)
+    os.kill(producer, signal.SIGKILL)
+    (data / "go").touch()
+    said = reason(jobs.wait(name))
+    assert said.startswith("ClientError: Data download failed: algo-1: ")
+    assert "SIGKILL" in said
+
+
+def test_a_channel_that_nobody_opens_is_told_when_the_job_ends(jobs, data):
+    description = jobs.run("print('done')", hosts=2, channels=piped(data))
+    assert description["TrainingJobStatus"] == "Completed"
+    told = [line for line in jobs.lines(description["TrainingJobName"]) if "in Pipe mode" in line]
+    assert [line.split(":")[0] for line in told] == ["algo-1", "algo-2"]
+    assert "nothing on algo-1 opened" in told[0]
+    assert "train_0; read it, or leave the channel out" in told[0]
+
+
+def test_a_reader_that_stops_early_goes_on_with_the_next_epoch(jobs, data):
+    (data / "d").write_bytes(bytes(20_000_000))
+    script = f"""{PLACE}
+    for epoch in range(5):
+        with open(f"{{place}}_{{epoch}}", "rb") as fifo:
+            assert fifo.read(101) == b"a" * 100 + b"b"
+    """
+    assert jobs.run(script, channels=piped(data))["TrainingJobStatus"] == "Completed"
+
+
+def test_a_job_that_streams_can_be_stopped_and_leaves_no_process(jobs, data):
+    script = f"""{PLACE}
+    with open(place + "_0", "rb") as fifo:
+        print("reading", flush=True)
+        time.sleep(60)
+    """
+    (data / "d").write_bytes(bytes(20_000_000))
+    name = jobs.start(script, hosts=2, channels=piped(data))
+    jobs.until_line(name, "algo-1: reading")
+    jobs.until_line(name, "algo-2: reading")
+    feeding = producers(jobs, name)
+    assert len(feeding) == 2
+    jobs.platform.stop(name)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
+    until(lambda: not any(tree.identify(pid) for pid in feeding))
+
+
+def test_producers_end_with_a_killed_agent(jobs, data):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(60)", channels=piped(data))
+    jobs.until_line(name, "up")
+    (producer,) = producers(jobs, name)
+    os.kill(jobs.agent(name).pid, signal.SIGKILL)
+    until(lambda: tree.identify(producer) is None)
+    assert "agent" in reason(jobs.platform.describe(name))
+
+
+def test_a_manifest_that_names_what_is_not_there_says_so(jobs, data, tmp_path):
+    manifest = tmp_path / "manifest"
+    manifest.write_text(f'[{{"prefix": "file://{data}/"}}, "nowhere"]')
+    wanted = channel("train", f"file://{manifest}", InputMode="Pipe")
+    wanted["DataSource"]["S3DataSource"]["S3DataType"] = "ManifestFile"
+    said = reason(jobs.run("pass", channels=[wanted]))
+    assert f"channel 'train', file://{manifest}: it names file://{data}/nowhere" in said
