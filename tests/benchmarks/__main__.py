@@ -6,9 +6,9 @@ import os
 import sys
 import tempfile
 
-from tests.benchmarks import client, cluster, failure, footprint, launcher, relay, submit, training
+from tests.benchmarks import client, cluster, failure, footprint, launcher, relay, streams, submit, training
 
-MODULES = (client, submit, launcher, relay, failure, cluster, training, footprint)
+MODULES = (client, submit, launcher, relay, failure, cluster, training, streams, footprint)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -7,6 +7,9 @@ import os
 import socket
 import sys
 
+from scriptmode_runtime import contract
+from scriptmode_runtime.tensorflow import binary
+
 _FAILED = 1
 
 
@@ -21,6 +24,39 @@ def taken(port: int) -> bool:
         except OSError:
             return True
     return False
+
+
+def has_pipes() -> bool:
+    """Tell whether a channel of this host is in pipe mode."""
+    base = os.environ.get(contract.BASE_DIR_VARIABLE) or contract.DEFAULT_BASE_DIR
+    try:
+        with open(os.path.join(base, contract.INPUT_DATA_CONFIG_FILE), encoding="utf-8") as file:
+            channels = json.load(file)
+        return any(channel["TrainingInputMode"] == "Pipe" for channel in channels.values())
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return False
+
+
+def load_pipe_reader() -> None:
+    """Let a `PipeModeDataset` that a coordinator sends here run here; a server without it serves all the same.
+
+    Datasets run in this process, which never sees the script that makes them. Where no channel is a pipe nothing is
+    compiled for them, and a binary that is there takes milliseconds.
+    """
+    is_needed = has_pipes()
+    if not is_needed and not binary.is_there():
+        return
+    from scriptmode_runtime.tensorflow import operations
+
+    try:
+        operations.compiled()
+    except binary.NoBinaryError as error:
+        if is_needed:
+            host = os.environ.get("CURRENT_HOST", "this host")
+            sys.stderr.write(
+                f"scriptmode: {host}: this worker cannot read pipes: {error}; install a C++ compiler, "
+                "or a wheel that has the binary\n"
+            )
 
 
 def main() -> int:
@@ -40,6 +76,8 @@ def main() -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     import tensorflow as tf
 
+    if role != "ps":
+        load_pipe_reader()
     server = tf.distribute.Server(config["cluster"], job_name=role, task_index=index, protocol="grpc")
     server.join()
     return 0

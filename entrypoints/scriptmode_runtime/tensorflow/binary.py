@@ -1,0 +1,142 @@
+"""Finds the operations' binary, or compiles it. Imports no TensorFlow: a process may do this while that loads.
+
+One binary is for every TensorFlow from 2.15 on, so a wheel can carry it (`IN_WHEEL`). Where it does not, the first
+process that needs one compiles it, in about two seconds, into a cache that all later ones share.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native")
+IN_WHEEL = os.path.join(_SOURCES, "pipe_reader.so")
+#: Names the compiler; else the first of `_COMPILERS` on PATH.
+COMPILER_VARIABLE = "CXX"
+_COMPILERS = ("c++", "g++", "clang++")
+_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+#: What the operations are linked to; TensorFlow has loaded it, under this name in every version, when they are.
+_TENSORFLOW = "libtensorflow_framework.so.2"
+_COMPILE_SECONDS = 120.0
+
+
+class NoBinaryError(Exception):
+    """There is no binary, and none can be made; the text says why."""
+
+
+def cached() -> str:
+    """Give where the binary of these sources is once it was compiled on this machine."""
+    digest = hashlib.sha256(repr((_FLAGS, platform.machine(), platform.libc_ver())).encode())
+    for name in sorted(glob.glob(os.path.join(glob.escape(_SOURCES), "*.[ch]*"))):
+        with open(name, "rb") as file:
+            digest.update(file.read())
+    return os.path.join(_cache_folder(), f"pipe_reader-{digest.hexdigest()[:24]}.so")
+
+
+def is_there() -> bool:
+    """Tell whether there is a binary already."""
+    try:
+        return os.path.exists(IN_WHEEL) or os.path.exists(cached())
+    except (OSError, NoBinaryError):
+        return False
+
+
+def compiled() -> str:
+    """Give the path of a binary compiled on this machine: now, unless it is there; raises `NoBinaryError`."""
+    try:
+        path = cached()
+        if os.path.exists(path):
+            return path
+        compiler = _compiler()
+        with _alone(path + ".lock"):
+            if not os.path.exists(path):
+                _place(compiler, path)
+    except OSError as error:
+        raise NoBinaryError(f"the pipe reader's cache cannot be written: {error}") from error
+    return path
+
+
+def build(compiler: str, path: str, *more_flags: str) -> None:
+    """Compile the operations to ``path``; raises `NoBinaryError` with what the compiler says."""
+    with tempfile.TemporaryDirectory() as folder:
+        # TensorFlow itself is not needed, only its library's name.
+        named = os.path.join(folder, _TENSORFLOW)
+        empty = os.path.join(folder, "empty.cc")
+        with open(empty, "w", encoding="utf-8"):
+            pass
+        _run(compiler, "-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,{_TENSORFLOW}", empty, "-o", named)
+        source = os.path.join(_SOURCES, "pipe_reader.cc")
+        _run(compiler, *_FLAGS, *more_flags, source, "-o", path, "-Wl,--no-as-needed", named)
+
+
+def _place(compiler: str, path: str) -> None:
+    # Complete or not there at all, whoever looks meanwhile.
+    unfinished = f"{path}.{os.getpid()}"
+    try:
+        build(compiler, unfinished)
+        os.replace(unfinished, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+
+
+def _run(*command: str) -> None:
+    try:
+        done = subprocess.run(
+            command, check=False, capture_output=True, text=True, errors="replace", timeout=_COMPILE_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoBinaryError(f"{command[0]} cannot compile the pipe reader: {error}") from error
+    if done.returncode:
+        raise NoBinaryError(f"{command[0]} cannot compile the pipe reader: {done.stderr.strip()[-2000:]}")
+
+
+def _compiler() -> str:
+    named = os.environ.get(COMPILER_VARIABLE)
+    found = shutil.which(named) if named else next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if not found:
+        wanted = f"{COMPILER_VARIABLE}={named!r}" if named else " or ".join(_COMPILERS)
+        raise NoBinaryError(f"no compiler: {wanted} is not on PATH")
+    return found
+
+
+def _cache_folder() -> str:
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = os.path.join(home, "scriptmode")
+    if os.path.isabs(folder):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return folder
+    return _shared_folder()
+
+
+def _shared_folder() -> str:
+    """Give a folder of this user alone below the one for temporary files, for users without a home."""
+    folder = os.path.join(tempfile.gettempdir(), f"scriptmode-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    found = os.lstat(folder)
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        # What is loaded from there runs as this user.
+        raise NoBinaryError(f"{folder} belongs to somebody else; XDG_CACHE_HOME names another cache")
+    return folder
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Let one process compile while the others of the machine wait for it."""
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

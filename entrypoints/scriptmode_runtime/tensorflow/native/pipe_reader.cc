@@ -1,0 +1,217 @@
+// Three TensorFlow operations that read a channel in pipe mode: open, next, close.
+//
+// They are the parts of a GeneratorDataset. Nothing of TensorFlow but its C API is used, so one binary is for all of
+// its versions. Kernels of that API cannot wait asynchronously nor see that they were cancelled; so a call that finds
+// the pipe idle soon gives an empty vector, and whoever called it asks again if there is still somebody to ask for.
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "reader.h"
+#include "tensorflow_c_api.h"
+
+namespace scriptmode {
+namespace {
+
+class Status {
+ public:
+  Status() : status_(TF_NewStatus()) {}
+  ~Status() { TF_DeleteStatus(status_); }
+  Status(const Status&) = delete;
+  Status& operator=(const Status&) = delete;
+  operator TF_Status*() const { return status_; }
+
+  void Set(Code code, const std::string& text) { TF_SetStatus(status_, code, text.c_str()); }
+  // Raises what a call left here.
+  void Check() const {
+    if (TF_GetCode(status_) != 0) throw Problem(static_cast<Code>(TF_GetCode(status_)), TF_Message(status_));
+  }
+
+ private:
+  TF_Status* const status_;
+};
+
+// Runs `act`; what it raises is told to TensorFlow by `fail`.
+template <typename Act, typename Fail>
+void Guarded(Act act, Fail fail) {
+  Status status;
+  try {
+    act();
+    return;
+  } catch (const Problem& problem) {
+    status.Set(problem.code, problem.what());
+  } catch (const std::bad_alloc&) {
+    status.Set(kResourceExhausted, "no memory for a record or its batch; a smaller batch_size needs less");
+  }
+  fail(status);
+}
+
+// The readers that are open, by what the operations call them.
+class Readers {
+ public:
+  struct Open {
+    explicit Open(const Settings& settings) : reader(settings) {}
+    Reader reader;
+    Records records;
+  };
+
+  int64_t Add(std::shared_ptr<Open> opened) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    opened_[++last_] = std::move(opened);
+    return last_;
+  }
+
+  std::shared_ptr<Open> Get(int64_t name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto found = opened_.find(name);
+    if (found == opened_.end()) throw Problem(kInternal, "the reader of the pipe is closed");
+    return found->second;
+  }
+
+  void Remove(int64_t name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    opened_.erase(name);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int64_t, std::shared_ptr<Open>> opened_;
+  int64_t last_ = 0;
+};
+
+Readers& AllReaders() {
+  static Readers* readers = new Readers;  // threads may use it until the process is gone
+  return *readers;
+}
+
+void* Allocate(TF_OpKernelContext* context, int type, const int64_t* dimensions, int rank, size_t size) {
+  Status status;
+  TF_Tensor* tensor = TF_AllocateOutput(context, 0, type, dimensions, rank, size, status);
+  status.Check();
+  void* data = TF_TensorData(tensor);
+  TF_DeleteTensor(tensor);  // the context holds the memory
+  return data;
+}
+
+int64_t Input(TF_OpKernelContext* context) {
+  Status status;
+  TF_Tensor* tensor = nullptr;
+  TF_GetInput(context, 0, &tensor, status);
+  status.Check();
+  int64_t value = *static_cast<const int64_t*>(TF_TensorData(tensor));
+  TF_DeleteTensor(tensor);
+  return value;
+}
+
+std::string TextAttribute(TF_OpKernelConstruction* context, const char* name) {
+  Status status;
+  int32_t list_size = 0, size = 0;
+  TF_OpKernelConstruction_GetAttrSize(context, name, &list_size, &size, status);
+  status.Check();
+  std::string value(static_cast<size_t>(size), '\0');
+  TF_OpKernelConstruction_GetAttrString(context, name, &value[0], value.size(), status);
+  status.Check();
+  return value;
+}
+
+int64_t NumberAttribute(TF_OpKernelConstruction* context, const char* name) {
+  Status status;
+  int64_t value = 0;
+  TF_OpKernelConstruction_GetAttrInt64(context, name, &value, status);
+  status.Check();
+  return value;
+}
+
+void* MakeSettings(TF_OpKernelConstruction* context) {
+  auto settings = std::make_unique<Settings>();
+  Guarded(
+      [&] {
+        settings->channel = TextAttribute(context, "channel");
+        settings->record_format = TextAttribute(context, "record_format");
+        settings->pipe_dir = TextAttribute(context, "pipe_dir");
+        settings->config_dir = TextAttribute(context, "config_dir");
+        settings->state_dir = TextAttribute(context, "state_dir");
+        settings->batch_size = NumberAttribute(context, "batch_size");
+        settings->is_measured = NumberAttribute(context, "benchmark") != 0;
+        settings->interval = NumberAttribute(context, "benchmark_records_interval");
+        settings->skipped = NumberAttribute(context, "max_corrupted_records_to_skip");
+        Status status;
+        TF_OpKernelConstruction_GetAttrFloat(context, "timeout", &settings->timeout, status);
+        status.Check();
+      },
+      [&](TF_Status* status) { TF_OpKernelConstruction_Failure(context, status); });
+  return settings.release();
+}
+
+void DeleteSettings(void* settings) { delete static_cast<Settings*>(settings); }
+
+template <typename Act>
+void Computed(TF_OpKernelContext* context, Act act) {
+  Guarded(act, [&](TF_Status* status) { TF_OpKernelContext_Failure(context, status); });
+}
+
+void Open(void* settings, TF_OpKernelContext* context) {
+  Computed(context, [&] {
+    auto opened = std::make_shared<Readers::Open>(*static_cast<const Settings*>(settings));
+    *static_cast<int64_t*>(Allocate(context, kInt64, nullptr, 0, sizeof(int64_t))) = AllReaders().Add(std::move(opened));
+  });
+}
+
+void Next(void*, TF_OpKernelContext* context) {
+  Computed(context, [&] {
+    auto opened = AllReaders().Get(Input(context));
+    size_t columns = 1;
+    size_t count = opened->reader.Next(&opened->records, &columns);
+    int64_t dimensions[] = {static_cast<int64_t>(count / columns), static_cast<int64_t>(columns)};
+    int rank = opened->reader.is_batched() ? 2 : 1;
+    opened->records.MoveTo(Allocate(context, kString, dimensions, rank, count * sizeof(Record)), count);
+  });
+}
+
+void Close(void*, TF_OpKernelContext* context) {
+  Computed(context, [&] {
+    AllReaders().Remove(Input(context));
+    *static_cast<int64_t*>(Allocate(context, kInt64, nullptr, 0, sizeof(int64_t))) = 0;
+  });
+}
+
+void UnknownShape(TF_ShapeInferenceContext* context, TF_Status* status) {
+  TF_ShapeInferenceContextSetUnknownShape(context, status);
+}
+
+TF_OpDefinitionBuilder* Definition(const char* name, const char* output) {
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
+  TF_OpDefinitionBuilderAddOutput(builder, output);
+  TF_OpDefinitionBuilderSetIsStateful(builder, true);
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, UnknownShape);
+  return builder;
+}
+
+void Register(const char* name, TF_OpDefinitionBuilder* definition, TF_KernelBuilder* kernel) {
+  Status status;
+  TF_RegisterOpDefinition(definition, status);
+  TF_RegisterKernelBuilder(name, kernel, status);
+}
+
+struct Registration {
+  Registration() {
+    TF_OpDefinitionBuilder* open = Definition("ScriptmodePipeOpen", "reader: int64");
+    for (const char* attribute :
+         {"channel: string", "record_format: string", "pipe_dir: string", "config_dir: string", "state_dir: string",
+          "batch_size: int", "timeout: float", "benchmark: int", "benchmark_records_interval: int",
+          "max_corrupted_records_to_skip: int"}) {
+      TF_OpDefinitionBuilderAddAttr(open, attribute);
+    }
+    Register("ScriptmodePipeOpen", open, TF_NewKernelBuilder("ScriptmodePipeOpen", "CPU", MakeSettings, Open, DeleteSettings));
+    TF_OpDefinitionBuilder* next = Definition("ScriptmodePipeNext", "records: string");
+    TF_OpDefinitionBuilderAddInput(next, "reader: int64");
+    Register("ScriptmodePipeNext", next, TF_NewKernelBuilder("ScriptmodePipeNext", "CPU", nullptr, Next, nullptr));
+    TF_OpDefinitionBuilder* close = Definition("ScriptmodePipeClose", "closed: int64");
+    TF_OpDefinitionBuilderAddInput(close, "reader: int64");
+    Register("ScriptmodePipeClose", close, TF_NewKernelBuilder("ScriptmodePipeClose", "CPU", nullptr, Close, nullptr));
+  }
+} registration;
+
+}  // namespace
+}  // namespace scriptmode

@@ -1,0 +1,108 @@
+"""Channels in pipe mode as TensorFlow datasets."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from scriptmode_runtime.tensorflow import operations
+from scriptmode_runtime.tensorflow.settings import PipeSettings
+
+#: Waiting for the pipe happens in a thread of the dataset's own, not in those that TensorFlow computes with.
+_THREADS = 1
+
+
+class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
+    r"""The records of a channel in pipe mode, as scalar strings, or as vectors of ``batch_size`` of them.
+
+    One iterator is one pass over one epoch: the first reads the FIFO ``<channel>_0``, the next one ``<channel>_1``,
+    and so on, whichever of the job's processes on a host makes them. So ``repeat``, and ``fit`` with several epochs,
+    take one FIFO for each epoch. The FIFO is opened when the first record is asked for. An iterator that is dropped
+    early closes its FIFO, and the platform goes on with the next epoch.
+
+    Vectors are much faster for small records, and ``tf.io.parse_example`` takes them as they are::
+
+        PipeModeDataset("train", record_format="TFRecord", batch_size=256).map(lambda batch: parse_example(batch, ...))
+
+    ``record_format`` is "RecordIO", "TFRecord" or "TextLine" (lines ended by ``\n`` or ``\r\n``). Folders that are
+    not given are those of the training host where the dataset *runs* (``SAGEMAKER_BASE_DIR``, else ``/opt/ml``):
+    with a parameter-server coordinator, that of the worker. ``state_dir`` keeps which epoch is next; another run of
+    the job begins with the first one. ``benchmark`` writes records, bytes and seconds to stderr at the end of an
+    epoch, and every ``benchmark_records_interval`` records. ``max_corrupted_records_to_skip`` counts damaged or cut
+    records one after another. ``timeout`` is how many seconds the epoch's FIFO may take to come and be written to.
+
+    Arguments are those of ``sagemaker_tensorflow.PipeModeDataset``, with ``batch_size`` and ``timeout`` beside them.
+    Raises ``ValueError`` for arguments that cannot be. While it runs: ``NotFoundError`` for a channel that the job
+    does not have, ``FailedPreconditionError`` for one in File mode, ``DeadlineExceededError`` for a FIFO that does
+    not come, ``DataLossError`` for damaged records.
+
+    TensorFlow's own datasets cannot read a FIFO: ``tf.data.TFRecordDataset`` fails with "Illegal seek", since it
+    reads at offsets, and ``tf.data.FixedLengthRecordDataset`` silently yields nothing, since it asks for the file's
+    size first, which is 0.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the arguments of sagemaker_tensorflow.PipeModeDataset
+        self,
+        channel: str,
+        record_format: str = "RecordIO",
+        state_dir: str | None = None,
+        pipe_dir: str | None = None,
+        config_dir: str | None = None,
+        benchmark: bool = False,  # noqa: FBT001, FBT002 - its place there
+        benchmark_records_interval: int = 0,
+        max_corrupted_records_to_skip: int = 0,
+        *,
+        batch_size: int | None = None,
+        timeout: float = 300.0,
+    ) -> None:
+        settings = PipeSettings(
+            channel=channel,
+            record_format=record_format,
+            state_dir=state_dir or "",
+            pipe_dir=pipe_dir or "",
+            config_dir=config_dir or "",
+            benchmark=benchmark,
+            benchmark_records_interval=benchmark_records_interval,
+            max_corrupted_records_to_skip=max_corrupted_records_to_skip,
+            batch_size=batch_size or 0,
+            timeout=timeout,
+        )
+        settings.check()
+        self._records = _dataset(operations.load(), settings)
+        super().__init__(tf.data.experimental.to_variant(self._records))
+
+    def _inputs(self) -> list[tf.data.Dataset]:
+        return [self._records]
+
+    @property
+    def element_spec(self) -> tf.TensorSpec:
+        """One string, or a vector of them."""
+        return self._records.element_spec
+
+
+def _dataset(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
+    """Give one record, or one vector of them, an element."""
+    # In a function, for TensorFlow can neither optimize nor send a graph that has a GeneratorDataset at its top.
+    once = tf.data.Dataset.from_tensors(0)
+    # They are taken apart without another copy.
+    return once.flat_map(lambda _: _handed_over(operations, settings)).unbatch()
+
+
+def _handed_over(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
+    """Give what each call hands over: as many records, or vectors, as there are; none where the pipe is idle."""
+    name = tf.TensorSpec([], tf.int64)
+    start = tf.function(lambda: operations.open(settings), autograph=False)
+    proceed = tf.function(lambda reader: operations.next(reader, settings), autograph=False)
+    end = tf.function(operations.close, autograph=False)
+    shape = tf.TensorShape([None, None] if settings.batch_size else [None])
+    types = {"output_types": [tf.string], "output_shapes": [shape]}
+    called = tf.raw_ops.GeneratorDataset(
+        init_func_other_args=[],
+        next_func_other_args=[],
+        finalize_func_other_args=[],
+        init_func=start.get_concrete_function(),
+        next_func=proceed.get_concrete_function(name),
+        finalize_func=end.get_concrete_function(name),
+        **types,
+    )
+    apart = tf.raw_ops.PrivateThreadPoolDataset(input_dataset=called, num_threads=_THREADS, **types)
+    return tf.data.experimental.from_variant(apart, tf.TensorSpec(shape, tf.string))

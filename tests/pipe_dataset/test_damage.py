@@ -1,0 +1,130 @@
+"""Records that are cut or damaged: an error, or passed over up to a limit."""
+
+import re
+import struct
+from functools import cache
+
+import pytest
+from pipe_dataset.framings import MAGIC, masked, recordio, recordio_part, stream, tf_record
+
+pytestmark = pytest.mark.tf
+RECORDS = [b"1st", b"the second, of 25 bytes..", b"3"]
+SECOND = len(tf_record(RECORDS[0]))
+THIRD = SECOND + len(tf_record(RECORDS[1]))
+
+
+@pytest.fixture
+def read(pipe_host, tf):
+    from scriptmode_runtime.tensorflow import PipeModeDataset
+
+    epoch = iter(range(10_000))
+
+    @cache
+    def dataset(record_format, skip):
+        return PipeModeDataset("train", record_format, max_corrupted_records_to_skip=skip, timeout=10)
+
+    def listed(written, record_format="TFRecord", skip=0):
+        pipe_host.feed(written, first=next(epoch))
+        records = []
+        try:
+            for record in dataset(record_format, skip).as_numpy_iterator():
+                records.append(record)  # noqa: PERF402 - those before an error too
+        except tf.errors.OpError as error:
+            return records, error.message
+        return records, ""
+
+    return listed
+
+
+def flipped(data, at):
+    return data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize("record_format", ["TFRecord", "RecordIO"])
+def test_a_stream_cut_at_any_place_is_an_error(reader, read, record_format):
+    whole = stream(record_format, RECORDS)
+    ends = [len(stream(record_format, RECORDS[:count])) for count in range(len(RECORDS) + 1)]
+    for end in range(len(whole)):
+        complete = sum(each <= end for each in ends) - 1
+        records, message = read(whole[:end], record_format)
+        assert records == RECORDS[:complete]
+        assert ("is cut" in message) == (end not in ends), (end, message)
+        assert read(whole[:end], record_format, skip=1) == (RECORDS[:complete], "")
+
+
+def test_a_flipped_bit_at_any_place_of_tfrecord_loses_that_record_alone(reader, read):
+    whole = stream("TFRecord", RECORDS)
+    for at in range(SECOND, THIRD):
+        records, message = read(flipped(whole, at))
+        assert records == RECORDS[:1]
+        assert f"record 1, at byte {SECOND} of the stream, has a wrong checksum" in message
+        assert read(flipped(whole, at), skip=1) == ([RECORDS[0], *RECORDS[2:]], "")
+
+
+def test_bytes_that_are_missing_lose_that_record_alone(reader, read):
+    whole = stream("TFRecord", RECORDS)
+    for at in range(SECOND, THIRD):
+        assert read(whole[:at] + whole[at + 1 :], skip=1) == ([RECORDS[0], *RECORDS[2:]], ""), at
+
+
+@pytest.mark.parametrize("size", [50_000, 400_000])
+def test_a_large_damaged_record_loses_that_record_alone(read, size):
+    large = tf_record(b"x" * size)
+    after = stream("TFRecord", RECORDS)
+    assert read(flipped(large, size // 2) + after, skip=1) == (RECORDS, "")
+    assert read(large[: size // 2] + after, skip=1) == (RECORDS, "")
+    assert "has a wrong checksum" in read(flipped(large, size // 2) + after)[1]
+
+
+def test_damaged_records_are_counted_one_after_another(reader, read):
+    good, bad = tf_record(b"good"), flipped(tf_record(b"bad"), 13)
+    assert read((bad * 2 + good) * 3, skip=2) == ([b"good"] * 3, "")
+    records, message = read(good + bad * 3 + good, skip=2)
+    assert records == [b"good"]
+    assert "record 3, at byte" in message
+
+
+def test_an_error_stays(reader, pipe_host, tf):
+    from scriptmode_runtime.tensorflow import PipeModeDataset
+
+    pipe_host.feed(flipped(tf_record(b"bad"), 13) + tf_record(b"good"))
+    iterator = iter(PipeModeDataset("train", "TFRecord"))
+    for _ in range(2):
+        with pytest.raises(tf.errors.OpError, match="has a wrong checksum"):
+            next(iterator)
+
+
+RECORD_IO = [
+    ("garbage before", b"garbage" + recordio(b"a"), [b"a"]),
+    ("garbage between", recordio(b"a") + b"12345" + recordio(b"b"), [b"a", b"b"]),
+    ("an unknown part", recordio(b"a") + recordio_part(5, b"x") + recordio(b"b"), [b"a", b"b"]),
+    ("no first part", recordio_part(2, b"x") + recordio_part(3, b"y") + recordio(b"b"), [b"b"]),
+    ("no last part", recordio_part(1, b"x") + recordio_part(2, b"y") + recordio(b"b"), [b"b"]),
+    ("no last part of two", recordio_part(1, b"x") + recordio_part(1, b"y") + recordio_part(3, b"z"), [b"y" + MAGIC + b"z"]),
+    ("the end between parts", recordio(b"a") + recordio_part(1, b"x"), [b"a"]),
+    ("a large part that is cut", recordio(b"a") + recordio_part(0, b"x" * 99_996)[:50_000] + recordio(b"b"), [b"a", b"b"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "kept"), [row[1:] for row in RECORD_IO], ids=[row[0] for row in RECORD_IO])
+def test_recordio_goes_on_with_the_next_record(reader, read, written, kept):
+    assert read(written, "RecordIO")[1]
+    assert read(written, "RecordIO", skip=1) == (kept, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "record_format", "hint"),
+    [
+        (recordio(b"abcdefgh"), "TFRecord", "is the stream TFRecord|the stream is RecordIO"),
+        (tf_record(b"abcdefgh"), "RecordIO", "RecordIO's magic number"),
+        (b"\x1f\x8b" + bytes(30), "TFRecord", "record_format says|is gzip"),
+    ],
+    ids=["RecordIO", "TFRecord", "gzip"],
+)
+def test_another_format_is_guessed(reader, read, written, record_format, hint):
+    assert re.search(hint, read(written, record_format)[1])
+
+
+def test_a_length_beyond_all_memory_is_an_error(reader, read):
+    length = struct.pack("<Q", 1 << 62)
+    assert read(length + masked(length) + b"x")[1]

@@ -1,0 +1,132 @@
+"""Pipes that nobody fills, or not yet."""
+
+import gc
+import os
+import threading
+import time
+
+import pytest
+from pipe_dataset.framings import stream, tf_record
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.fixture
+def dataset(tf):
+    from scriptmode_runtime.tensorflow import PipeModeDataset
+
+    return lambda **arguments: PipeModeDataset("train", "TFRecord", **arguments)
+
+
+@pytest.fixture
+def gate():
+    """Opened, it lets a feeder go on; it is open when the test is over."""
+    opened = threading.Event()
+    yield opened
+    opened.set()
+
+
+def then(gate, *parts):
+    yield parts[0]
+    gate.wait(20)
+    yield from parts[1:]
+
+
+@pytest.mark.parametrize("change", ["none", "prefetch", "map"])
+@pytest.mark.parametrize("batch_size", [None, 8])
+def test_an_iterator_dropped_on_an_idle_pipe_ends_within_a_second(pipe_host, reader, dataset, tf, gate, change, batch_size):  # fmt: skip
+    pipe_host.feed(then(gate, stream("TFRecord", [b"x"] * 20)), stream("TFRecord", [b"y"] * 8))
+    pipes = dataset(batch_size=batch_size)
+    pipes = {
+        "none": lambda: pipes,
+        "prefetch": lambda: pipes.prefetch(100),
+        "map": lambda: pipes.map(tf.identity, num_parallel_calls=4).prefetch(100),
+    }[change]()
+    iterator = iter(pipes)
+    next(iterator)
+    began = time.monotonic()
+    del iterator
+    gc.collect()
+    assert time.monotonic() - began < 1
+    gate.set()
+    assert next(iter(dataset())).numpy() == b"y"
+
+
+def test_records_arrive_when_they_are_written_and_not_when_the_pipe_is_full(pipe_host, reader, dataset, gate):
+    pipe_host.feed(then(gate, tf_record(b"1") + tf_record(b"2") + tf_record(b"3")[:9], tf_record(b"3")[9:]))
+    iterator = dataset().as_numpy_iterator()
+    assert [next(iterator), next(iterator)] == [b"1", b"2"]
+    gate.set()
+    assert list(iterator) == [b"3"]
+
+
+def test_a_fifo_that_never_comes_is_an_error_in_time(pipe_host, reader, dataset, tf):
+    began = time.monotonic()
+    with pytest.raises(tf.errors.OpError, match=r"channel 'train': .*train_0 did not come within 0.5 s"):
+        list(dataset(timeout=0.5))
+    assert 0.5 <= time.monotonic() - began < 3
+
+
+def test_a_fifo_that_nobody_writes_to_is_an_error_in_time(pipe_host, reader, dataset, tf):
+    pipe_host.fifo(0)
+    with pytest.raises(tf.errors.OpError, match=r"nobody opened .*train_0 for writing within 0.5 s"):
+        list(dataset(timeout=0.5))
+
+
+def test_a_fifo_may_come_late(pipe_host, reader, dataset):
+    late = threading.Timer(0.4, pipe_host.feed, [tf_record(b"x")])
+    late.start()
+    assert list(dataset(timeout=20).as_numpy_iterator()) == [b"x"]
+    late.join()
+
+
+def test_a_slow_writer_has_all_the_time_it_needs(pipe_host, reader, dataset):
+    def slowly():
+        yield b""
+        for _ in range(4):
+            time.sleep(0.25)  # the pace of the writer is what is tested
+            yield tf_record(b"x")
+
+    pipe_host.feed(slowly())
+    assert list(dataset(timeout=0.2).as_numpy_iterator()) == [b"x"] * 4
+
+
+def test_a_writer_that_writes_nothing_is_an_empty_epoch(pipe_host, reader, dataset):
+    pipe_host.feed(b"")
+    assert list(dataset(timeout=10)) == []
+
+
+def test_an_idle_pipe_keeps_nobody_from_computing(pipe_host, dataset, tf, gate, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_PIPE_READER", "compiled")
+    pipe_host.channels(train="Pipe", a="Pipe", b="Pipe", c="Pipe")
+    from scriptmode_runtime.tensorflow import PipeModeDataset
+
+    waiting = []
+    for channel in "abc":
+        pipe_host.feed(then(gate, tf_record(b"x")), channel=channel)
+        waiting.append(iter(PipeModeDataset(channel, "TFRecord").prefetch(2)))
+        next(waiting[-1])
+
+    @tf.function
+    def compute(value):
+        return tf.reduce_sum(tf.stack([tf.linalg.trace(value) + float(number) for number in range(8)]))
+
+    value = tf.random.uniform([50, 50])
+    compute(value)
+    began = time.monotonic()
+    for _ in range(100):
+        compute(value)
+    assert time.monotonic() - began < 2
+
+
+def test_the_pipe_is_as_large_as_it_may_be(pipe_host, reader, dataset, gate):
+    import fcntl
+
+    pipe_host.feed(then(gate, tf_record(b"x")))
+    iterator = iter(dataset())
+    next(iterator)
+    other = os.open(pipe_host.fifo(0), os.O_WRONLY)
+    try:
+        assert fcntl.fcntl(other, 1032) == 1 << 20  # F_GETPIPE_SZ
+    finally:
+        os.close(other)
