@@ -32,7 +32,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     add(
         "--steps-per-epoch",
         type=positive,
-        help="steps of one trainer in an epoch; default: as many as its share has batches",
+        help="steps of one trainer in an epoch; default: as many as its share has batches (of files only)",
     )
     add("--seed", type=int, default=1)
     add(
@@ -77,9 +77,47 @@ def checkpoint_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def is_sharded(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether a host's channel folder holds only its own part of the channel's files."""
-    config = json.loads(environ.get("SM_INPUT_DATA_CONFIG") or "{}")
-    return config.get(name, {}).get("S3DistributionType") == "ShardedByS3Key"
+    """Tell whether a host's channel has only its own part of the channel's files."""
+    return _config(name, environ).get("S3DistributionType") == "ShardedByS3Key"
+
+
+def is_piped(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether a channel is in Pipe mode: a stream for each epoch, and no files."""
+    return _config(name, environ).get("TrainingInputMode") == "Pipe"
+
+
+def rank_channel(local_rank: int, local_size: int, environ: Mapping[str, str] = os.environ) -> str:
+    """Give the train channel of one of a host's ranks: ``train_<local rank>`` if the job has it, else ``train``.
+
+    A pipe has one reader: ends the program with a message when several ranks would share one.
+    """
+    own = f"{TRAIN_CHANNEL}_{local_rank}"
+    if own in json.loads(environ.get("SM_CHANNELS") or "[]"):
+        return own
+    if is_piped(TRAIN_CHANNEL, environ) and local_size > 1:
+        names = ", ".join(repr(f"{TRAIN_CHANNEL}_{rank}") for rank in range(local_size))
+        message = (
+            f"channel {TRAIN_CHANNEL!r} is in Pipe mode, and the {local_size} ranks of a host cannot share its pipe: "
+            f"give each a channel of its own, {names}"
+        )
+        raise SystemExit(message)
+    return TRAIN_CHANNEL
+
+
+def steps_of_pipe(arguments: Namespace, name: str) -> int:
+    """Give the steps of an epoch of a channel in Pipe mode, which does not tell how much it will bring."""
+    if arguments.steps_per_epoch is None:
+        message = (
+            f"channel {name!r} is in Pipe mode, so its length is unknown: give the hyperparameter 'steps-per-epoch', "
+            "the images of one trainer divided by the batch size"
+        )
+        raise SystemExit(message)
+    return int(arguments.steps_per_epoch)
+
+
+def _config(name: str, environ: Mapping[str, str]) -> Mapping[str, str]:
+    config: Mapping[str, Mapping[str, str]] = json.loads(environ.get("SM_INPUT_DATA_CONFIG") or "{}")
+    return config.get(name, {})
 
 
 def host_count(environ: Mapping[str, str] = os.environ) -> int:

@@ -1,7 +1,9 @@
 """Train the network with Horovod: one rank per process, gradients averaged in every step.
 
 The changes that Horovod asks of a program are numbered 1 to 6. Runs under ``mpirun``, which
-the distribution ``{"mpi": {"enabled": True, "processes_per_host": n}}`` starts.
+the distribution ``{"mpi": {"enabled": True, "processes_per_host": n}}`` starts. In Pipe mode each
+rank of a host reads TFRecords from a channel of its own: ``train_0``, ``train_1`` and so on, or
+``train`` where a host has one rank.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 import hyperparameters
 import images
 import model
+import records
 import tensorflow as tf
 from progress import Progress
 
@@ -33,14 +36,25 @@ def pin_devices() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(max(1, cores))
 
 
-def share() -> images.Images:
-    """Load the part of the train channel that only this rank works on."""
+def batches(arguments: hyperparameters.Namespace) -> tuple[tf.data.Dataset, int]:
+    """Give this rank's endless batches, and how many steps all ranks make in an epoch."""
     # Not local_rank: hosts of the job may be processes of one machine, each with its own channel.
-    ranks_of_host = max(1, hvd.size() // hyperparameters.host_count())
+    hosts = hyperparameters.host_count()
+    ranks_of_host = max(1, hvd.size() // hosts)
     trainer = images.Trainer(hvd.rank(), hvd.size(), hvd.rank() % ranks_of_host, ranks_of_host)
-    channel = hyperparameters.TRAIN_CHANNEL
-    whole = images.load(hyperparameters.channel(channel))
-    return trainer.share(whole, sharded=hyperparameters.is_sharded(channel))
+    channel = hyperparameters.rank_channel(trainer.local_index, trainer.local_count)
+    is_sharded = hyperparameters.is_sharded(channel)
+    seed = arguments.seed + hvd.rank()
+    if hyperparameters.is_piped(channel):
+        steps = hyperparameters.steps_of_pipe(arguments, channel)
+        stream = records.stream(channel)
+        if not is_sharded:
+            stream = stream.shard(hosts, hvd.rank() // ranks_of_host)
+        return records.batches(stream, arguments.batch_size, seed), steps
+    mine = trainer.share(images.load(hyperparameters.channel(channel)), sharded=is_sharded)
+    # Ranks step together: shares of different size must not give different numbers of steps.
+    size = int(hvd.allreduce(tf.constant(float(len(mine)))))
+    return model.batches(mine, arguments.batch_size, seed), arguments.steps_per_epoch or size // arguments.batch_size
 
 
 class Training:
@@ -81,11 +95,8 @@ class Training:
 
 def train(training: Training, arguments: hyperparameters.Namespace) -> Progress:
     """Train for the given epochs; only rank 0 writes the lines of progress."""
-    mine = share()
-    # Ranks step together: shares of different size must not give different numbers of steps.
-    size = int(hvd.allreduce(tf.constant(float(len(mine)))))
-    steps = arguments.steps_per_epoch or size // arguments.batch_size
-    iterator = iter(model.batches(mine, arguments.batch_size, arguments.seed + hvd.rank()))
+    dataset, steps = batches(arguments)
+    iterator = iter(dataset)
     silence = {} if hvd.rank() == 0 else {"write": lambda _: None}
     progress = Progress("horovod", hvd.size(), arguments.batch_size, arguments.batch_size * hvd.size(), **silence)
     training.agree()
@@ -111,8 +122,7 @@ def main() -> None:
     if hvd.rank() == 0:
         folder = hyperparameters.model_folder()
         model.save(training.network, folder)
-        held_out = images.load(hyperparameters.channel(hyperparameters.EVAL_CHANNEL))
-        progress.summarize(model.score(folder, held_out))
+        progress.summarize(model.score(folder, records.held_out()))
 
 
 if __name__ == "__main__":

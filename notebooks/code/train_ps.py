@@ -5,12 +5,14 @@ workers, which apply their gradients without waiting for one another. Worker and
 plain TensorFlow servers that the distribution
 ``{"parameter_server": {"enabled": True, "coordinator": True}}`` starts; started by hand as such
 a task, this program is that server.
+
+In Pipe mode each worker reads TFRecords from the train channel's pipe on its own host.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Callable, NamedTuple
 
 import hyperparameters
 import images
@@ -19,20 +21,55 @@ import images
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
 
 import model
+import records
 import tensorflow as tf
 from progress import Progress
 
 
-def load_all() -> images.Images:
-    """Load the whole train channel: the workers run no program, so the chief hands them theirs."""
+class Share(NamedTuple):
+    """What the workers step on."""
+
+    #: Makes a worker's endless batches; called once, and what it says is done on each worker.
+    batches: Callable[[], tf.data.Dataset]
+    #: Of one worker in an epoch.
+    steps: int
+
+
+def share(arguments: hyperparameters.Namespace, workers: int) -> Share:
+    """Read the train channel: its files here, for the workers run no program; its pipes on the workers' hosts."""
     channel = hyperparameters.TRAIN_CHANNEL
-    if hyperparameters.is_sharded(channel):
+    is_sharded = hyperparameters.is_sharded(channel)
+    if hyperparameters.is_piped(channel):
+        steps = hyperparameters.steps_of_pipe(arguments, channel)
+        return Share(lambda: from_pipe(arguments, 1 if is_sharded else workers), steps)
+    if is_sharded:
         message = (
-            f"channel {channel!r} is ShardedByS3Key, but the chief reads it for all workers; "
-            "use distribution='FullyReplicated'"
+            f"channel {channel!r} is ShardedByS3Key, but the chief reads its files for all workers; "
+            "use distribution='FullyReplicated', or input_mode='Pipe'"
         )
         raise SystemExit(message)
-    return images.load(hyperparameters.channel(channel))
+    whole = images.load(hyperparameters.channel(channel))
+    steps = arguments.steps_per_epoch or len(whole) // workers // arguments.batch_size
+    return Share(lambda: from_memory(whole, arguments, workers), steps)
+
+
+def from_memory(whole: images.Images, arguments: hyperparameters.Namespace, workers: int) -> tf.data.Dataset:
+    """Give a worker's part of what the chief loaded, which goes to the workers with the program."""
+    index = tf.distribute.coordinator.experimental_get_current_worker_index()
+    size = len(whole) // workers
+    dataset = tf.data.Dataset.from_tensor_slices((whole.x, whole.y))
+    dataset = dataset.shard(workers, tf.cast(index, tf.int64))
+    dataset = dataset.shuffle(size, seed=arguments.seed).repeat()
+    return dataset.batch(arguments.batch_size, drop_remainder=True).prefetch(2)
+
+
+def from_pipe(arguments: hyperparameters.Namespace, workers: int) -> tf.data.Dataset:
+    """Give what the pipe of a worker's host brings; with several workers every such part of it."""
+    index = tf.distribute.coordinator.experimental_get_current_worker_index()
+    stream = records.stream(hyperparameters.TRAIN_CHANNEL)
+    if workers > 1:
+        stream = stream.shard(workers, tf.cast(index, tf.int64))
+    return records.batches(stream, arguments.batch_size, arguments.seed)
 
 
 class Training:
@@ -57,20 +94,6 @@ class Training:
 
         self.several_steps = several_steps
 
-    def iterator(self, whole: images.Images) -> Any:
-        """Give the iterator that has, on each worker, that worker's share."""
-        arguments, workers = self.arguments, self.workers
-
-        def worker_batches() -> tf.data.Dataset:
-            index = tf.distribute.coordinator.experimental_get_current_worker_index()
-            size = len(whole) // workers
-            dataset = tf.data.Dataset.from_tensor_slices((whole.x, whole.y))
-            dataset = dataset.shard(workers, tf.cast(index, tf.int64))
-            dataset = dataset.shuffle(size, seed=arguments.seed).repeat()
-            return dataset.batch(arguments.batch_size, drop_remainder=True).prefetch(2)
-
-        return iter(self.coordinator.create_per_worker_dataset(worker_batches))
-
     def run(self, iterator: Any, closures: int) -> tuple[float, float]:
         """Let the workers run the closure so many times in all; gives mean loss and accuracy."""
         scheduled = [self.coordinator.schedule(self.several_steps, args=(iterator,)) for _ in range(closures)]
@@ -78,12 +101,11 @@ class Training:
         return model.mean(self.coordinator.fetch(scheduled))
 
 
-def train(training: Training, whole: images.Images) -> Progress:
-    """Train for the given epochs, each of as many steps as the train channel has batches."""
+def train(training: Training, mine: Share) -> Progress:
+    """Train for the given epochs, each of as many steps as the workers' shares have batches."""
     arguments = training.arguments
-    own_steps = arguments.steps_per_epoch or len(whole) // training.workers // arguments.batch_size
-    closures = max(1, round(own_steps * training.workers / arguments.steps_per_closure))
-    iterator = training.iterator(whole)
+    closures = max(1, round(mine.steps * training.workers / arguments.steps_per_closure))
+    iterator = iter(training.coordinator.create_per_worker_dataset(mine.batches))
     progress = Progress("parameter_server", training.workers, arguments.batch_size, arguments.batch_size)
     # Each worker compiles the closure when it first runs it.
     training.run(iterator, 2 * training.workers)
@@ -117,14 +139,13 @@ def main() -> None:
         message = "TF_CONFIG names no worker: distribution={'parameter_server': {'enabled': True, 'coordinator': True}}"
         raise SystemExit(message)
     tf.keras.utils.set_random_seed(arguments.seed)
-    whole = load_all()
+    mine = share(arguments, workers)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     training = Training(strategy, arguments, workers)
-    progress = train(training, whole)
+    progress = train(training, mine)
     folder = hyperparameters.model_folder()
     model.save(training.network, folder)
-    held_out = images.load(hyperparameters.channel(hyperparameters.EVAL_CHANNEL))
-    progress.summarize(model.score(folder, held_out))
+    progress.summarize(model.score(folder, records.held_out()))
 
 
 if __name__ == "__main__":
