@@ -67,13 +67,10 @@ class S3Object:
 class Wire:
     """What another HTTP client needs to read a bucket just as boto3 would."""
 
-    #: The bucket's own, without a slash at its end.
-    url: str
+    url: str  # the bucket's own, without a slash at its end
     region: str
-    #: The file of certificates that a server's must come from.
-    authorities: str
-    #: Access key, secret key and token (or none), fresh ones each time.
-    credentials: Callable[[], tuple[str, str, str | None]]
+    authorities: str  # the file of certificates that a server's must come from
+    credentials: Callable[[], tuple[str, str, str | None]]  # access key, secret key, token; fresh ones each time
 
 
 def parse(uri: str) -> S3Location:
@@ -106,10 +103,9 @@ class S3:
 
     def objects(self, prefix: str) -> Iterator[S3Object]:
         """Yield every object whose key begins with the URI's, in the order of keys (UTF-8 bytes)."""
-        found, after = self.page(prefix)
-        yield from found
-        while after:
-            found, after = self.page(prefix, after=after)
+        after: str | None = None
+        while after != "":
+            found, after = self.page(prefix, after=after or "")
             yield from found
 
     def page(self, prefix: str, *, after: str = "") -> tuple[list[S3Object], str]:
@@ -162,8 +158,7 @@ class S3:
         if utils.get_environ_proxies(url).get(signed.scheme):
             return None
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
-        trusted = str(bundle or httpsession.get_cert_path(verify=True))
-        return Wire(url, region, trusted, lambda: _frozen(uri, credentials))
+        return Wire(url, region, bundle or httpsession.get_cert_path(verify=True), lambda: _frozen(uri, credentials))
 
     def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
         """Say whether there is an object of exactly that key, encrypted with ``kms_key``; no where one may not know.
@@ -196,10 +191,11 @@ class S3:
     def read_bytes(self, uri: str) -> bytes:
         """Return an object's bytes."""
         location = parse(uri)
-        with _translated(uri):
-            body = self._connected(uri).get_object(Bucket=location.bucket, Key=location.key)["Body"]
-            with body:
-                return bytes(body.read())
+        with (
+            _translated(uri),
+            self._connected(uri).get_object(Bucket=location.bucket, Key=location.key)["Body"] as body,
+        ):
+            return bytes(body.read())
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""

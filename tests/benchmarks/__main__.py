@@ -6,9 +6,21 @@ import os
 import sys
 import tempfile
 
-from tests.benchmarks import client, cluster, failure, footprint, launcher, relay, streams, submit, training
+from tests.benchmarks import (
+    client,
+    cluster,
+    failure,
+    first_step,
+    footprint,
+    launcher,
+    reader,
+    relay,
+    streams,
+    submit,
+    training,
+)
 
-MODULES = (client, submit, launcher, relay, failure, cluster, training, streams, footprint)
+MODULES = (client, submit, launcher, relay, failure, cluster, training, reader, streams, first_step, footprint)
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode import Estimator
-from tests.benchmarks import streams
 from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.s3_server import producer, server
+
+from scriptmode import Estimator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +63,7 @@ for batch in parsed(records):
 
 
 def run(folder: str) -> list[Figure]:
-    with streams.server(Path(folder) / "s3") as client:
+    with server(Path(folder) / "s3") as client:
         written = Path(folder) / "records"
         subprocess.run((sys.executable, "-c", WRITE, str(written)), check=True, stderr=subprocess.DEVNULL)
         client.create_bucket(Bucket="bench")
@@ -74,16 +75,15 @@ def run(folder: str) -> list[Figure]:
 def _parsed(folder: Path) -> list[Figure]:
     base = folder / "host"
     (base / "input" / "config").mkdir(parents=True)
-    config = {"train": {"TrainingInputMode": "Pipe", "RecordWrapperType": "None", "S3DistributionType": "FullyReplicated"}}
+    config = {
+        "train": {"TrainingInputMode": "Pipe", "RecordWrapperType": "None", "S3DistributionType": "FullyReplicated"}
+    }
     (base / "input" / "config" / "inputdataconfig.json").write_text(json.dumps(config))
     place = base / "input" / "data" / "train"
     place.parent.mkdir()
-    with (
-        streams.producer(folder / "plain", "records") as (_, through_cat),
-        streams.producer(place, "records"),
-        _reader(base) as through_reader,
-    ):
-        cat, parsed = in_turn(RUNS, through_cat, through_reader)
+    records = "s3://bench/records/"
+    with producer(records, folder / "plain") as plain, producer(records, place), _reader(base) as through_reader:
+        cat, parsed = in_turn(RUNS, plain.through_cat, through_reader)
     size = OBJECTS * RECORDS * RECORD_BYTES
     return [
         Figure("S3 to parsed batches of 3 KB records / S3 to cat", cat / parsed, "x", 0.75, at_most=False),
@@ -140,5 +140,3 @@ def _first(folder: Path) -> list[Figure]:
         Figure("fit to the first batch of 2 GB, File mode", file, "s"),
         Figure("fit to the first batch of 2 GB, Pipe mode", pipe, "s"),
     ]
-
-

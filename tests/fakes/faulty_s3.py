@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-import ssl
 import threading
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True)
@@ -30,20 +32,33 @@ class Fault:
     #: Send so many bytes a second.
     rate: int = 0
     #: Do this to the server before answering.
-    act: Callable[[FaultyS3], None] | None = None
+    act: Callable[[], object] | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """One that came: ``key`` is "" for a listing, ``span`` the Range that it asks for."""
+
+    method: str
+    key: str
+    span: str
+
+    @property
+    def is_get(self):
+        """Whether it is for an object's bytes."""
+        return self.method == "GET" and self.key != ""
 
 
 @dataclass
 class FaultyS3:
-    """``contents`` by key of the one bucket ``bkt``; ``fault(server, number, key, range)`` says what fails, if anything."""
+    """``contents`` by key of the one bucket ``bkt``; ``fault`` says what fails with a request, if anything."""
 
     contents: dict[str, bytes] = field(default_factory=dict)
-    fault: Callable[..., Fault | None] = lambda *_: None
+    fault: Callable[[Request], Fault | None] = lambda _: None
     #: Keys (sorted) and sizes that are listed beside the contents, made when they are asked for.
     listing: Callable[[str], object] | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    #: Method, key and range of each request that came.
-    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    asked: list[Request] = field(default_factory=list)
     heeds_if_match: bool = True
     #: By key the content and the ETag that is told of it.
     etags: dict[str, tuple[bytes, str]] = field(default_factory=dict)
@@ -62,7 +77,6 @@ class FaultyS3:
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         self.endpoint = f"http{'s' if self.tls else ''}://127.0.0.1:{self._server.server_port}"
-        self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         return self
@@ -83,18 +97,13 @@ class FaultyS3:
     @property
     def gets(self):
         """How many requests for objects' bytes came."""
-        return sum(method == "GET" and key != "" for method, key, _ in self.asked)
+        return sum(request.is_get for request in self.asked)
 
     def etag(self, key):
         content = self.contents[key]
         if self.etags.get(key, (None,))[0] is not content:
             self.etags[key] = content, f'"{hashlib.md5(content).hexdigest()}"'
         return self.etags[key][1]
-
-    def _count(self, request):
-        with self._counting:
-            self.asked.append(request)
-            return len(self.asked)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -120,10 +129,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self):
         server, url = self.server_of, urlsplit(self.path)
         key = unquote(url.path).partition("/")[2].partition("/")[2]
-        number = server._count((self.command, key, self.headers.get("Range", "")))
-        fault = server.fault(server, number, key, self.headers.get("Range", "")) or Fault()
+        request = Request(self.command, key, self.headers.get("Range", ""))
+        server.asked.append(request)
+        fault = server.fault(request) or Fault()
         if fault.act:
-            fault.act(server)
+            fault.act()
         if fault.status:
             self._refuse(fault.status, fault.code)
         elif (fault.cut or fault.stall) and fault.at is None:

@@ -30,5 +30,5 @@ def tf():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        import tensorflow
-    return tensorflow
+        import tensorflow as tf
+    return tf

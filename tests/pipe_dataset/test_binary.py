@@ -1,12 +1,19 @@
 """How the operations' binary is found, compiled and shared."""
 
 import os
+import platform
+import re
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
+from pipe_dataset.framings import crc32c, tf_record
+
 from scriptmode_runtime.tensorflow import binary
 
+ROOT = Path(__file__).parents[2]
 COMPILE = "from scriptmode_runtime.tensorflow import binary; print(binary.compiled())"
 
 
@@ -33,7 +40,7 @@ def test_many_ranks_that_start_at_once_compile_once(cache, counting_compiler):
     paths = {rank.communicate(timeout=60)[0].strip() for rank in ranks}
     assert [rank.returncode for rank in ranks] == [0] * 4
     (path,) = paths
-    assert os.path.getsize(path) > 10_000
+    assert Path(path).stat().st_size > 10_000
     assert len(counting_compiler()) == 2  # TensorFlow's name, and the operations
     assert {name.suffix for name in cache.iterdir()} == {".so", ".lock"}
     assert binary.is_there()
@@ -60,23 +67,24 @@ def test_what_the_compiler_says_is_in_the_error(cache, monkeypatch, tmp_path):
 def test_a_user_without_a_home_has_a_folder_of_his_own(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folder = os.path.dirname(binary.cached())
-    assert folder == str(tmp_path / f"scriptmode-{os.getuid()}")
-    os.chmod(folder, 0o777)
+    folder = Path(binary.cached()).parent
+    assert folder == tmp_path / f"scriptmode-{os.getuid()}"
+    folder.chmod(0o777)
     with pytest.raises(binary.NoBinaryError, match="belongs to somebody else"):
         binary.compiled()
 
 
 @pytest.mark.tf
 def test_without_a_binary_python_reads_and_says_that_it_is_slower_once(cache, pipe_host, tf, monkeypatch):
-    from pipe_dataset.framings import tf_record
     from scriptmode_runtime.tensorflow import PipeModeDataset, operations
 
     monkeypatch.setenv("CXX", "no-compiler-of-this-name")
     operations._load.cache_clear()
     try:
         pipe_host.feed(tf_record(b"x"))
-        with pytest.warns(RuntimeWarning, match="in Python, which is many times slower .*CXX='no-compiler-of-this-name'"):
+        with pytest.warns(
+            RuntimeWarning, match="in Python, which is many times slower .*CXX='no-compiler-of-this-name'"
+        ):
             dataset = PipeModeDataset("train", "TFRecord")
         PipeModeDataset("train", "TFRecord")
         assert list(dataset.as_numpy_iterator()) == [b"x"]
@@ -84,10 +92,58 @@ def test_without_a_binary_python_reads_and_says_that_it_is_slower_once(cache, pi
         operations._load.cache_clear()
 
 
-def test_the_binary_needs_nothing_of_tensorflow_but_its_c_interface(tmp_path):
-    path = str(tmp_path / "binary.so")
-    binary.build("c++", path)
-    symbols = subprocess.run(["nm", "-D", "--undefined-only", path], check=True, capture_output=True, text=True).stdout
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("built") / "binary.so")
+    binary.build("c++", path, "-Wall", "-Wextra", "-Werror")
+    return path
+
+
+def test_the_binary_needs_nothing_of_tensorflow_but_its_c_interface(built):
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", built], check=True, capture_output=True, text=True).stdout
     names = [line.split()[-1] for line in symbols.splitlines()]
     assert any(name.startswith("TF_") for name in names)
     assert not [name for name in names if "tensorflow" in name or "absl" in name]
+
+
+def test_the_binary_runs_where_tensorflow_does(built):
+    symbols = subprocess.run(["objdump", "-T", built], check=True, capture_output=True, text=True).stdout
+    versions = {tuple(map(int, version.split("."))) for version in re.findall(r"\(GLIBC_([0-9.]+)\)", symbols)}
+    # That of TensorFlow's own wheels, manylinux2014.
+    assert max(versions) <= (2, 17)
+
+
+CHECKSUMS = """
+#include <cstdio>
+#include <string>
+#include "crc32c.h"
+int main() {
+  std::string bytes;
+  for (int c = std::getchar(); c != EOF; c = std::getchar()) bytes += static_cast<char>(c);
+  for (size_t size = 0; size <= bytes.size(); size += size < 600 ? 1 : 511)
+    std::printf("%u\\n", scriptmode::Crc32c::Of(bytes.data() + bytes.size() - size, size));
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-DSCRIPTMODE_CRC_BY_TABLES",)], ids=["by the CPU", "by tables"])
+def test_checksums_are_those_of_the_polynomial(tmp_path, flags):
+    source, program = tmp_path / "checksums.cc", str(tmp_path / "checksums")
+    source.write_text(CHECKSUMS)
+    native = Path(binary.IN_WHEEL).parent
+    subprocess.run(["c++", "-std=c++17", "-O2", *flags, f"-I{native}", source, "-o", program], check=True, timeout=60)
+    data = bytes(number * number % 251 for number in range(7000))
+    done = subprocess.run([program], input=data, capture_output=True, check=True, timeout=60)
+    sizes = [*range(600), *range(600, len(data) + 1, 511)]
+    assert list(map(int, done.stdout.split())) == [crc32c(data[len(data) - size :]) for size in sizes]
+
+
+@pytest.mark.slow
+def test_a_wheel_can_carry_the_binary(tmp_path):
+    environment = {**os.environ, "HATCH_BUILD_HOOK_ENABLE_CUSTOM": "1", "SOURCE_DATE_EPOCH": "1577836800"}
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
+    subprocess.run(pip, check=True, env=environment, timeout=110)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.endswith(f"-py3-none-linux_{platform.machine()}.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.read("scriptmode_runtime/tensorflow/native/pipe_reader.so").startswith(b"\x7fELF")

@@ -6,7 +6,6 @@ import pytest
 from pipe_dataset.framings import line
 
 pytestmark = pytest.mark.tf
-#: Every model is built before: one that is not, Keras 3 builds from a batch of an iterator of its own.
 ROWS = b"".join(line(b"%d" % number) for number in range(12))
 
 
@@ -14,7 +13,7 @@ ROWS = b"".join(line(b"%d" % number) for number in range(12))
 def fit(tf, pipe_host):
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
-    def fitted(change=lambda dataset: dataset, **arguments):
+    def fitted(change=lambda dataset: dataset, *, is_built=True, **arguments):
         def parse(rows):
             numbers = tf.strings.to_number(rows)[:, tf.newaxis]
             return numbers, 2 * numbers
@@ -27,7 +26,8 @@ def fit(tf, pipe_host):
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = tf.keras.Sequential([tf.keras.Input((1,)), tf.keras.layers.Dense(1)])
+            layers = [tf.keras.Input((1,)), tf.keras.layers.Dense(1)]
+            model = tf.keras.Sequential(layers if is_built else layers[1:])
             model.compile("sgd", "mse")
             batches = PipeModeDataset("train", "TextLine", batch_size=4, timeout=20).map(parse)
             model.fit(change(batches), verbose=0, callbacks=[Count()], **arguments)
@@ -36,9 +36,10 @@ def fit(tf, pipe_host):
     return fitted
 
 
-def test_an_epoch_of_fit_is_an_epoch_of_the_channel(pipe_host, reader, fit):
+@pytest.mark.parametrize("is_built", [True, False], ids=["built", "built by fit"])
+def test_an_epoch_of_fit_is_an_epoch_of_the_channel(pipe_host, reader, fit, is_built):
     pipe_host.feed(ROWS, ROWS, ROWS)
-    assert fit(epochs=3) == [0, 1, 2] * 3
+    assert fit(epochs=3, is_built=is_built) == [0, 1, 2] * 3
     assert pipe_host.fed() == ["read"] * 3
 
 

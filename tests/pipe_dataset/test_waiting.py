@@ -32,17 +32,19 @@ def then(gate, *parts):
     yield from parts[1:]
 
 
-@pytest.mark.parametrize("change", ["none", "prefetch", "map"])
+CHANGES = {
+    "none": lambda pipes: pipes,
+    "prefetch": lambda pipes: pipes.prefetch(100),
+    "map": lambda pipes: pipes.map(lambda records: records, num_parallel_calls=4).prefetch(100),
+    "batch": lambda pipes: pipes.batch(5),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("batch_size", [None, 8])
-def test_an_iterator_dropped_on_an_idle_pipe_ends_within_a_second(pipe_host, reader, dataset, tf, gate, change, batch_size):  # fmt: skip
-    pipe_host.feed(then(gate, stream("TFRecord", [b"x"] * 20)), stream("TFRecord", [b"y"] * 8))
-    pipes = dataset(batch_size=batch_size)
-    pipes = {
-        "none": lambda: pipes,
-        "prefetch": lambda: pipes.prefetch(100),
-        "map": lambda: pipes.map(tf.identity, num_parallel_calls=4).prefetch(100),
-    }[change]()
-    iterator = iter(pipes)
+def test_an_iterator_dropped_on_an_idle_pipe_ends_within_a_second(pipe_host, reader, dataset, gate, change, batch_size):  # fmt: skip
+    pipe_host.feed(then(gate, stream("TFRecord", [b"x"] * 60)), stream("TFRecord", [b"y"] * 8))
+    iterator = iter(change(dataset(batch_size=batch_size)))
     next(iterator)
     began = time.monotonic()
     del iterator

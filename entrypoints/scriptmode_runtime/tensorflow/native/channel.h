@@ -98,7 +98,8 @@ inline std::string ReadFile(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) {
     throw Problem(kNotFound, path + " cannot be read (" + std::strerror(errno) +
-                                 "): it says which channels a training host has; SAGEMAKER_BASE_DIR or config_dir names another folder");
+                                 "): it says which channels a training host has; SAGEMAKER_BASE_DIR or config_dir "
+                                 "names another folder");
   }
   std::string text;
   char part[4096];

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__x86_64__)
+#if defined(SCRIPTMODE_CRC_BY_TABLES)
+// For tests, on a CPU that has the instruction.
+#elif defined(__x86_64__)
 #include <nmmintrin.h>
 #define SCRIPTMODE_CRC_TARGET __attribute__((target("sse4.2")))
 #elif defined(__aarch64__)
@@ -73,7 +75,9 @@ class Crc32c {
     }
     MakeShift(kLong, &long_);
     MakeShift(kShort, &short_);
-#if defined(__x86_64__)
+#if !defined(SCRIPTMODE_CRC_TARGET)
+    in_hardware_ = false;
+#elif defined(__x86_64__)
     in_hardware_ = __builtin_cpu_supports("sse4.2");
 #elif defined(__aarch64__)
     in_hardware_ = getauxval(AT_HWCAP) & (1 << 7);  // HWCAP_CRC32
@@ -99,8 +103,9 @@ class Crc32c {
   uint32_t ByTables(uint32_t crc, const uint8_t* from, size_t size) const {
     for (; size >= 8; from += 8, size -= 8) {
       uint32_t low = Load32(from) ^ crc, high = Load32(from + 4);
-      crc = slices_[7][low & 255] ^ slices_[6][low >> 8 & 255] ^ slices_[5][low >> 16 & 255] ^ slices_[4][low >> 24] ^
-            slices_[3][high & 255] ^ slices_[2][high >> 8 & 255] ^ slices_[1][high >> 16 & 255] ^ slices_[0][high >> 24];
+      crc = slices_[7][low & 255] ^ slices_[6][low >> 8 & 255] ^ slices_[5][low >> 16 & 255] ^
+            slices_[4][low >> 24] ^ slices_[3][high & 255] ^ slices_[2][high >> 8 & 255] ^
+            slices_[1][high >> 16 & 255] ^ slices_[0][high >> 24];
     }
     for (; size > 0; ++from, --size) crc = crc >> 8 ^ slices_[0][(crc ^ *from) & 255];
     return crc;
@@ -116,7 +121,9 @@ class Crc32c {
   SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint64_t word) {
     return __builtin_aarch64_crc32cx(crc, word);
   }
-  SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint8_t byte) { return __builtin_aarch64_crc32cb(crc, byte); }
+  SCRIPTMODE_CRC_TARGET static uint32_t Step(uint32_t crc, uint8_t byte) {
+    return __builtin_aarch64_crc32cb(crc, byte);
+  }
 #endif
 
   template <size_t kBlock>

@@ -57,9 +57,10 @@ class Epochs {
       if (errno == ENOENT) return false;
       throw Problem(kFailedPrecondition, path() + " cannot be opened: " + std::strerror(errno));
     }
-    struct stat found;
-    if (fstat(opened.number(), &found) != 0 || !S_ISFIFO(found.st_mode)) {
-      throw Problem(kFailedPrecondition, path() + " is no FIFO, as the channel of a job in pipe mode has for each epoch");
+    struct statx found;
+    if (!Look(opened.number(), "", AT_EMPTY_PATH, &found) || !S_ISFIFO(found.stx_mode)) {
+      throw Problem(kFailedPrecondition,
+                    path() + " is no FIFO, as the channel of a job in pipe mode has for each epoch");
     }
     if (epoch_ == 0) state.first = Identity(path());
     Write(file, {Run(), epoch_ + 1, state.first});
@@ -114,19 +115,25 @@ class Epochs {
   // A job has its name, and each start of one on a host writes its configuration anew.
   std::string Run() const {
     const char* job = std::getenv("TRAINING_JOB_NAME");
-    struct stat found;
-    bool is_there = stat(config_file_.c_str(), &found) == 0;
+    struct statx found;
+    bool is_there = Look(AT_FDCWD, config_file_, 0, &found);
     return std::string(job ? job : "") + " " + Identity(config_file_) + " " +
-           (is_there ? Text(found.st_mtim.tv_sec, found.st_mtim.tv_nsec) : "");
+           (is_there ? Text(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec) : "");
   }
 
   // Tells a file from all others that had its name before; empty if there is none.
   static std::string Identity(const std::string& path) {
     struct statx found;
     // A FIFO's other times change with what is written into it.
-    if (syscall(SYS_statx, AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &found) != 0) return "";
+    if (!Look(AT_FDCWD, path, 0, &found)) return "";
     return Text(found.stx_dev_major, found.stx_dev_minor) + ":" + std::to_string(found.stx_ino) + ":" +
            Text(found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
+  }
+
+  // By the kernel's name: the C library's stat would bind the binary to a recent one.
+  static bool Look(int folder, const std::string& path, int flags, struct statx* found) {
+    constexpr unsigned kWanted = STATX_TYPE | STATX_INO | STATX_MTIME | STATX_BTIME;
+    return syscall(SYS_statx, folder, path.c_str(), flags, kWanted, found) == 0;
   }
 
   static std::string Text(int64_t first, int64_t second) {

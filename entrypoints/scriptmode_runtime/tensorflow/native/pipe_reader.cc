@@ -4,6 +4,8 @@
 // its versions. Kernels of that API cannot wait asynchronously nor see that they were cancelled; so a call that finds
 // the pipe idle soon gives an empty vector, and whoever called it asks again if there is still somebody to ask for.
 
+#include <malloc.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -56,17 +58,18 @@ class Readers {
     Records records;
   };
 
-  int64_t Add(std::shared_ptr<Open> opened) {
+  int64_t Add(std::unique_ptr<Open> opened) {
     std::lock_guard<std::mutex> lock(mutex_);
     opened_[++last_] = std::move(opened);
     return last_;
   }
 
-  std::shared_ptr<Open> Get(int64_t name) {
+  // A GeneratorDataset closes no reader while it is asked for more.
+  Open* Get(int64_t name) {
     std::lock_guard<std::mutex> lock(mutex_);
     auto found = opened_.find(name);
     if (found == opened_.end()) throw Problem(kInternal, "the reader of the pipe is closed");
-    return found->second;
+    return found->second.get();
   }
 
   void Remove(int64_t name) {
@@ -76,7 +79,7 @@ class Readers {
 
  private:
   std::mutex mutex_;
-  std::map<int64_t, std::shared_ptr<Open>> opened_;
+  std::map<int64_t, std::unique_ptr<Open>> opened_;
   int64_t last_ = 0;
 };
 
@@ -151,16 +154,28 @@ void Computed(TF_OpKernelContext* context, Act act) {
   Guarded(act, [&](TF_Status* status) { TF_OpKernelContext_Failure(context, status); });
 }
 
+// Lets the C library keep the memory of large records for the next ones. These are the values it comes to itself in a
+// program that frees large blocks (mallopt(3), M_MMAP_THRESHOLD); but TensorFlow's GeneratorDataset, from 2.21 at the
+// latest, holds it to 128 KiB whenever one is made, and each page of a larger record would be asked of the kernel anew.
+void KeepLargeBlocks() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+#endif
+}
+
 void Open(void* settings, TF_OpKernelContext* context) {
+  KeepLargeBlocks();
   Computed(context, [&] {
-    auto opened = std::make_shared<Readers::Open>(*static_cast<const Settings*>(settings));
-    *static_cast<int64_t*>(Allocate(context, kInt64, nullptr, 0, sizeof(int64_t))) = AllReaders().Add(std::move(opened));
+    auto opened = std::make_unique<Readers::Open>(*static_cast<const Settings*>(settings));
+    void* name = Allocate(context, kInt64, nullptr, 0, sizeof(int64_t));
+    *static_cast<int64_t*>(name) = AllReaders().Add(std::move(opened));
   });
 }
 
 void Next(void*, TF_OpKernelContext* context) {
   Computed(context, [&] {
-    auto opened = AllReaders().Get(Input(context));
+    Readers::Open* opened = AllReaders().Get(Input(context));
     size_t columns = 1;
     size_t count = opened->reader.Next(&opened->records, &columns);
     int64_t dimensions[] = {static_cast<int64_t>(count / columns), static_cast<int64_t>(columns)};
@@ -203,7 +218,8 @@ struct Registration {
           "max_corrupted_records_to_skip: int"}) {
       TF_OpDefinitionBuilderAddAttr(open, attribute);
     }
-    Register("ScriptmodePipeOpen", open, TF_NewKernelBuilder("ScriptmodePipeOpen", "CPU", MakeSettings, Open, DeleteSettings));
+    Register("ScriptmodePipeOpen", open,
+             TF_NewKernelBuilder("ScriptmodePipeOpen", "CPU", MakeSettings, Open, DeleteSettings));
     TF_OpDefinitionBuilder* next = Definition("ScriptmodePipeNext", "records: string");
     TF_OpDefinitionBuilderAddInput(next, "reader: int64");
     Register("ScriptmodePipeNext", next, TF_NewKernelBuilder("ScriptmodePipeNext", "CPU", nullptr, Next, nullptr));

@@ -166,10 +166,12 @@ class Reader {
     std::chrono::duration<float> waited = Clock::now() - began_;
     if (waited.count() < settings_.timeout) return;
     std::string seconds = std::to_string(settings_.timeout);
+    std::string path = epochs_.path();
     throw Problem(kDeadlineExceeded,
-                  (fifo_.is_open() ? "nobody opened " + epochs_.path() + " for writing" : epochs_.path() + " did not come") +
-                      " within " + seconds.substr(0, seconds.find('.') + 2) +
-                      " s; it is the platform that makes and fills it: see the job's log for why it does not, or give a longer timeout");
+                  (fifo_.is_open() ? "nobody opened " + path + " for writing" : path + " did not come") + " within " +
+                      seconds.substr(0, seconds.find('.') + 2) +
+                      " s; it is the platform that makes and fills it: see the job's log for why it does not, or give "
+                      "a longer timeout");
   }
 
   // Reads once, without waiting.

@@ -127,9 +127,10 @@ class RecordIo : public Framing {
 
   static std::string WhatElse(const Window& window) {
     if (window.position() > 0) return "";
-    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b) return ": the stream is gzip, which the channel's compression says";
+    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b)
+      return ": the stream is gzip: give the channel compression='Gzip'";
     if (window.size() >= 12 && Crc32c::Masked(window.begin(), 8) == Load32(window.begin() + 8))
-      return ": the stream is TFRecord, which record_format says";
+      return ": the stream is TFRecord, and record_format has to say so";
     return ": is the stream RecordIO? record_format says what it is";
   }
 

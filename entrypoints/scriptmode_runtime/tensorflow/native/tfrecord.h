@@ -81,8 +81,8 @@ class TfRecords : public Framing {
     size_t total = kHeader + length + kFooter;
     if (window.size() < total) {
       if (!window.ended) return kMore;
-      Damage(window.position(), "is cut: the stream ends after " + std::to_string(window.size() - kHeader) + " of its " +
-                                    std::to_string(length) + " bytes and checksum");
+      Damage(window.position(), "is cut: the stream ends after " + std::to_string(window.size() - kHeader) +
+                                    " of its " + std::to_string(length) + " bytes and checksum");
       return Lost(window, 1);
     }
     const uint8_t* bytes = window.begin() + kHeader;
@@ -131,8 +131,9 @@ class TfRecords : public Framing {
 
   static std::string WhatElse(const Window& window) {
     if (window.position() > 0) return "";
-    if (Load32(window.begin()) == 0xced7230au) return ": the stream is RecordIO, which record_format says";
-    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b) return ": the stream is gzip, which the channel's compression says";
+    if (Load32(window.begin()) == 0xced7230au) return ": the stream is RecordIO, and record_format has to say so";
+    if (window.begin()[0] == 0x1f && window.begin()[1] == 0x8b)
+      return ": the stream is gzip: give the channel compression='Gzip'";
     return ": is the stream TFRecord? record_format says what it is";
   }
 

@@ -1,0 +1,99 @@
+"""A real S3 server on this machine, and the process that feeds a pipe from it, for benchmarks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests import conftest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What ``train`` jobs have for each pipe, in a process of its own; it serves epoch after epoch.
+PRODUCER = """import sys
+from pathlib import Path
+from scriptmode.platforms.local.data import pipes
+from scriptmode.platforms.local.data.read_ahead import read_ahead
+from scriptmode.platforms.local.data.stores import Stores
+
+uri, place = sys.argv[1], Path(sys.argv[2])
+stores = Stores()
+stores.prepare(uri)
+
+def stream(epoch):
+    for chunk in read_ahead(stores.of, stores.of(uri).objects(uri)):
+        yield chunk.data
+
+pipes.make(place, 0)
+pipes.feed(place, stream, pipes.Gauge())
+"""
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[object]:
+    """A running server that the environment names; boto3's client of it."""
+    folder.mkdir()
+    ports = conftest._free_ports(8)
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(conftest._weed(folder, ports), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
+    endpoint = f"http://127.0.0.1:{ports[6]}"
+    os.environ.update(
+        AWS_ENDPOINT_URL=endpoint,
+        AWS_ACCESS_KEY_ID=conftest.ACCESS_KEY,
+        AWS_SECRET_ACCESS_KEY=conftest.SECRET_KEY,
+        AWS_DEFAULT_REGION="us-east-1",
+    )
+    try:
+        yield conftest._connect(endpoint, process, folder / "log")
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Producer:
+    """A process that feeds the pipe of a channel at ``place``, epoch after epoch."""
+
+    def __init__(self, process: subprocess.Popen[bytes], place: Path) -> None:
+        self._process = process
+        self._place = place
+        self._epoch = 0
+
+    def through_cat(self) -> float:
+        """Give the seconds that the next epoch takes to ``cat``."""
+        fifo = self._place.with_name(f"{self._place.name}_{self._epoch}")
+        self._epoch += 1
+        deadline = time.monotonic() + 20
+        while not fifo.exists():
+            assert self._process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        return timed("/bin/sh", "-c", 'cat "$0" >/dev/null', str(fifo))
+
+    def peak_mebibytes(self) -> float:
+        """Give the most memory that the process had so far."""
+        lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
+
+
+@contextmanager
+def producer(uri: str, place: Path) -> Iterator[Producer]:
+    """Feed the pipe at ``place`` with the objects whose URIs begin with ``uri``."""
+    process = subprocess.Popen((sys.executable, "-c", PRODUCER, uri, str(place)))
+    try:
+        yield Producer(process, place)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def timed(*command: str) -> float:
+    """Run a command; give the seconds it took."""
+    began = time.monotonic()
+    subprocess.run(command, check=True, timeout=300)
+    return time.monotonic() - began
