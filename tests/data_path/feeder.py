@@ -1,14 +1,15 @@
 """A producer of its own process: ``feeder.py PLACE PLAN``, PLAN a JSON list of epochs, each a list of texts,
 or numbers: so many times ``x``.
 
-The last epoch is repeated for ever; ``null`` for a text is a source that breaks. Says on stdout what it does, and
-lives until its stdin is closed.
+The last epoch is repeated for ever. ``null`` for a text is a source that breaks, ``false`` one that gives nothing until
+whoever waits has enough. Says on stdout what it does, and lives until its stdin is closed.
 """
 
 import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 from scriptmode.errors import DataError
@@ -18,9 +19,12 @@ from scriptmode.platforms.local.data import pipes
 def main(place, plan):
     gauge = pipes.Gauge()
 
-    def stream(epoch):
+    def stream(epoch, waiting):
         try:
             for text in plan[min(epoch, len(plan) - 1)]:
+                while text is False:
+                    waiting()
+                    time.sleep(0.01)
                 if text is None:
                     raise DataError("s3://b/k: the object is gone")
                 yield text.encode() if isinstance(text, str) else b"x" * text
@@ -31,7 +35,7 @@ def main(place, plan):
     print("ready", flush=True)
     try:
         pipes.feed(place, stream, gauge)
-    except DataError as error:
+    except Exception as error:
         print(f"error {error}", flush=True)
         threading.Event().wait()
 

@@ -44,7 +44,7 @@ def test_each_epoch_is_a_fifo_of_its_own(feeder):
 
 def test_the_next_fifo_is_there_before_the_first_byte_and_an_ended_one_is_gone(feeder):
     place, _ = feeder(["a"])
-    assert sorted(path.name for path in place.parent.iterdir() if path.is_fifo())[0] == "train_0"
+    assert min(path.name for path in place.parent.iterdir() if path.is_fifo()) == "train_0"
     with Path(f"{place}_0").open("rb") as fifo:
         assert fifo.read(1) == b"a"
         assert Path(f"{place}_1").is_fifo()
@@ -83,6 +83,22 @@ def test_a_broken_source_does_not_look_like_the_end_of_the_epoch(feeder):
         assert select.select([fifo], [], [], 0.2)[0] == []
         process.kill()
         assert select.select([fifo], [], [], 10)[0] == [fifo]
+
+
+def test_a_reader_that_goes_away_while_nothing_comes_ends_the_epoch(feeder):
+    place, process = feeder(["first", False], ["second"])
+    with Path(f"{place}_0").open("rb") as fifo:
+        assert fifo.read(5) == b"first"
+    assert process.stdout.readline() == "epoch 0 ended, 1 opened\n"
+    assert read(place, 1) == "second"
+
+
+def test_what_breaks_after_the_reader_went_away_is_nobodys_loss(feeder):
+    place, process = feeder(["first", LONG * 20, None], ["second"])
+    with Path(f"{place}_0").open("rb") as fifo:
+        assert fifo.read(5) == b"first"
+    assert process.stdout.readline() == "epoch 0 ended, 1 opened\n"
+    assert read(place, 1) == "second"
 
 
 def test_the_pipe_holds_a_mebibyte(feeder):

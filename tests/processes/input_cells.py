@@ -111,6 +111,8 @@ def stored(base):
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
 CELLS = [
     *(Cell(*cell) for cell in itertools.product(("File", "FastFile"), ("S3Prefix", "ManifestFile"), DISTRIBUTIONS)),
+    Cell("File", "S3Prefix", "ShardedByS3Key", seed=7),
+    Cell("FastFile", "S3Prefix", "ShardedByS3Key", seed=7),
     *(
         Cell("Pipe", *cell)
         for cell in itertools.product(

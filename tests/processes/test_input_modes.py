@@ -5,7 +5,7 @@ import json
 
 import pytest
 from fakes.local_jobs import LocalJobs
-from processes.input_cells import CELLS, stored
+from processes.input_cells import CELLS, OBJECTS, stored
 
 #: Of one request (CreateTrainingJob, InputDataConfig).
 MOST_CHANNELS = 20
@@ -54,6 +54,8 @@ def received(request, base, s3_server, tmp_path_factory):
             channels = [cell.channel(base) for cell in CELLS[begin : begin + MOST_CHANNELS]]
             description = jobs.run(READ, hosts=request.param, channels=channels)
             assert description["TrainingJobStatus"] == "Completed", description["FailureReason"]
+            # Nothing was copied that should have been mounted, and no pipe was left unread.
+            assert not [line for line in jobs.lines(description["TrainingJobName"]) if ": scriptmode: channel" in line]
             for (configs, contents), (_, text) in zip(found, sorted(jobs.model(description).items())):
                 config, content = json.loads(text)
                 configs.update(config)
@@ -70,13 +72,24 @@ def test_every_host_gets_its_share_byte_for_byte(received, cell):
         assert spelled["TrainingInputMode"] == ("Pipe" if cell.mode == "Pipe" else "File")
         assert spelled["S3DistributionType"] == cell.distribution
         assert spelled["RecordWrapperType"] == cell.wrapper
-        if cell.mode != "Pipe":
+        if cell.mode != "Pipe" and cell.seed is None:
             assert decoded(found[cell.name]) == cell.files(host, count)
         elif cell.seed is None:
             epochs = [base64.b64decode(epoch) for epoch in found[cell.name]]
             assert epochs == [cell.framed(cell.share(host, count))] * 3
-    if cell.seed is not None:
+    if cell.seed is not None and cell.mode != "Pipe":
+        assert_dealt(cell, [decoded(found[cell.name]) for _, found in received])
+    elif cell.seed is not None:
         assert_shuffled(cell, [found[cell.name] for _, found in received])
+
+
+def assert_dealt(cell, hosts):
+    """Every file is on one host, byte for byte, as many on each as on the others; not as without a seed."""
+    names = sorted(name for host in hosts for name in host)
+    assert names == sorted(OBJECTS)
+    assert all(body == OBJECTS[name] for host in hosts for name, body in host.items())
+    assert max(map(len, hosts)) - min(map(len, hosts)) <= 1
+    assert len(hosts) == 1 or hosts != [cell.files(index, len(hosts)) for index in range(len(hosts))]
 
 
 def assert_shuffled(cell, hosts):

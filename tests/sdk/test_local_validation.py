@@ -182,6 +182,15 @@ def test_channels_of_one_name_are_refused():
     assert "2 times the channel name 'train'" in problem(request_for("job", channels=twice))
 
 
+def test_a_channel_that_is_called_as_a_fifo_of_another_is_refused():
+    piped = channel("train", "file:///a", InputMode="Pipe")
+    beside = [channel("train_1", "file:///b"), channel("train_x", "file:///b"), channel("trains_1", "file:///b")]
+    assert problem(request_for("job", channels=[piped, *beside])) == (
+        "the local platform cannot run this job: channel 'train_1': channel 'train' is in Pipe mode and has FIFOs of "
+        "such names; rename one"
+    )
+
+
 def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_credentials):
     with pytest.raises(DataError, match="channel 'train': there is no file or folder '/data"):
         check_places(tmp_path, f"{SOURCE}.S3Uri", "file:///data/missing")

@@ -63,6 +63,7 @@ class Agent:
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
         self._sandboxes = {name: Sandbox(name, folder.host(name)) for name in cluster.hosts(self._request)}
         self._hosts: list[ProcessHost] = []
+        self._next_progress = time.monotonic() + PROGRESS_SECONDS
         feeds = feeding.feeds_of(self._request, list(self._sandboxes.values()))
         self._spool = folder.channels / "spool"
         self._stores = Stores()
@@ -75,7 +76,7 @@ class Agent:
         outcome = self._download()
         if outcome is None:
             outcome = self._train()
-            for name, text in self._feeding.unread():
+            for name, text in self._feeding.unread() if outcome.secondary == "Completed" else ():
                 self._say_to_host(name, text)
         self._clear_processes()
         if self._hosts:
@@ -105,35 +106,41 @@ class Agent:
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._move("Downloading")
-        sandboxes = list(self._sandboxes.values())
-        staged = SharedNumbers(2)
-        for uri in cluster.served_uris(self._request):
-            self._stores.prepare(uri)
+        # The number of a channel, how many bytes of it are here, and of how many.
+        staged = SharedNumbers(3)
         try:
-            copied = self._mounting.begin(self._stores, self._spool, self._say_to_host)
+            chore = self._begin_staging(staged)
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: Data download failed: {error}")
+        while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_asked()):
+            if self._stop_asked():
+                self._move("Stopping")
+            if self._stop_asked() or self._mounting.broken():
+                chore.kill()
+            self._tell_progress(*(staged[index] for index in range(3)))
+            self._wait(training.POLL_SECONDS)
+        if self._stop_asked():
+            return Outcome("Stopped")
+        if broken := self._mounting.broken():
+            return Outcome("Failed", broken)
+        return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
 
-        def report(done: int, total: int) -> None:
-            staged[0], staged[1] = done, total
+    def _begin_staging(self, staged: SharedNumbers) -> Chore:
+        """Begin the mounts, and have what is copied copied."""
+        sandboxes = list(self._sandboxes.values())
+        for uri in cluster.served_uris(self._request):
+            self._stores.prepare(uri)
+        copied = self._mounting.begin(self._stores, self._spool, self._say_to_host)
+
+        def report(channel: int, done: int, total: int) -> None:
+            staged[0], staged[1], staged[2] = channel, done, total
 
         def stage() -> None:
             self._feeding.check()
             channels.stage(self._request, sandboxes, self._stores, self._folder.channels, report=report, modes=copied)
             channels.restore_checkpoints(self._request, sandboxes)
 
-        chore = Chore(stage, self._lock)
-        while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_asked()):
-            if self._stop_asked():
-                chore.kill()
-                self._move("Stopping")
-            self._tell_progress(staged[0], staged[1])
-            self._wait(training.POLL_SECONDS)
-        if self._stop_asked():
-            return Outcome("Stopped")
-        if chore.error:
-            return Outcome("Failed", f"ClientError: Data download failed: {chore.error}")
-        return Outcome("Failed", broken) if (broken := self._mounting.broken()) else None
+        return Chore(stage, self._lock)
 
     def _prepare(self) -> None:
         self._spool.mkdir(parents=True, exist_ok=True)
@@ -162,8 +169,8 @@ class Agent:
             )
             for name, sandbox in self._sandboxes.items()
         ]
+        self._feeding.make()
         try:
-            self._feeding.make()
             for host in self._hosts:
                 host.start()
             self._feeding.start()
@@ -239,6 +246,9 @@ class Agent:
         self._ports.release()
         self._move(outcome.secondary, reason=outcome.reason)
         shutil.rmtree(self._folder.channels, ignore_errors=True)
+        if mounts.mounted_below(self._folder.hosts):
+            # Told in agent.log; nothing is removed below a mount.
+            return
         if outcome.secondary == "Failed":
             for sandbox in self._sandboxes.values():
                 shutil.rmtree(sandbox.base / contract.DATA_DIR, ignore_errors=True)
@@ -251,12 +261,14 @@ class Agent:
         self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
         self._folder.write_state(self._state)
 
-    def _tell_progress(self, done: int, total: int) -> None:
-        """Say how much of the input is here, now and then."""
-        now = time.time()
-        if self._state.secondary == "Downloading" and done and now - self._state.modified > PROGRESS_SECONDS:
-            said = f"{MESSAGES['Downloading']}: {done / 1e9:.1f} of {total / 1e9:.1f} GB"
-            self._state = self._state.told(said, now)
+    def _tell_progress(self, channel: int, done: int, total: int) -> None:
+        """Say how much of a channel is here, now and then."""
+        now = time.monotonic()
+        if self._state.secondary == "Downloading" and done and now > self._next_progress:
+            self._next_progress = now + PROGRESS_SECONDS
+            name = self._request["InputDataConfig"][channel]["ChannelName"]
+            said = f"{MESSAGES['Downloading']}: channel {name!r}, {done / 1e9:.1f} of {total / 1e9:.1f} GB"
+            self._state = self._state.told(said, time.time())
             self._folder.write_state(self._state)
 
     def _stop_asked(self) -> bool:
@@ -272,17 +284,17 @@ class Agent:
         self._children.reap_strays([*(host.pid for host in self._hosts), *self._feeding.pids, *self._mounting.pids])
 
     def _clear_processes(self) -> None:
-        """End every process of the job and take its mounts away: nothing is removed below one that is there."""
+        """End every process of the job and take its mounts away."""
+        problems = self._mounting.end()
+        if not self._children.kill_all():
+            problems.append("some processes of the job could not be killed")
         try:
-            self._mounting.end()
-            everything_ended = self._children.kill_all()
             # A child that was killed just as it mounted.
             mounts.detach(self._folder.hosts)
         except DataError as error:
-            everything_ended = self._children.kill_all()
-            self._say(f"a mount stays: {error}")
-        if not everything_ended:
-            self._say("some processes of the job could not be killed")
+            problems.append(str(error))
+        for problem in problems:
+            self._say(problem)
 
     def _record_processes(self) -> None:
         pids = {"agent": os.getpid(), **{host.name: host.pid for host in self._hosts}}

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local import cluster, places
 from scriptmode.platforms.local.data import channel as sources
 from scriptmode.platforms.local.data import dealing, listing, staging
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.data.stores import Stores
     from scriptmode.platforms.local.sandbox import Sandbox
 
-    #: Told how many bytes of how many are there.
-    Report = Callable[[int, int], None]
+    #: Told the number of a channel, and how many bytes of how many of it are there.
+    Report = Callable[[int, int, int], None]
 
 
 def stage(
@@ -44,7 +45,7 @@ def stage(
     Raise `DataError` naming channel, URI and cause.
     """
     copies: dict[tuple[str, str], tuple[Path, list[str]]] = {}
-    for channel in request.get("InputDataConfig", ()):
+    for number, channel in enumerate(request.get("InputDataConfig", ())):
         if cluster.input_mode(request, channel) not in modes or "S3DataSource" not in channel["DataSource"]:
             continue
         source = sources.of(request, channel)
@@ -52,7 +53,7 @@ def stage(
         with named(source):
             if key not in copies:
                 place = folder / str(len(copies))
-                copies[key] = place, _fetched(source, stores, place, report)
+                copies[key] = place, _fetched(source, stores, place, partial(report, number))
             hosts = cluster.channel_hosts(request, channel)
             _distribute(source, [sandbox for sandbox in sandboxes if sandbox.host in hosts], *copies[key])
 
@@ -70,16 +71,17 @@ def restore_checkpoints(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]
 
 @contextmanager
 def named(source: ChannelSource) -> Iterator[None]:
-    """Say of which channel it is that something cannot be read; raises `DataError`."""
+    """Say of which channel it is that something cannot be read; an ``OSError`` becomes a `DataError`."""
     try:
         yield
-    except (DataError, OSError) as error:
+    except (PlatformError, OSError) as error:
         # The URI is said once, whether the error says it or not.
         said = str(error) if str(error).startswith(f"{source.uri}: ") else f"{source.uri}: {error}"
-        raise DataError(f"channel {source.name!r}, {said}") from error
+        kind = type(error) if isinstance(error, PlatformError) else DataError
+        raise kind(f"channel {source.name!r}, {said}") from error
 
 
-def _fetched(source: ChannelSource, stores: Stores, place: Path, report: Report) -> list[str]:
+def _fetched(source: ChannelSource, stores: Stores, place: Path, report: Callable[[int, int], None]) -> list[str]:
     """Copy everything a channel names into ``place``; give the names in order."""
     place.mkdir(parents=True)
     whole = replace(source, is_sharded=False, shuffle_seed=None)

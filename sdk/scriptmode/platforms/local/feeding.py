@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.channels import named
@@ -32,11 +32,13 @@ class Feed:
     index: int
     count: int
 
-    def stream(self, epoch: int, opened: Stores, spool: Path) -> Generator[Buffer, None, None]:
-        """Give an epoch's bytes."""
+    def stream(
+        self, epoch: int, opened: Stores, spool: Path, waiting: Callable[[], None]
+    ) -> Generator[Buffer, None, None]:
+        """Give an epoch's bytes; ``waiting`` is called now and then while none come."""
         pieces = listing.pieces(self.source, opened.of, epoch=epoch, host=self.index, count=self.count, spool=spool)
         yield from framing.frame(
-            read_ahead.read_ahead(opened.of, pieces),
+            read_ahead.read_ahead(opened.of, pieces, waiting=waiting),
             is_gzipped=self.source.is_gzipped,
             is_wrapped=self.source.is_wrapped,
             spool=spool,
@@ -94,7 +96,7 @@ class Feeding:
 
     def _feed(self, feed: Feed, gauge: pipes.Gauge) -> None:
         with named(feed.source):
-            pipes.feed(feed.place, lambda epoch: feed.stream(epoch, self._stores, self._spool), gauge)
+            pipes.feed(feed.place, lambda epoch, waiting: feed.stream(epoch, self._stores, self._spool, waiting), gauge)
 
 
 def feeds_of(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Feed]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.errors import DataError
 from scriptmode.platforms.local import cluster, file_systems
 from scriptmode.platforms.local.channels import named
 from scriptmode.platforms.local.data import channel as sources
@@ -90,12 +91,11 @@ class Mounting:
                 return f"ClientError: Data download failed: {place.host}: {wrong}"
         return ""
 
-    def end(self) -> None:
-        """Take every mount away; raise `DataError` when one stays."""
-        views = list(self._views.values())
+    def end(self) -> list[str]:
+        """Take every mount away; say why one stays."""
+        stay = [_ended(view) for view in self._views.values()]
         self._views.clear()
-        for view in views:
-            view.end()
+        return [said for said in stay if said]
 
 
 def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[list[Place], list[Place]]:
@@ -114,6 +114,15 @@ def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[l
         elif cluster.input_mode(request, channel) == "FastFile":
             fast += found
     return fast, systems
+
+
+def _ended(view: View) -> str:
+    """Take a mount away; say why it stays."""
+    try:
+        view.end()
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def _system(place: Place) -> Mapping[str, Any]:

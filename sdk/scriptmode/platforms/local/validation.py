@@ -133,17 +133,27 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
 
 def _channels(request: Mapping[str, Any]) -> Iterator[str]:
     channels = request.get("InputDataConfig", [])
-    yield from _repeated("channel", [channel["ChannelName"] for channel in channels])
+    names = [channel["ChannelName"] for channel in channels]
+    yield from _repeated("channel", names)
     groups = {group["InstanceGroupName"] for group in request.get("ResourceConfig", {}).get("InstanceGroups", ())}
     for channel in channels:
         name = f"channel {channel['ChannelName']!r}"
         if channel["ChannelName"] in (".", ".."):
             yield f"{name}: a channel is a folder's name; choose another one"
         mode = cluster.input_mode(request, channel)
+        if mode == "Pipe":
+            yield from _fifo_names(channel["ChannelName"], names)
         for field in ("CompressionType", "RecordWrapperType"):
             if mode != "Pipe" and channel.get(field, "None") != "None":
                 yield f"{name}: {field} {channel[field]!r} belongs to Pipe mode; leave it out in {mode} mode"
         yield from _data_source(name, channel["DataSource"], mode, groups)
+
+
+def _fifo_names(pipe: str, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        stem, _, number = name.rpartition("_")
+        if stem == pipe and number.isdigit():
+            yield f"channel {name!r}: channel {pipe!r} is in Pipe mode and has FIFOs of such names; rename one"
 
 
 def _data_source(name: str, source: Mapping[str, Any], mode: str, groups: set[str]) -> Iterator[str]:

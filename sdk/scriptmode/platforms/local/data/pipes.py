@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import select
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Callable, NoReturn
 
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.data.objects import Buffer
 
-    #: Gives the bytes of an epoch; closing it stops whatever fetches them.
-    Stream = Callable[[int], Generator[Buffer, None, None]]
+    #: Gives the bytes of an epoch. It calls what it is given now and then while it waits, and lets through what that
+    #: raises. Closing it stops whatever fetches the bytes.
+    Stream = Callable[[int, Callable[[], None]], Generator[Buffer, None, None]]
 
 #: The most an unprivileged process may ask for (/proc/sys/fs/pipe-max-size).
 PIPE_BYTES = 1024 * 1024
@@ -30,25 +32,19 @@ _SET_PIPE_SIZE = 1031
 
 
 class Gauge:
-    """How far a stream has got, for the process that forked its producer."""
+    """How many FIFOs of a channel were opened, for the process that forked its producer."""
 
     def __init__(self) -> None:
-        self._numbers = SharedNumbers(2)
+        self._numbers = SharedNumbers(1)
 
     @property
     def opened(self) -> int:
         """How many FIFOs a reader opened."""
         return self._numbers[0]
 
-    @property
-    def sent(self) -> int:
-        """Bytes that went into FIFOs."""
-        return self._numbers[1]
-
-    def add(self, *, opened: int = 0, sent: int = 0) -> None:
-        """Count; only the producer does."""
-        self._numbers[0] += opened
-        self._numbers[1] += sent
+    def count(self) -> None:
+        """Count one more; only the producer does."""
+        self._numbers[0] += 1
 
 
 def fifo(place: Path, epoch: int) -> Path:
@@ -72,23 +68,45 @@ def feed(place: Path, stream: Stream, gauge: Gauge) -> NoReturn:
         path = fifo(place, epoch)
         # Returns when there is a reader.
         pipe = os.open(path, os.O_WRONLY)
-        gauge.add(opened=1)
-        _send(pipe, stream, epoch, gauge)
+        gauge.count()
+        _send(pipe, stream, epoch)
         os.close(pipe)
         path.unlink(missing_ok=True)
     raise AssertionError
 
 
-def _send(pipe: int, stream: Stream, epoch: int, gauge: Gauge) -> None:
+class _ReaderGoneError(Exception):
+    """The reader closed its end."""
+
+
+def _send(pipe: int, stream: Stream, epoch: int) -> None:
     with suppress(OSError):
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, PIPE_BYTES)
-    with closing(stream(epoch)) as buffers:
-        for buffer in buffers:
-            rest = memoryview(buffer)
-            try:
-                while rest:
-                    written = os.write(pipe, rest)
-                    rest = rest[written:]
-                    gauge.add(sent=written)
-            except BrokenPipeError:
-                return
+    try:
+        with closing(stream(epoch, lambda: _require_reader(pipe))) as buffers:
+            for buffer in buffers:
+                _write(pipe, buffer)
+    except _ReaderGoneError:
+        pass
+    except Exception:
+        # What breaks after the reader went away is nobody's loss.
+        with suppress(_ReaderGoneError):
+            _require_reader(pipe)
+            raise
+
+
+def _require_reader(pipe: int) -> None:
+    poll = select.poll()
+    # Of a FIFO's write end this asks for POLLERR alone: there is no reader (poll(2)).
+    poll.register(pipe, 0)
+    if poll.poll(0):
+        raise _ReaderGoneError
+
+
+def _write(pipe: int, buffer: Buffer) -> None:
+    rest = memoryview(buffer)
+    try:
+        while rest:
+            rest = rest[os.write(pipe, rest) :]
+    except BrokenPipeError:
+        raise _ReaderGoneError from None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 #: A larger object is read in parts of this size, several at a time.
 PART_BYTES = 8 * 1024 * 1024
 WINDOW_BYTES = 128 * 1024 * 1024
+WAITING_SECONDS = 0.2
 #: What a chunk counts for at least, so that millions of empty objects are not listed ahead.
 LEAST_BYTES = 4096
 
@@ -28,18 +29,20 @@ def read_ahead(
     *,
     window_bytes: int = WINDOW_BYTES,
     workers: int = 16,
+    waiting: Callable[[], None] = lambda: None,
 ) -> Generator[Chunk, None, None]:
     """Yield the bytes of all pieces in their order; at most about ``window_bytes`` are fetched or waiting at a time.
 
     ``pieces`` is consumed as the window moves on, by one of the threads at a time. What fails, a piece or ``pieces``
     itself, raises here after everything before it. Closing the generator ends the fetching: no request is begun
-    afterwards, and those under way are broken off.
+    afterwards, and those under way are broken off. ``waiting`` is called every `WAITING_SECONDS` without a chunk; what
+    it raises is raised here.
     """
     window = _Window(store_of, iter(pieces), window_bytes)
     for number in range(workers):
         Thread(target=window.work, name=f"read-ahead-{number}", daemon=True).start()
     try:
-        yield from window.chunks()
+        yield from window.chunks(waiting)
     finally:
         window.close()
 
@@ -82,9 +85,9 @@ class _Window:
         self._first_ready = Condition(changing)
         self._has_room = Condition(changing)
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, waiting: Callable[[], None]) -> Iterator[Chunk]:
         """Yield what is ready, in order; a chunk's room is given back when the next one is asked for."""
-        part = self._first()
+        part = self._first(waiting)
         while part is not None:
             if part.error is not None:
                 raise part.error
@@ -94,7 +97,7 @@ class _Window:
             with self._has_room:
                 self._room += part.cost
                 self._has_room.notify()
-            part = self._first()
+            part = self._first(waiting)
 
     def work(self) -> None:
         """Fetch one part after another until all are taken."""
@@ -113,13 +116,14 @@ class _Window:
             self._close_pieces()
             self._taking.release()
 
-    def _first(self) -> _Part | None:
+    def _first(self, waiting: Callable[[], None]) -> _Part | None:
         """Wait for the first part in order; none when that was the last."""
         with self._first_ready:
             while not self._under_way or not self._under_way[0].is_ready:
                 if self._ended and not self._under_way:
                     return None
-                self._first_ready.wait()
+                if not self._first_ready.wait(WAITING_SECONDS):
+                    waiting()
             return self._under_way.popleft()
 
     def _next(self) -> _Part | None:

@@ -130,6 +130,9 @@ def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> No
             answer = {"value": work()}
         except (ScriptmodeError, OSError) as error:
             answer = {"error": str(error) or type(error).__name__}
+        except Exception as error:  # noqa: BLE001 - told like any other; what is kept open must not look finished
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}; the traceback is in agent.log"}
         with os.fdopen(pipe, "w", encoding="utf-8") as file:
             json.dump(answer, file)
         while stays:
