@@ -81,6 +81,18 @@ _TABLE = (
         r"|Out of memory (?:while )?trying to allocate",
         "Memory ran out: a smaller batch, or a larger host",
     ),
+    _Row(
+        r"Illegal seek",
+        "TensorFlow's own readers cannot read a pipe: use scriptmode_runtime.tensorflow.PipeModeDataset",
+    ),
+    _Row(
+        r"No such file or directory: '[^'\n]{0,4000}/input/data/[^/'\n]{1,80}'",
+        "In Pipe mode a channel is no folder but FIFOs, <channel>_0, <channel>_1 ..., each gone once it was read",
+    ),
+    _Row(
+        r"KeyError: 'SM_CHANNEL_(\w{1,80})'",
+        "The job has no channel {0}: name it in fit's inputs; an input without a name is the channel 'training'",
+    ),
     _Row(r"No space left on device|Disk quota exceeded", "The disk is full: a larger volume, or fewer files"),
     _Row(
         r"Address already in use|Could not start gRPC server",

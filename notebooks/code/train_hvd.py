@@ -114,6 +114,7 @@ def train(training: Training, arguments: hyperparameters.Namespace) -> Progress:
 def main() -> None:
     """Train with all ranks; rank 0 saves the model and scores what it saved."""
     arguments = hyperparameters.parser(__doc__).parse_args()
+    hyperparameters.channel(hyperparameters.EVAL_CHANNEL)  # missing, it is missed before the training
     hvd.init()  # 1: ranks find each other.
     pin_devices()  # 2: no two ranks of a host on one GPU.
     tf.keras.utils.set_random_seed(arguments.seed + hvd.rank())

@@ -139,6 +139,7 @@ def main() -> None:
         message = "TF_CONFIG names no worker: distribution={'parameter_server': {'enabled': True, 'coordinator': True}}"
         raise SystemExit(message)
     tf.keras.utils.set_random_seed(arguments.seed)
+    hyperparameters.channel(hyperparameters.EVAL_CHANNEL)  # missing, it is missed before the training
     mine = share(arguments, workers)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     training = Training(strategy, arguments, workers)

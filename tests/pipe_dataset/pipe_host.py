@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from contextlib import suppress
 
 
@@ -30,6 +31,13 @@ class PipeHost:
         if not path.exists():
             os.mkfifo(path)
         return path
+
+    def gone(self, epoch, channel="train"):
+        """Wait until an epoch's FIFO is removed."""
+        deadline = time.monotonic() + 20
+        while (self.data / f"{channel}_{epoch}").exists():
+            assert time.monotonic() < deadline, f"{channel}_{epoch} stays"
+            time.sleep(0.005)
 
     def feed(self, *epochs, channel="train", first=0):
         """Feed an epoch each; an epoch is bytes, or an iterable of them, each of which is written at once."""

@@ -74,6 +74,56 @@ def test_a_user_without_a_home_has_a_folder_of_his_own(monkeypatch, tmp_path):
         binary.compiled()
 
 
+def writable_by_all(folder):
+    folder.chmod(0o777)
+
+
+def anothers(folder):
+    os.chown(folder, 65534, 65534)
+
+
+CHANGES = [writable_by_all, pytest.param(anothers, marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root"))]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("which", ["home", "home/.cache", "home/.cache/scriptmode"])
+def test_a_cache_that_others_may_write_is_not_used(monkeypatch, tmp_path, change, which):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    own = tmp_path / "home/.cache/scriptmode"
+    assert Path(binary.cached()).parent == own
+    change(tmp_path / which)
+    assert Path(binary.cached()).parent == tmp_path / f"scriptmode-{os.getuid()}"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_root_makes_nothing_in_the_home_of_somebody_else(monkeypatch, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    anothers(home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    binary.cached()
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.tf
+def test_why_the_wheels_binary_was_not_taken_is_in_the_error(cache, tf, monkeypatch, tmp_path):
+    from scriptmode_runtime.tensorflow import operations
+
+    (tmp_path / "junk.so").write_bytes(b"no ELF")
+    monkeypatch.setattr(binary, "IN_WHEEL", str(tmp_path / "junk.so"))
+    monkeypatch.setenv("CXX", "no-compiler-of-this-name")
+    with pytest.raises(binary.NoBinaryError) as caught:
+        operations.compiled()
+    said = str(caught.value)
+    assert said.startswith("the wheel's binary cannot be loaded: ")
+    assert "junk.so" in said
+    assert said.endswith("no compiler: CXX='no-compiler-of-this-name' is not on PATH")
+
+
 @pytest.mark.tf
 def test_without_a_binary_python_reads_and_says_that_it_is_slower_once(cache, pipe_host, tf, monkeypatch):
     from scriptmode_runtime.tensorflow import PipeModeDataset, operations

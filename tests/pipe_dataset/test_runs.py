@@ -72,6 +72,7 @@ def test_a_first_fifo_that_is_kept_is_read_once(pipe_host, reader, read):
     kept = pipe_host.data / "kept"
     os.link(pipe_host.fifo(0), kept)
     assert read() == [b"0"]
+    pipe_host.gone(0)
     os.link(kept, pipe_host.data / "train_0")
     assert read() == [b"1"]
 

@@ -98,7 +98,20 @@ def test_a_channel_that_nobody_opens_is_told_when_the_job_ends(jobs, data):
     told = [line for line in jobs.lines(description["TrainingJobName"]) if "in Pipe mode" in line]
     assert [line.split(":")[0] for line in told] == ["algo-1", "algo-2"]
     assert "nothing on algo-1 opened" in told[0]
-    assert "train_0; read it, or leave the channel out" in told[0]
+    assert "train_0; read it, give it input_mode='File' for a folder of files, or leave it out" in told[0]
+
+
+def test_nothing_is_said_of_a_channel_that_one_host_reads_for_all(jobs, data):
+    script = f"{PLACE}\n    if os.environ['SM_CURRENT_HOST'] == 'algo-1': open(place + '_0').read()"
+    description = jobs.run(script, hosts=2, channels=piped(data))
+    assert description["TrainingJobStatus"] == "Completed"
+    assert not [line for line in jobs.lines(description["TrainingJobName"]) if "in Pipe mode" in line]
+
+
+def test_a_channel_that_is_read_as_a_folder_fails_with_what_helps(jobs, data):
+    description = jobs.run("import os; os.listdir(os.environ['SM_CHANNEL_TRAIN'])", channels=piped(data))
+    assert "In Pipe mode a channel is no folder but FIFOs" in reason(description)
+    assert not [line for line in jobs.lines(description["TrainingJobName"]) if "leave it out" in line]
 
 
 def test_a_reader_that_stops_early_goes_on_with_the_next_epoch(jobs, data):

@@ -39,6 +39,15 @@ NO_DAEMON_FOUR = "-----\nORTE was unable to reliably start one or more daemons.\
 NO_DAEMON_FIVE = "-----\nA daemon failed to report back after being spawned. This could\nbe due to several factors\n"
 
 MESSAGES = [
+    (
+        "tensorflow.python.framework.errors_impl.InvalidArgumentError: {{function_node}} /opt/ml/input/data/train_0; Illegal seek",
+        "use scriptmode_runtime.tensorflow.PipeModeDataset",
+    ),
+    (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/train'",
+        "In Pipe mode a channel is no folder but FIFOs, <channel>_0, <channel>_1",
+    ),
+    ("KeyError: 'SM_CHANNEL_EVAL'", "The job has no channel EVAL: name it in fit's inputs"),
     ("ModuleNotFoundError: No module named 'horovod'", "Horovod is not installed in /venv/bin/python"),
     ("ModuleNotFoundError: No module named 'horovod.tensorflow'", "Horovod is not installed in /venv/bin/python"),
     ("ModuleNotFoundError: No module named 'pandas.core'", "pandas is not installed in /venv/bin/python"),

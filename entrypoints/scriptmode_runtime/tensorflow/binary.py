@@ -112,14 +112,27 @@ def _compiler() -> str:
 
 
 def _cache_folder() -> str:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = os.path.join(home, "scriptmode")
-    if os.path.isabs(folder):
+    below: tuple[str, ...] = ("scriptmode",)
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    if not home:
+        home, below = os.path.expanduser("~"), (".cache", "scriptmode")
+    way = [os.path.join(home, *below[:depth]) for depth in range(len(below) + 1)]
+    # Asked before anything is made in what may be another's home, and again of what was made.
+    if os.path.isabs(home) and all(map(_is_own, filter(os.path.exists, way))):
         with contextlib.suppress(OSError):
-            os.makedirs(folder, exist_ok=True)
-            if os.access(folder, os.W_OK):
-                return folder
+            os.makedirs(way[-1], mode=0o700, exist_ok=True)
+            if os.access(way[-1], os.W_OK) and all(map(_is_own, way)):
+                return way[-1]
     return _shared_folder()
+
+
+def _is_own(folder: str) -> bool:
+    """Tell whether nobody but this user and root can put anything there, or another folder in its place.
+
+    What is loaded from there runs as this user, who may be root with somebody else's HOME.
+    """
+    found = os.stat(folder)
+    return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
 
 
 def _shared_folder() -> str:

@@ -76,7 +76,7 @@ def _load() -> Operations:
     except binary.NoBinaryError as error:
         warnings.warn(
             f"pipes are read in Python, which is many times slower ({error}); "
-            "install a C++ compiler, or a wheel that has the binary",
+            "install a C++ compiler, or a wheel that has the binary for this machine",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -85,17 +85,21 @@ def _load() -> Operations:
 
 def compiled() -> CompiledOperations:
     """Load the wheel's binary, else one compiled on this machine; raises `NoBinaryError`."""
+    refused = ""
     if os.path.exists(binary.IN_WHEEL):
         try:
             return CompiledOperations(binary.IN_WHEEL)
-        except tf.errors.OpError:
+        except tf.errors.OpError as error:
             # It was built for a newer C library, or another machine.
-            pass
-    path = binary.compiled()
+            refused = f"the wheel's binary cannot be loaded: {error.message}; "
+    try:
+        path = binary.compiled()
+    except binary.NoBinaryError as error:
+        raise binary.NoBinaryError(f"{refused}{error}") from error
     try:
         return CompiledOperations(path)
     except tf.errors.OpError as error:
-        raise binary.NoBinaryError(f"{path} cannot be loaded: {error.message}") from error
+        raise binary.NoBinaryError(f"{refused}{path} cannot be loaded: {error.message}") from error
 
 
 @functools.cache

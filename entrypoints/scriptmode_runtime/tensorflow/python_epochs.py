@@ -28,14 +28,15 @@ class _Statx(ctypes.Structure):
     )
 
 
-_AT_FDCWD, _STATX_INO_AND_BTIME = -100, 0x900
+_AT_FDCWD, _AT_EMPTY_PATH, _STATX_INO_AND_BTIME = -100, 0x1000, 0x900
 
 
-def identity(path: str) -> str:
-    """Tell a file from all others that had its name before; "" if there is none."""
+def identity(file: str | int) -> str:
+    """Tell a file, by its path or open, from all others that had its name before; "" if there is none."""
     found = _Statx()
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_INO_AND_BTIME, ctypes.byref(found)) != 0:
+    place = (file, b"", _AT_EMPTY_PATH) if isinstance(file, int) else (_AT_FDCWD, os.fsencode(file), 0)
+    if libc.statx(*place, _STATX_INO_AND_BTIME, ctypes.byref(found)) != 0:
         return ""
     return f"{found.inode}:{found.birth_seconds}.{found.birth_nanoseconds}"
 
@@ -118,7 +119,8 @@ class Epochs:
             self.epoch = 0
         fifo = self._open_fifo()
         if fifo is not None:
-            first = first if self.epoch else identity(self.path)
+            # Of what was opened: its name may be gone by now, if the epoch is a short one.
+            first = first if self.epoch else identity(fifo)
             state.seek(0)
             state.truncate()
             state.write(f"{self._run()}\n{self.epoch + 1}\n{first}\n")

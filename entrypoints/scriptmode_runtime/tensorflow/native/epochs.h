@@ -62,7 +62,8 @@ class Epochs {
       throw Problem(kFailedPrecondition,
                     path() + " is no FIFO, as the channel of a job in pipe mode has for each epoch");
     }
-    if (epoch_ == 0) state.first = Identity(path());
+    // Of what was opened: its name may be gone by now, if the epoch is a short one.
+    if (epoch_ == 0) state.first = Identity(found);
     Write(file, {Run(), epoch_ + 1, state.first});
     *fifo = std::move(opened);
     return true;
@@ -125,7 +126,10 @@ class Epochs {
   static std::string Identity(const std::string& path) {
     struct statx found;
     // A FIFO's other times change with what is written into it.
-    if (!Look(AT_FDCWD, path, 0, &found)) return "";
+    return Look(AT_FDCWD, path, 0, &found) ? Identity(found) : "";
+  }
+
+  static std::string Identity(const struct statx& found) {
     return Text(found.stx_dev_major, found.stx_dev_minor) + ":" + std::to_string(found.stx_ino) + ":" +
            Text(found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
   }

@@ -87,12 +87,13 @@ class Feeding:
         return ""
 
     def unread(self) -> Iterator[tuple[str, str]]:
-        """Give the hosts on which nobody opened a channel, each with a line for its log."""
-        for feed, gauge in self._feeds.items():
-            if not gauge.opened:
+        """Give a line for the log of each host whose channel nothing on any host opened."""
+        read = {feed.source.name for feed, gauge in self._feeds.items() if gauge.opened}
+        for feed in self._feeds:
+            if feed.source.name not in read:
                 fifo = pipes.fifo(feed.place, 0)
                 said = f"channel {feed.source.name!r} is in Pipe mode, and nothing on {feed.host} opened {fifo}"
-                yield feed.host, f"{said}; read it, or leave the channel out"
+                yield feed.host, f"{said}; read it, give it input_mode='File' for a folder of files, or leave it out"
 
     def _feed(self, feed: Feed, gauge: pipes.Gauge) -> None:
         with named(feed.source):

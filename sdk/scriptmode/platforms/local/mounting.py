@@ -88,7 +88,9 @@ class Mounting:
         for place, view in self._views.items():
             view.poll()
             if wrong := view.error or next(iter(view.unreadable), ""):
-                return f"ClientError: Data download failed: {place.host}: {wrong}"
+                channel = f"channel {place.channel['ChannelName']!r}"
+                said = wrong if wrong.startswith(channel) else f"{channel}: {wrong}"
+                return f"ClientError: Data download failed: {place.host}: {said}"
         return ""
 
     def end(self) -> list[str]:
