@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable
@@ -135,7 +135,7 @@ class S3:
             asked["Range"] = f"bytes={start}-{end - 1}"
         with _translated(uri):
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
-            with answer["Body"] as body:
+            with closing(answer["Body"]) as body:
                 if answer.get("ETag", item.etag) != (item.etag or answer.get("ETag")):
                     raise changed(item)
                 if "Range" in asked and "ContentRange" not in answer:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -67,15 +68,34 @@ def test_an_error_in_the_middle_of_a_file_cuts_the_read_there(objects, views, pl
         assert file.tell() < 64 * MIB
 
 
-def test_what_a_store_did_not_expect_is_told_too(views, place):
+@pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
+def test_what_a_store_did_not_expect_is_told_too(views, place, kind):
     class Broken:
         def read(self, item, start, end):
-            raise RuntimeError("half a bug")
+            raise kind("half a bug")
 
     view = views.mount(lambda: ObjectTree([(Stored("s3://b/a", 5), "a")], lambda _: Broken()), place)
     assert read_error(place / "a") == errno.EIO
     until(lambda: view.poll() or view.unreadable)
-    assert view.unreadable == ["RuntimeError: half a bug"]
+    assert view.unreadable == [f"{kind.__name__}: half a bug"]
+
+
+def test_an_answer_that_the_kernel_refuses_is_told_and_nobody_waits_for_it(views, place):
+    class TooMuch:
+        def read(self, start, size, answer):
+            threading.Thread(target=answer, args=([bytes(size + 4096)],)).start()
+
+        def close(self):
+            pass
+
+    class Tree(ObjectTree):
+        def open(self, number):
+            return TooMuch()
+
+    view = views.mount(lambda: Tree([(Stored("s3://b/a", 5), "a")], lambda _: None), place)
+    assert read_error(place / "a") == errno.EIO
+    until(lambda: view.poll() or view.unreadable)
+    assert view.unreadable == ["OSError: [Errno 22] Invalid argument"]
 
 
 @pytest.mark.parametrize(

@@ -132,3 +132,18 @@ def test_a_mount_never_hangs_on_a_pipe(place):
 def test_what_is_no_folder_is_the_reason_why_there_is_no_mount(data):
     with pytest.raises(DataError, match="is no folder"):
         FolderTree(data / "file")
+
+
+def test_folders_that_are_listed_again_and_again_are_known_once(place, data):
+    for _ in range(3):
+        everything(place)
+    # The folder itself, and what is below it.
+    assert os.statvfs(place).f_files <= 1 + len(everything(data))
+
+
+def test_whatever_goes_wrong_with_reading_a_file_is_an_answer(data):
+    tree, answers = FolderTree(data), []
+    number = tree.lookup(1, b"file").number
+    tree.open(number).read(2**70, 1, answers.append)
+    until(lambda: answers)
+    assert isinstance(answers[0], OverflowError)

@@ -192,3 +192,14 @@ def test_any_value_comes_as_its_text_from_parts_of_any_size(tmp_path_factory, va
         patch.setattr(manifests, "PART", part)
         found = texts(objects, source("a"), tmp_path_factory.getbasetemp())
     assert found == [json.dumps(value, ensure_ascii=ascii_only) for value in values]
+
+
+def test_an_augmented_manifest_in_s3_names_no_files_of_this_machine(tmp_path):
+    objects = store({"a-ref": "s3://b/one"}, {"a-ref": "file:///etc/hostname"}, one=b"1")
+    found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
+    assert next(found).uri == "s3://b/one"
+    message = (
+        f"^{URI}: line 2, attribute 'a-ref' is 'file:///etc/hostname'; a manifest that lies in S3 may name only s3:"
+    )
+    with pytest.raises(DataError, match=message):
+        next(found)

@@ -4,7 +4,9 @@ import json
 import threading
 
 import pytest
+from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
+from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from scriptmode.platforms.local.data import listing, manifests
 from scriptmode.platforms.local.data.channel import ChannelSource
 from scriptmode.platforms.local.data.file_objects import FileObjects
 from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 URI = "s3://lists/m.json"
 
@@ -67,6 +70,58 @@ def test_a_reader_that_goes_away_ends_the_looking_up(tmp_path):
     assert len(objects.asked) < 200
 
 
+def test_what_is_named_before_a_broken_element_comes_before_the_error(tmp_path):
+    names = [str(number) for number in range(30)]
+    objects = store([{"prefix": "s3://b/data/"}, *names, 7], *names)
+    found, got = listing.entries(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path), []
+    with pytest.raises(DataError, match="element 32 of the manifest is 7"):
+        got.extend(entry.name for entry in found)
+    assert got == names
+
+
+def test_the_first_is_given_before_many_are_named(tmp_path):
+    begun = []
+    done = threading.Event()
+
+    def given():
+        yield 0
+        assert done.wait(20)
+        for number in range(1, 40):
+            begun.append(number)
+            yield number
+
+    def look(number):
+        done.set()
+        return number
+
+    found = listing._in_order(look, given())
+    assert next(found) == 0
+    assert len(begun) < 39
+    assert list(found) == list(range(1, 40))
+
+
+def test_a_reader_that_goes_away_ends_the_trying_again(tmp_path, monkeypatch, no_credentials):
+    names = [f"{number:02}" for number in range(40)]
+    manifest = json.dumps([{"prefix": "s3://bkt/"}, *names]).encode()
+    others = threading.enumerate()
+    with FaultyS3({"m": manifest, **dict.fromkeys(names, b"")}) as server:
+        server.use(monkeypatch)
+        fault = Fault(status=503, code="SlowDown")
+        server.fault = lambda request: fault if request.key not in ("m", "00") else None
+        objects = S3Objects()
+        found = listing.entries(source("s3://bkt/m"), lambda _: objects, epoch=0, host=0, count=1, spool=tmp_path)
+        assert next(found).name == "00"
+        until(lambda: len(server.asked) > 30)
+        found.close()
+        begun = len(server.asked)
+        until(
+            lambda: (
+                not [each for each in threading.enumerate() if each.name.startswith("look-up") and each not in others]
+            )
+        )
+        assert len(server.asked) <= begun + 16
+
+
 def test_a_host_looks_up_its_own_share_only(tmp_path):
     names = [str(number) for number in range(10)]
     objects = store([{"prefix": "s3://b/data/"}, *names], *names)
@@ -94,6 +149,59 @@ def test_files_of_this_machine_are_named_below_a_file_prefix(tmp_path, hostile_n
         source(manifest.as_uri()), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path
     )
     assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
+
+
+def named(objects, prefix, names, spool):
+    manifest = spool / "m.json"
+    manifest.write_text(json.dumps([{"prefix": prefix}, *names]))
+    found = listing.entries(source(manifest.as_uri()), lambda _: objects, epoch=0, host=0, count=1, spool=spool)
+    return [(entry.name, entry.stored.uri) for entry in found]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "name", "expected"),
+    [
+        ("c/", "a%20b", "a b"),
+        ("c%20d/", "a%20b", "a b"),
+        ("c%20d", "/a%20b", "a b"),
+        ("c%20d/a%20", "b", "a b"),
+        ("c d/", "a b", "a b"),
+        ("c/", "as%20written", "as%20written"),
+        ("c%20d/", "e%2Ff", "e/f"),
+    ],
+)
+def test_percent_encoded_names_of_files_are_those_of_the_files(tmp_path, prefix, name, expected):
+    for folder in ("c", "c d"):
+        (tmp_path / folder / "e").mkdir(parents=True)
+        for path in ("a b", "as%20written", "e/f"):
+            (tmp_path / folder / path).write_text("x")
+    ((got, uri),) = named(FileObjects(), f"file://{tmp_path}/{prefix}", [name], tmp_path)
+    folder = "c" if prefix == "c/" else "c d"
+    assert (got, uri) == (expected, f"file://{tmp_path}/{folder}/{expected}")
+
+
+def test_a_prefix_may_name_the_host_and_empty_parts(tmp_path):
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c/a").write_text("x")
+    for prefix in (f"file://localhost{tmp_path}/c/", f"file://{tmp_path}//c/./"):
+        assert named(FileObjects(), prefix, ["a"], tmp_path) == [("a", f"file://{tmp_path}/c/a")]
+
+
+def test_a_manifest_in_s3_names_no_files_of_this_machine(tmp_path):
+    objects = store([{"prefix": "file:///etc/"}, "hostname"])
+    message = (
+        f"^{URI}: the manifest's prefix is 'file:///etc/'; a manifest that lies in S3 may name only s3:// objects: "
+        "store what it names in S3, or give the manifest as a file:// URI"
+    )
+    with pytest.raises(DataError, match=message):
+        entries(objects, tmp_path)
+
+
+def test_a_manifest_of_this_machine_may_name_objects_of_s3(tmp_path):
+    objects = MemoryObjects(
+        {"s3://b/data/a": b"", (tmp_path / "m.json").as_uri(): b'[{"prefix": "s3://b/data/"}, "a"]'}
+    )
+    assert [entry.name for entry in entries(objects, tmp_path, source((tmp_path / "m.json").as_uri()))] == ["a"]
 
 
 def test_a_prefix_that_ends_within_a_name_keeps_the_name_whole(tmp_path):

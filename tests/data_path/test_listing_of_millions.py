@@ -21,8 +21,9 @@ URI = "s3://lists/manifest"
 class Many(MemoryObjects):
     """A million objects; or a text of that many parts, all alike, between a beginning and an end."""
 
-    def __init__(self, part=b"", begin=b"", end=b""):
+    def __init__(self, part=b"", begin=b"", end=b"", uri=URI):
         super().__init__()
+        self.uri = uri
         self.part, self.begin, self.end = part, begin, end
 
     def objects(self, prefix):
@@ -30,7 +31,7 @@ class Many(MemoryObjects):
 
     def find(self, uri):
         size = len(self.begin) + len(self.part) * MILLION + len(self.end)
-        return Stored(uri, size if uri == URI else 1)
+        return Stored(uri, size if uri == self.uri else 1)
 
     def read(self, item, start, end):
         whole, skipped = [], start - len(self.begin)
@@ -73,8 +74,9 @@ def test_a_shuffled_prefix_keeps_a_few_bytes_of_each_object(tmp_path):
 
 
 def test_a_manifest_streams(tmp_path):
-    objects = Many(b', "folder/object.tfrecord"', b'[{"prefix": "file:///data/"}', b"]")
-    channel = ChannelSource("c", "Pipe", "ManifestFile", URI)
+    uri = "file:///lists/manifest"
+    objects = Many(b', "folder/object.tfrecord"', b'[{"prefix": "file:///data/"}', b"]", uri=uri)
+    channel = ChannelSource("c", "Pipe", "ManifestFile", uri)
     found, memory = most_memory(channel, objects, tmp_path, epoch=0, host=0, count=1)
     assert found == MILLION
     # A part of the manifest, as bytes and as text.

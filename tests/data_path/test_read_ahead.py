@@ -11,8 +11,8 @@ from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.objects import Literal, Stored
-from scriptmode.platforms.local.data.read_ahead import PART_BYTES, read_ahead
+from scriptmode.platforms.local.data.objects import PART_BYTES, Literal, Stored
+from scriptmode.platforms.local.data.read_ahead import read_ahead
 from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 
@@ -251,3 +251,23 @@ def test_an_early_close_breaks_off_what_is_under_way(monkeypatch, no_credentials
         while [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def test_an_early_close_ends_the_trying_again_too(monkeypatch, no_credentials):
+    with FaultyS3({f"{number:02}": b"x" * 1_000 for number in range(40)}) as server:
+        server.use(monkeypatch)
+        server.fault = lambda request: Fault(status=503, code="SlowDown") if request.key > "00" else None
+        store = S3Objects()
+        stream = read_ahead(lambda _: store, store.objects("s3://bkt/"))
+        next(stream)
+        deadline = time.monotonic() + 10
+        while len(server.asked) < 60:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        stream.close()
+        begun, closed = len(server.asked), time.monotonic()
+        while [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]:
+            assert time.monotonic() < closed + 3
+            time.sleep(0.01)
+        # What was under way then; nothing is begun afterwards.
+        assert len(server.asked) <= begun + 16

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
+from fakes.views import WatchedObjects
 
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.platforms.local.data import staging
+from scriptmode.platforms.local.data.objects import PART_BYTES as PART
 from scriptmode.platforms.local.data.objects import Stored
 from scriptmode.platforms.local.data.s3_objects import S3Objects
-
-PART = staging.PART_BYTES
 
 
 @pytest.fixture
@@ -102,13 +102,51 @@ def test_an_object_that_is_gone_stops_the_fetching(server, tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["x", "x"], "two objects would both become 'x'"),
-        (["a", "a/b"], "two objects would both become 'a', one as a file"),
+        (["x", "x"], "s3://b/1: two objects would both become 'x'; rename one of them"),
+        (["a", "a/b"], "s3://b/1: 'a' would be a file and a folder; rename one of the objects"),
+        (["a/b", "a"], "s3://b/1: two objects would both become 'a'; rename one of them"),
+        (["a//b"], "s3://b/0: its name cannot be a file's path; rename the object"),
     ],
 )
 def test_two_objects_are_not_one_file(tmp_path, names, message):
     with pytest.raises(DataError, match=message):
         fetched(tmp_path / "data", [(Stored(f"s3://b/{number}", 1), name) for number, name in enumerate(names)])
+
+
+def test_an_object_that_a_manifest_names_twice_is_one_file(server, tmp_path):
+    server.contents = {"a": b"a", "b": b"b"}
+    names, contents = fetched(tmp_path / "data", [*entries(), *entries()])
+    assert names == ["a", "b"]
+    assert contents == server.contents
+
+
+def test_a_name_that_is_too_long_for_a_file_is_told_with_its_object(server, tmp_path):
+    name = "n" * 300
+    server.contents = {"a": b"a", name: b"b"}
+    message = (
+        rf"s3://bkt/{name}: it cannot be stored in .*: File name too long; rename the object, or use input mode Pipe"
+    )
+    with pytest.raises(DataError, match=message):
+        fetched(tmp_path / "data", entries())
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_a_full_disk(tmp_path, views):
+    (tmp_path / "control").mkdir()
+    place = tmp_path / "mounted"
+    views.mount(WatchedObjects({"a": bytes(3_000_000)}, tmp_path / "control").tree, place)
+    found = [(item, "a") for item in staging.Stores().of("file:///").objects(f"file://{place}")]
+    (tmp_path / "control" / "deleted").touch()
+    with pytest.raises(DataError, match=rf"file://{place}/a: it cannot be read: .*Input/output error"):
+        fetched(tmp_path / "data", found)
+
+
+def test_a_disk_that_is_too_small_opens_no_file_for_objects_of_s3(tmp_path, monkeypatch):
+    # What is left of s3://bkt/0 when as much is cut off as file:// has; opening it would wait for ever.
+    monkeypatch.chdir(tmp_path)
+    Path("t").mkdir()
+    os.mkfifo("t/0")
+    with pytest.raises(DataError, match="do not fit on the disk"):
+        fetched(tmp_path / "data", [(Stored("s3://bkt/0", 10**17), "0")])
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(server, tmp_path):
@@ -132,7 +170,8 @@ def test_a_disk_that_is_full_after_all_is_told(server, tmp_path):
         [sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE, check=True, text=True
     ).stdout
     assert (
-        f"the data cannot be stored in '{tmp_path}/data': {os.strerror(errno.EFBIG)}; set SCRIPTMODE_DATA_DIR" in told
+        f"s3://bkt/x: it cannot be stored in '{tmp_path}/data': {os.strerror(errno.EFBIG)}; set SCRIPTMODE_DATA_DIR"
+        in told
     )
 
 

@@ -84,6 +84,11 @@ def test_a_connection_that_stalls_counts_as_broken(server, at):
     assert read(S3Objects(stall=0.5)) == CONTENT
 
 
+def test_a_connection_that_stalls_once_more_counts_as_broken_once_more(server):
+    server.fault = first(2, Fault(stall=True, at=100_000))
+    assert read(S3Objects(stall=0.5)) == CONTENT
+
+
 def test_a_slow_connection_is_no_stall(server):
     server.contents["x"] = CONTENT[:10_000]
     server.fault = first(1, Fault(rate=5_000))

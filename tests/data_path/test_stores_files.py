@@ -42,6 +42,20 @@ def test_links_are_followed_and_loops_are_not(tmp_path):
     assert names(tmp_path / "data") == ["a/1", "b/2", "file", "link/3"]
 
 
+def test_a_folder_that_two_names_lead_to_is_listed_by_both(tmp_path):
+    write(tmp_path, "x2024/f", "y/g")
+    (tmp_path / "latest").symlink_to("x2024")
+    (tmp_path / "y/again").symlink_to(tmp_path / "x2024")
+    assert names(tmp_path) == ["latest/f", "x2024/f", "y/again/f", "y/g"]
+
+
+def test_folders_that_lead_to_each_other_end(tmp_path):
+    write(tmp_path, "a/1", "b/2")
+    (tmp_path / "a/to-b").symlink_to(tmp_path / "b")
+    (tmp_path / "b/to-a").symlink_to(tmp_path / "a")
+    assert names(tmp_path) == ["a/1", "a/to-b/2", "b/2", "b/to-a/1"]
+
+
 def test_what_is_no_file_is_passed_over(tmp_path):
     write(tmp_path, "a")
     os.mkfifo(tmp_path / "fifo")

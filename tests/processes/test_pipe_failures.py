@@ -48,6 +48,21 @@ def test_an_empty_source_fails_the_job_before_training(jobs, data):
     assert "Training" not in [step["Status"] for step in description["SecondaryStatusTransitions"]]
 
 
+def test_a_file_that_is_changed_before_the_stream_comes_to_it_fails_the_job(jobs, data):
+    for number in range(4):
+        (data / f"big-{number}").write_bytes(bytes(60_000_000))
+    script = f"""{PLACE}
+    with open(place + "_0", "rb") as fifo:
+        fifo.read(1000)
+        open({str(data / "big-3")!r}, "wb").write(b"short")
+        while fifo.read(1000000):
+            pass
+    """
+    assert f"file://{data}/big-3: the file was changed while the job read it" in reason(
+        jobs.run(script, channels=piped(data))
+    )
+
+
 @pytest.mark.parametrize("what", ["changed", "deleted"])
 def test_an_object_that_is_another_in_the_middle_of_an_epoch_fails_the_job(jobs, data, what):
     # More than is read ahead, so that its end is still to be read.

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import DataError, suggestion
-from scriptmode.platforms.local.data.manifests import after_space
+from scriptmode.platforms.local.data.manifests import after_space, require_reachable
 from scriptmode.platforms.local.data.objects import Literal
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Line:
         place = f"{self._place}, attribute {name!r}"
         if not isinstance(value, str) or not value.startswith(("s3://", "file://")):
             raise DataError(f"{place} is {value!r}; an attribute named *{REFERENCE} must be an object's s3:// URI")
+        require_reachable(self._manifest, value, place)
         try:
             return store_of(value).find(value)
         except DataError as error:

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 from scriptmode.platforms.local import places
+from scriptmode.platforms.local.data.buffers import Buffers
 from scriptmode.platforms.local.data.objects import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+#: So many files are what they were when the first of them was listed, as in a page of S3's list.
+PAGE = 1000
+_LEAVE_ALONE = "let nothing change a job's input until the job has ended"
 
 
 class FileObjects:
@@ -22,16 +28,19 @@ class FileObjects:
     A file's version is its identity: device, inode, size and time of change.
     """
 
+    def __init__(self) -> None:
+        self._buffers = Buffers()
+
     def objects(self, prefix: str) -> Iterator[Stored]:
         """Yield the file of that URI, or every file below the folder, in the order S3 would list them, links followed.
 
-        A folder that was listed already, because a link leads back to it, is passed over.
+        A folder that two names lead to is listed by both; only one that leads back to where it lies in is passed over.
         """
         path = _path(prefix)
-        with _translated(prefix, path):
+        with translated(prefix, path):
             is_folder = S_ISDIR(Path(path).stat().st_mode)
         if is_folder:
-            yield from _below(path, set())
+            yield from _below(path, frozenset())
         else:
             yield _stored(path)[1]
 
@@ -43,15 +52,17 @@ class FileObjects:
             raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file; name a file")
         return found
 
-    def read(self, item: Stored, start: int, end: int) -> bytes:
+    def read(self, item: Stored, start: int, end: int) -> memoryview:
         """Give all bytes from ``start`` up to ``end``; raise `DataError` when the file is another by now."""
-        with _translated(item.uri, item.uri[len(places.SCHEME) :]), open_unchanged(item) as file:
-            content = os.pread(file, end - start, start)
-            while len(content) < end - start:
-                more = os.pread(file, end - start - len(content), start + len(content))
-                if not more:
-                    raise DataError(f"{item.uri}: the file ended at byte {start + len(content)} while the job read it")
-                content += more
+        with translated(item.uri, item.uri[len(places.SCHEME) :]), open_unchanged(item) as file:
+            content, done = self._buffers.of(end - start), 0
+            while done < end - start:
+                come = os.preadv(file, (content[done:],), start + done)
+                if not come:
+                    raise DataError(
+                        f"{item.uri}: the file ended at byte {start + done} while the job read it; {_LEAVE_ALONE}"
+                    )
+                done += come
             return content
 
 
@@ -59,16 +70,18 @@ class FileObjects:
 def open_unchanged(item: Stored) -> Iterator[int]:
     """Give a file descriptor to read ``item``; raise `DataError` if the file was another after the reading."""
     path = item.uri[len(places.SCHEME) :]
-    with _translated(item.uri, path):
+    with translated(item.uri, path):
         # What is no file was replaced by something whose opening might wait for ever.
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError as error:
+            raise DataNotFoundError(
+                f"{item.uri}: the file was deleted while the job read its channel; {_LEAVE_ALONE}"
+            ) from error
     try:
         yield file
         if item.version not in ("", _identity(os.fstat(file))):
-            raise DataError(
-                f"{item.uri}: the file was changed while the job read it; "
-                "let nothing write to a job's input until the job has ended"
-            )
+            raise DataError(f"{item.uri}: the file was changed while the job read it; {_LEAVE_ALONE}")
     finally:
         os.close(file)
 
@@ -80,21 +93,23 @@ def _path(uri: str) -> str:
         raise DataError(str(error)) from error
 
 
-def _below(folder: str, seen: set[str]) -> Iterator[Stored]:
+def _below(folder: str, above: frozenset[str]) -> Iterator[Stored]:
     """Yield the files below a folder one folder at a time, so that memory holds the names of one folder a level."""
     real = os.path.realpath(folder)
-    if real in seen:
+    if real in above:
         return
-    seen.add(real)
-    with _translated(f"{places.SCHEME}{folder}", folder), os.scandir(folder) as entries:
+    above |= {real}
+    with translated(f"{places.SCHEME}{folder}", folder), os.scandir(folder) as entries:
         # S3 compares whole keys: a folder's files stand where its name with a slash does.
         found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _counts(entry)) for entry in entries)
-    for name, counts in found:
-        whole = f"{folder.rstrip('/')}/{os.fsdecode(name)}"
-        if name.endswith(b"/"):
-            yield from _below(whole[:-1], seen)
-        elif counts:
-            yield _stored(whole)[1]
+    for start in range(0, len(found), PAGE):
+        page = [(f"{folder.rstrip('/')}/{os.fsdecode(name)}", counts) for name, counts in found[start : start + PAGE]]
+        files = {path: _stored(path)[1] for path, counts in page if counts and not path.endswith("/")}
+        for path, _ in page:
+            if path.endswith("/"):
+                yield from _below(path[:-1], above)
+            elif path in files:
+                yield files[path]
 
 
 def _counts(entry: os.DirEntry[str]) -> bool:
@@ -105,7 +120,7 @@ def _counts(entry: os.DirEntry[str]) -> bool:
 def _stored(path: str) -> tuple[int, Stored]:
     """Give what something is, and the object it is if it is a file."""
     uri = f"{places.SCHEME}{path}"
-    with _translated(uri, path):
+    with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
         raise DataError(f"{uri}: {path!r} is neither a file nor a folder")
@@ -117,7 +132,8 @@ def _identity(status: os.stat_result) -> str:
 
 
 @contextmanager
-def _translated(uri: str, path: str) -> Iterator[None]:
+def translated(uri: str, path: str) -> Iterator[None]:
+    """Say of a file what cannot be read and why; raises `DataError` and its kinds for ``OSError``."""
     try:
         yield
     except FileNotFoundError as error:

@@ -105,7 +105,7 @@ class _File:
         def work() -> None:
             try:
                 content: Content = (os.pread(self._descriptor, size, start),)
-            except OSError as error:
+            except Exception as error:  # noqa: BLE001 - told to the reader, who waits
                 content = error
             answer(content)
 

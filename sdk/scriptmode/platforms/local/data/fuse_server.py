@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.data.objects import Buffer
 
 #: What a reader gets: consecutive bytes in as many buffers as they lie in.
-Content = Union["Sequence[Buffer]", Exception]
+Content = Union["Sequence[Buffer]", BaseException]
 
 
 class Opened(Protocol):
@@ -153,10 +153,14 @@ class Server:
             with self._lock:
                 if self._waiting.pop(asked.unique, None) is None:
                     return
-            if isinstance(content, Exception):
-                self._refuse(asked.unique, self._number(content))
-            else:
-                self._send(asked.unique, content)
+            try:
+                if isinstance(content, BaseException):
+                    self._refuse(asked.unique, self._number(content))
+                else:
+                    self._send(asked.unique, content)
+            except Exception as error:  # noqa: BLE001 - on a thread where nobody would see it, and a reader waits
+                self._told(error)
+                self._refuse(asked.unique, errno.EIO)
 
         self._files[wanted.handle].read(wanted.offset, wanted.size, answer)
 
@@ -183,7 +187,9 @@ class Server:
                 break
             if with_nodes:
                 # What vanished since the listing is named all the same: whoever looks it up learns of it.
-                node = self._tree.lookup(asked.number, names[offset].name)
+                # The kernel does not count the folder itself and the one above, and would never forget them.
+                is_own = names[offset].name in (b".", b"..")
+                node = None if is_own else self._tree.lookup(asked.number, names[offset].name)
                 answer += fuse.entry(node, self._tree.seconds) if node else fuse.no_entry(0)
             answer += record
         return bytes(answer)
@@ -205,17 +211,20 @@ class Server:
             del self._waiting[unique]
         self._refuse(unique, errno.EINTR)
 
-    def _number(self, error: Exception) -> int:
+    def _number(self, error: BaseException) -> int:
         """Give the number that the reader gets; what it cannot say goes into the report."""
         if isinstance(error, OSError) and error.errno:
             return error.errno
+        self._told(error)
+        return errno.EIO
+
+    def _told(self, error: BaseException) -> None:
         said = str(error) if isinstance(error, ScriptmodeError) else f"{type(error).__name__}: {error}"
         with self._lock:
             is_new = said not in self._reported
             self._reported.add(said)
         if is_new:
             self._report(said)
-        return errno.EIO
 
     def _refuse(self, unique: int, number: int) -> None:
         self._write((fuse.header(unique, 0, number),))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 from scriptmode import s3
 from scriptmode.errors import DataError
@@ -13,10 +16,10 @@ from scriptmode.platforms.local import places
 from scriptmode.platforms.local.data import augmented, manifests
 from scriptmode.platforms.local.data.dealing import Deal, dealt
 from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.targets import reading_while
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from scriptmode.platforms.local.data.channel import ChannelSource
     from scriptmode.platforms.local.data.objects import Piece, Store
@@ -92,10 +95,10 @@ def _of_prefix(source: ChannelSource, store_of: Callable[[str], Store], deal: De
 
 def _of_manifest(source: ChannelSource, store_of: Callable[[str], Store], deal: Deal) -> Iterator[Entry]:
     prefix, found = _named(source, store_of, deal)
-    start = _key(prefix)
 
     def entry(name: str) -> Entry:
-        return Entry(_find(source, store_of, prefix + name), channel_name(start, start + name))
+        stored = _find(source, store_of, prefix + name)
+        return Entry(stored, channel_name(_start(prefix, stored), _key(stored.uri)))
 
     return _looked_up(entry, found, prefix)
 
@@ -134,16 +137,37 @@ def _looked_up(look: Callable[[str], _Found], names: Iterable[str], prefix: str)
 def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iterator[_Found]:
     """Look up ahead of the reader, with threads; results, and the first error, come in the order of what was given."""
     pool = ThreadPoolExecutor(LOOKING, thread_name_prefix="look-up")
-    waiting: deque[Any] = deque()
+    closed = Event()
+    waiting: deque[Future[_Found]] = deque()
+
+    def work(each: _Given) -> _Found:
+        with reading_while(lambda: not closed.is_set()):
+            return look(each)
+
     try:
-        for each in given:
-            waiting.append(pool.submit(look, each))
-            if len(waiting) == AHEAD:
+        for begun in _begun(pool, work, given):
+            waiting.append(begun)
+            # Every thread has something to do before the first is given; then one is given for each that is begun.
+            if len(waiting) == AHEAD or (len(waiting) > LOOKING and waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
+        closed.set()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begun(
+    pool: ThreadPoolExecutor, work: Callable[[_Given], _Found], given: Iterable[_Given]
+) -> Iterator[Future[_Found]]:
+    """Begin one after another; what fails in ``given`` stands in the line, too."""
+    try:
+        for each in given:
+            yield pool.submit(work, each)
+    except Exception as error:  # noqa: BLE001 - raised where the reader comes to it
+        broken: Future[_Found] = Future()
+        broken.set_exception(error)
+        yield broken
 
 
 def _some(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[_Found]:
@@ -155,6 +179,17 @@ def _some(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[
     else:
         raise DataError(f"{source.uri}: {why}")
     yield from rest
+
+
+def _start(prefix: str, stored: Stored) -> str:
+    """Give a manifest's prefix as it stands in the key of what was found below it."""
+    if not places.is_file(prefix):
+        return _key(prefix)
+    # Whether a URI is percent-encoded is told by the whole of it (`places.file_path`), not by the prefix.
+    rest = prefix[len(places.SCHEME) :]
+    rest = rest[rest.find("/") :]
+    written, decoded = str(Path(rest)), str(Path(unquote(rest)))
+    return written if _key(stored.uri).startswith(written) else decoded
 
 
 def _key(uri: str) -> str:

@@ -33,6 +33,7 @@ def names(uri: str, store: Store) -> tuple[str, Iterator[str]]:
     prefix = first.get("prefix") if isinstance(first, dict) else None
     if not isinstance(prefix, str) or not prefix.startswith(("s3://", "file://")):
         raise DataError(f"{uri}: the manifest begins with {_short(first)}, not with a prefix{_FORM}")
+    require_reachable(uri, prefix, f"{uri}: the manifest's prefix")
     return prefix, _strings(uri, elements)
 
 
@@ -53,6 +54,18 @@ def lines(uri: str, store: Store) -> Iterator[tuple[int, str]]:
             raise DataError(f"{uri}: line {number} is longer than {LONGEST:,} bytes; are these JSON lines?")
     if text := _decoded(uri, number, rest):
         yield number, text
+
+
+def require_reachable(manifest: str, named: str, place: str) -> None:
+    """Raise `DataError` where a manifest in S3 names what is not: others write it, and the files here are not theirs.
+
+    On the service it could name nothing else. ``place`` begins the message.
+    """
+    if manifest.startswith("s3://") and not named.startswith("s3://"):
+        raise DataError(
+            f"{place} is {named!r}; a manifest that lies in S3 may name only s3:// objects: "
+            "store what it names in S3, or give the manifest as a file:// URI"
+        )
 
 
 def after_space(text: str, at: int) -> int:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+#: A larger object is read in parts of this size, several at a time.
+PART_BYTES = 8 * 1024 * 1024
+
 #: What is read without being copied.
 Buffer = Union[bytes, bytearray, memoryview]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.platforms.local.data.objects import Chunk, Literal
+from scriptmode.platforms.local.data.objects import PART_BYTES, Chunk, Literal
 from scriptmode.platforms.local.data.targets import reading_while
 
 if TYPE_CHECKING:
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.data.objects import Buffer, Piece, Store
 
-#: A larger object is read in parts of this size, several at a time.
-PART_BYTES = 8 * 1024 * 1024
 WINDOW_BYTES = 128 * 1024 * 1024
 WAITING_SECONDS = 0.2
-#: What a chunk counts for at least, so that millions of empty objects are not listed ahead.
-LEAST_BYTES = 4096
+#: What a chunk counts for beside its bytes: it is listed, named and looked after, and many are small or empty.
+CHUNK_BYTES = 4096
 
 
 def read_ahead(
@@ -64,7 +62,7 @@ class _Part:
 
     @property
     def cost(self) -> int:
-        return max(self.end - self.start, LEAST_BYTES)
+        return self.end - self.start + CHUNK_BYTES
 
 
 class _Window:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
+
+from scriptmode.platforms.local.data.objects import PART_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +22,7 @@ BUDGET_BYTES = 128 * MIB
 #: A file up to this size comes in one piece with its first bytes.
 WHOLE_BYTES = 4 * MIB
 #: Parts grow with what was read in sequence: nobody waits long for the first bytes, and large files come in few parts.
-LEAST_PART_BYTES, MOST_PART_BYTES = 1 * MIB, 8 * MIB
+LEAST_PART_BYTES, MOST_PART_BYTES = 1 * MIB, PART_BYTES
 MOST_AHEAD_BYTES = 64 * MIB
 #: The kernel reads ahead by itself, a little out of order.
 BEHIND_BYTES = 1 * MIB
@@ -212,10 +214,10 @@ def _cut(parts: Sequence[Part], start: int, end: int) -> Content:
     """Give the bytes of a stretch from the parts that it lies in, or the error of one of them."""
     found = []
     for part in parts:
+        if part.data.cancelled():
+            return CancelledError()
         if error := part.data.exception():
-            if isinstance(error, Exception):
-                return error
-            raise error
+            return error
         data = memoryview(part.data.result())
         found.append(data[max(start - part.start, 0) : min(end, part.end) - part.start])
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -16,9 +15,10 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode import s3
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
+from scriptmode.platforms.local.data.buffers import Buffers
 from scriptmode.platforms.local.data.objects import Buffer, Stored
 from scriptmode.platforms.local.data.signed_get import CONNECT_SECONDS, SignedGets, UnexpectedAnswerError
-from scriptmode.platforms.local.data.targets import Memory
+from scriptmode.platforms.local.data.targets import Memory, require_wanted, sleep_while_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +33,6 @@ FIRST_PATIENCE = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 #: So often the fast way may fail before it ever worked; then it is taken no more.
 FAILURES = 8
-#: Buffers of this size and of half of it at least are used again: new memory costs as much as reading does.
-BUFFER_BYTES = 8 * 1024 * 1024
 
 _T = TypeVar("_T")
 
@@ -53,7 +51,7 @@ class S3Objects:
         self._s3 = s3.S3(settings=settings)
         self._buckets: dict[str, _Bucket] = {}
         self._opening = Lock()
-        self._buffers = _Buffers()
+        self._buffers = Buffers()
         self._patience = patience
         self._stall = stall
         self._answered = False
@@ -131,19 +129,23 @@ class S3Objects:
         self._patiently(advance, lambda: done)
 
     def _patiently(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
-        """Do something again and again while what fails may pass; give up after some time without progress."""
+        """Do something again and again while what fails may pass; give up after some time without progress.
+
+        Nothing is tried for a thread whose reading nobody waits for any more (`targets.reading_while`).
+        """
         pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
         while True:
+            require_wanted()
             try:
                 done = action()
-            except PlatformError as error:  # noqa: PERF203 - what it costs is nothing beside a request
+            except PlatformError as error:
                 if progress() != before:
                     pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
                 patience = self._patience if self._answered else min(self._patience, FIRST_PATIENCE)
                 if not s3.is_passing(error) or time.monotonic() - began + pause > patience:
                     raise
                 # Many threads that were throttled at once are not to come back at once.
-                time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
+                sleep_while_wanted(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
                 self._answered = True
@@ -164,28 +166,6 @@ class _Bucket:
     gets: SignedGets | None
     works: bool = False
     failures: int = 0
-
-
-class _Buffers:
-    """Memory that is used again once nobody holds a view of it any more."""
-
-    def __init__(self) -> None:
-        self._large: list[bytearray] = []
-        self._looking = Lock()
-
-    def of(self, size: int) -> memoryview:
-        """Give a buffer of so many bytes, of any content."""
-        if not BUFFER_BYTES // 2 <= size <= BUFFER_BYTES:
-            return memoryview(bytearray(size))
-        with self._looking:
-            for buffer in self._large:
-                with suppress(BufferError):
-                    # What somebody has a view of cannot change its size.
-                    buffer.append(buffer.pop())
-                    return memoryview(buffer)[:size]
-            buffer = bytearray(BUFFER_BYTES)
-            self._large.append(buffer)
-            return memoryview(buffer)[:size]
 
 
 def _told(item: s3.S3Object, error: PlatformError) -> PlatformError:

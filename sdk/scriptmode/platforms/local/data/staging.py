@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Callable, cast
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local.data.etags import ETags
-from scriptmode.platforms.local.data.file_objects import open_unchanged
+from scriptmode.platforms.local.data.file_objects import open_unchanged, translated
+from scriptmode.platforms.local.data.layout import Layout
+from scriptmode.platforms.local.data.objects import PART_BYTES
 from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.data.targets import STEP_BYTES, File
 
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
 READ_ONLY = 0o444
 WORKERS = 16
-#: A larger object is read in parts of this size, several at a time.
-PART_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 REPORT_SECONDS = 0.5
 
@@ -44,7 +44,7 @@ def fetch(
     The files are read-only. ``report`` is told the bytes written and those of all, twice a second and at the end, in
     the caller's thread. Raises `DataError`, before anything is fetched where the disk has not the space.
     """
-    wanted = _distinct(entries)
+    wanted = list(Layout().fill(entries))
     folder.mkdir(parents=True, exist_ok=True)
     total = sum(item.size for item, _ in wanted)
     _check_space([item for item, _ in wanted], folder)
@@ -66,23 +66,6 @@ def fetch(
     return [name for _, name in wanted]
 
 
-def _distinct(entries: Iterable[tuple[Stored, str]]) -> list[tuple[Stored, str]]:
-    wanted: dict[str, Stored] = {}
-    folders: set[str] = set()
-    for item, name in entries:
-        if name in wanted:
-            raise DataError(f"two objects would both become {name!r}")
-        wanted[name] = item
-        folder = name.rpartition("/")[0]
-        while folder and folder not in folders:
-            folders.add(folder)
-            folder = folder.rpartition("/")[0]
-    both = next((name for name in wanted if name in folders), None)
-    if both is not None:
-        raise DataError(f"two objects would both become {both!r}, one as a file and one as a folder; rename one")
-    return [(item, name) for name, item in wanted.items()]
-
-
 def _check_space(items: Sequence[Stored], folder: Path) -> None:
     disk = os.statvfs(folder)
     block = disk.f_frsize
@@ -100,18 +83,21 @@ def _share_blocks(items: Sequence[Stored], folder: Path) -> bool:
     """Say whether all are files that the file system of ``folder`` can copy without using space."""
     import fcntl
 
+    if not all(places.is_file(item.uri) for item in items):
+        return False
     clone = 0x40049409  # FICLONE, linux/fs.h
     trial = folder / ".trial"
+    # A file's version begins with the file system it is of.
+    one_of_each = {item.version.partition("-")[0]: item for item in items}
     try:
-        for item in items:
+        for item in one_of_each.values():
             with Path(_path(item)).open("rb") as source, trial.open("wb") as target:
                 fcntl.ioctl(target.fileno(), clone, source.fileno())
-            break
-        return all(places.is_file(item.uri) for item in items)
     except OSError:
         return False
     finally:
         trial.unlink(missing_ok=True)
+    return True
 
 
 def _path(item: Stored) -> str:
@@ -157,8 +143,6 @@ class _Work:
                 self._fetch(*part, scratch)
         except PlatformError as error:
             self._fail(error)
-        except OSError as error:
-            self._fail(self._unwritten(error), error)
         except BaseException as error:
             self._fail(DataError(f"the data cannot be fetched: {error!r}"), error)
             raise
@@ -193,6 +177,12 @@ class _Work:
             return part
 
     def _fetch(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
+        try:
+            self._fill(file, start, end, scratch)
+        except OSError as error:
+            raise _unwritten(error, file.item, self._folder) from error
+
+    def _fill(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
         if places.is_file(file.item.uri):
             _copy(file)
         elif end > start:
@@ -211,18 +201,12 @@ class _Work:
         os.close(file.descriptor)
 
     def _read(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
-        target = File(file.descriptor, start, end - start, scratch=scratch, failed=self._unwritten)
+        failed = partial(_unwritten, item=file.item, folder=self._folder)
+        target = File(file.descriptor, start, end - start, scratch=scratch, failed=failed)
         self._s3(file.item).read_to(target, file.item, start)
 
     def _s3(self, item: Stored) -> S3Objects:
         return cast("S3Objects", self._stores.of(item.uri))
-
-    def _unwritten(self, error: OSError) -> DataError:
-        folder, advice = str(self._folder), "set SCRIPTMODE_DATA_DIR to a folder where the data fits"
-        if error.errno == errno.ENOSPC:
-            disk = os.statvfs(folder)
-            advice = f"{_size(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
-        return DataError(f"the data cannot be stored in {folder!r}: {error.strerror}; {advice}")
 
 
 def _parted(wanted: Sequence[tuple[Stored, str]], folder: Path) -> Generator[tuple[_File, int, int], None, None]:
@@ -230,15 +214,32 @@ def _parted(wanted: Sequence[tuple[Stored, str]], folder: Path) -> Generator[tup
     made = {folder}
     for item, name in wanted:
         path = folder / name
-        if path.parent not in made:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            made.add(path.parent)
         # The kernel copies a file as a whole.
         size = item.size if places.is_file(item.uri) else PART_BYTES
         starts = range(0, item.size, size) if item.size else range(1)
-        file = _File(item, os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600), len(starts))
+        try:
+            if path.parent not in made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made.add(path.parent)
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unwritten(error, item, folder) from error
+        file = _File(item, descriptor, len(starts))
         for start in starts:
             yield file, start, min(start + size, item.size)
+
+
+def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
+    """Say what keeps an object from becoming a file, and what helps."""
+    advice = "set SCRIPTMODE_DATA_DIR to a folder where the data fits"
+    if error.errno == errno.ENAMETOOLONG:
+        advice = "rename the object, or use input mode Pipe, which needs no files"
+    elif error.errno == errno.ENOSPC:
+        disk = os.statvfs(folder)
+        advice = f"{_size(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
+    elif error.errno not in (errno.EDQUOT, errno.EFBIG):
+        advice = "see to that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
+    return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}; {advice}")
 
 
 def _copy(file: _File) -> None:
@@ -248,8 +249,13 @@ def _copy(file: _File) -> None:
         with suppress(AttributeError, OSError):
             while copied := os.copy_file_range(source, file.descriptor, places.COPY_CHUNK, done, done):
                 done += copied
-        while rest := os.pread(source, READ_BYTES, done):
+        while rest := _read(file.item, source, done):
             done += os.pwrite(file.descriptor, rest, done)
+
+
+def _read(item: Stored, source: int, start: int) -> bytes:
+    with translated(item.uri, _path(item)):
+        return os.pread(source, READ_BYTES, start)
 
 
 def _content(descriptor: int) -> Iterator[bytes]:

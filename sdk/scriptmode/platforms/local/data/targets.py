@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import contextmanager
 from threading import local
 from typing import TYPE_CHECKING, Callable, Protocol
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 #: Received at once. It stays in the processor's cache until it is written: with 1 MiB a file costs twice as much.
 STEP_BYTES = 256 * 1024
-
+#: How long a thread that pauses may go on after nobody waits for it any more.
+LOOK_SECONDS = 0.1
 
 _asking = local()
 
@@ -26,12 +28,27 @@ class NotWantedError(Exception):
 
 @contextmanager
 def reading_while(wanted: Callable[[], bool]) -> Iterator[None]:
-    """Let this thread's reading into memory end with `NotWantedError` once ``wanted`` says no."""
+    """Let this thread's reading into memory and trying again end with `NotWantedError` once ``wanted`` says no."""
     _asking.wanted = wanted
     try:
         yield
     finally:
         del _asking.wanted
+
+
+def require_wanted() -> None:
+    """Raise `NotWantedError` when nobody waits any more for what this thread is reading."""
+    wanted: Callable[[], bool] | None = getattr(_asking, "wanted", None)
+    if wanted is not None and not wanted():
+        raise NotWantedError
+
+
+def sleep_while_wanted(seconds: float) -> None:
+    """Sleep as long as somebody waits for what this thread is reading; raise `NotWantedError` once nobody does."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, LOOK_SECONDS))
+        require_wanted()
 
 
 class Target(Protocol):
@@ -58,7 +75,7 @@ class Memory:
 
     def room(self, done: int) -> memoryview:
         """Give where the next bytes are to be received."""
-        self._require_wanted()
+        require_wanted()
         return self._content[done:]
 
     def took(self, done: int, count: int) -> None:
@@ -66,13 +83,8 @@ class Memory:
 
     def put(self, done: int, data: Buffer) -> None:
         """Copy bytes that were received elsewhere."""
-        self._require_wanted()
+        require_wanted()
         self._content[done : done + len(data)] = data
-
-    def _require_wanted(self) -> None:
-        wanted: Callable[[], bool] | None = getattr(_asking, "wanted", None)
-        if wanted is not None and not wanted():
-            raise NotWantedError
 
 
 class File:
