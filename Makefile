@@ -3,19 +3,24 @@ SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench lint setup packages clean
+.PHONY: demo test test-images check bench lint setup packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
-## Lint, types and every test.
+## Lint, types and every test but those of the images.
 test: packages setup lint
-	$(BIN)/python -m pytest -ra
+	$(BIN)/python -m pytest -ra --ignore=tests/containers
+
+## Build the training images and test them, with a Docker daemon that is started for them where none answers.
+test-images: setup
+	.ci/packages docker-registry:docker-registry
+	.ci/docker run $(BIN)/python -m pytest -ra tests/containers
 
 ## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
 check: setup lint
-	$(BIN)/python -m pytest -q -m "not slow and not tf" --ignore=tests/processes
+	$(BIN)/python -m pytest -q -m "not slow and not tf" --ignore=tests/processes --ignore=tests/containers
 
 ## The figures that the README shows.
 bench: setup

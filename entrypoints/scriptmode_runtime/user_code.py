@@ -51,7 +51,7 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     wanted = _wanted(environment)
     if not wanted:
         return None
-    if environment.cluster.isolate_requirements:
+    if _are_isolated(environment):
         overlay = environment.path(OVERLAY_DIR)
         argv = (environment.python, "-m", "scriptmode_runtime.overlay", overlay, code, *wanted)
         return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, environment.path(contract.OUTPUT_DIR))
@@ -63,7 +63,7 @@ def command(environment: TrainingEnvironment) -> Command:
     """Give how the program is started: package, script, shell script or executable, as its name and folder tell."""
     code = environment.path(contract.CODE_DIR)
     python = environment.python
-    if environment.cluster.isolate_requirements and _wanted(environment):
+    if _wanted(environment) and _are_isolated(environment):
         python = os.path.join(environment.path(OVERLAY_DIR), "bin", "python")
     program = environment.program
     start: tuple[str, ...] = (f"./{program}",)
@@ -79,6 +79,15 @@ def command(environment: TrainingEnvironment) -> Command:
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path)))
     env["PYTHONUNBUFFERED"] = "1"
     return Command((*start, *arguments(environment.hyperparameters)), env, code, python)
+
+
+def _are_isolated(environment: TrainingEnvironment) -> bool:
+    """Tell whether requirements go beside the interpreter's packages: by the platform's wish, or for want of rights."""
+    if environment.cluster.isolate_requirements:
+        return True
+    import sysconfig
+
+    return not os.access(sysconfig.get_path("purelib"), os.W_OK)
 
 
 def _source(environment: TrainingEnvironment) -> str:

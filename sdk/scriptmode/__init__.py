@@ -4,6 +4,7 @@ from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import (
     CapacityError,
     ConfigError,
+    ContainerError,
     CredentialsError,
     DataAccessError,
     DataError,
@@ -32,6 +33,7 @@ __all__ = [
     "MPI",
     "CapacityError",
     "ConfigError",
+    "ContainerError",
     "CredentialsError",
     "DataAccessError",
     "DataError",

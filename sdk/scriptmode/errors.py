@@ -12,6 +12,7 @@ ScriptmodeError
 │   ├── DataError                    an input or an output place cannot be read or written
 │   │   ├── DataNotFoundError        there is no such object or bucket
 │   │   └── DataAccessError          the credentials do not allow it, or the bucket is somebody else's
+│   ├── ContainerError               Docker is not there, or an image or a container cannot be had from it
 │   ├── JobNotFoundError             no job of that name
 │   └── JobExistsError               a job of that name is there already
 ├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``describe``
@@ -75,6 +76,10 @@ class DataNotFoundError(DataError):
 
 class DataAccessError(DataError):
     """The credentials do not allow it, or the bucket belongs to another account."""
+
+
+class ContainerError(PlatformError):
+    """Docker is not there or refuses; or an image cannot be found, built or pushed."""
 
 
 class JobNotFoundError(PlatformError):

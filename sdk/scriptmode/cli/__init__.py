@@ -8,6 +8,7 @@ import click
 
 from scriptmode import ScriptmodeError
 from scriptmode.cli.describe import describe
+from scriptmode.cli.image import image
 from scriptmode.cli.list_jobs import list_jobs
 from scriptmode.cli.logs import logs
 from scriptmode.cli.stop import stop
@@ -16,7 +17,7 @@ from scriptmode.cli.stop import stop
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:
-    """Look after training jobs of this machine and of Amazon SageMaker.
+    """Look after training jobs of this machine and of Amazon SageMaker, and the images they train in.
 
     \b
     Example:
@@ -25,7 +26,7 @@ def scriptmode() -> None:
     """  # noqa: D301 - click's mark for lines to be left as they are
 
 
-for command in (describe, list_jobs, logs, stop):
+for command in (describe, image, list_jobs, logs, stop):
     scriptmode.add_command(command)
 
 

@@ -21,9 +21,10 @@ class Connection:
     """The clients of one session: a boto3 session, a ``sagemaker`` session (v2 or v3), or boto3's own settings.
 
     boto3 is imported by the first call that needs it. A session with a ``clock`` is waited for by that clock.
+    ``region`` is where calls go to instead of the session's own.
     """
 
-    def __init__(self, session: Any = None) -> None:
+    def __init__(self, session: Any = None, *, region: str | None = None) -> None:
         if getattr(session, "local_mode", False):
             raise SpecError(
                 f"sagemaker_session is {session!r}, a session of local mode, but the instance type is Amazon "
@@ -42,6 +43,7 @@ class Connection:
                 f"sagemaker_session is {session!r}; give a boto3.Session or the session of an installed sagemaker"
             )
         self._given = session
+        self._region = region
         self._boto_session = getattr(session, "boto_session", session)
         self._clients: dict[str, Any] = {}
         #: ARNs of roles by their names, each asked for once.
@@ -50,7 +52,9 @@ class Connection:
 
     @property
     def region(self) -> str:
-        """The session's Region; raises `CredentialsError` where none is set."""
+        """The session's Region, or the one asked for; raises `CredentialsError` where none is set."""
+        if self._region:
+            return self._region
         if self._given is not None:
             region = getattr(self._boto_session, "region_name", None)
         else:

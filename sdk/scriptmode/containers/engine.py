@@ -1,0 +1,243 @@
+"""Docker's own Python client, and its errors as ours.
+
+``DOCKER_HOST``, else docker's current context, names the daemon.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import sys
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Callable
+
+from scriptmode.errors import ContainerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+#: Compiling writes nothing for minutes, and so does a push.
+_LONG_SECONDS = 3600
+_SECONDS = 60
+_LAST_LINES = 15
+_SOCKET = "unix://"
+_NO_SPACE = "no space left on device"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_STEP = re.compile(r"Step \d+/\d+ : (.*)")
+#: The builder's own words about what it makes and removes, which would hide the last ones of what failed.
+_OF_THE_BUILDER = re.compile(r" ---> |Removing intermediate container ")
+_INSTALL = "pip install 'scriptmode[container]'"
+
+OnLine = Callable[[str], None]
+
+
+def say_nothing(line: str) -> None:
+    """Let a line of the daemon's go by."""
+
+
+def connect() -> Any:
+    """Give a client of the daemon, which answered; raises `ContainerError`. The caller closes it."""
+    try:
+        import docker
+    except ImportError as error:
+        raise ContainerError(
+            f"containers need Docker's client for Python, which is not installed; {_INSTALL}"
+        ) from error
+    host = _host()
+    try:
+        _knock(host)
+    except OSError as error:
+        raise ContainerError(_unreachable(host, error)) from error
+    try:
+        if os.environ.get("DOCKER_HOST"):
+            return docker.from_env(timeout=_SECONDS)
+        return docker.DockerClient(base_url=host, timeout=_SECONDS)
+    except docker.errors.DockerException as error:
+        raise ContainerError(_unreachable(host, error)) from error
+
+
+@contextmanager
+def connected(subject: str) -> Iterator[Any]:
+    """Give a client for some calls; what it raises leaves as `ContainerError` about ``subject``."""
+    client = connect()
+    try:
+        with translated(subject):
+            yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def translated(subject: str) -> Iterator[None]:
+    """Let whatever Docker's client raises leave as `ContainerError` about ``subject``."""
+    import docker
+    import requests
+
+    try:
+        yield
+    except docker.errors.DockerException as error:
+        said = getattr(error, "explanation", None) or error
+        if (response := getattr(error, "response", None)) is not None:
+            # Refused streams are left open by the client.
+            response.close()
+        raise ContainerError(f"{subject}: {said}{_advice(str(said))}") from error
+    except requests.exceptions.RequestException as error:
+        raise ContainerError(f"{subject}: {_unreachable(_host(), error)}") from error
+
+
+def is_there(image: str) -> bool:
+    """Tell whether the daemon has an image; raises `ContainerError` where no daemon answers."""
+    with connected(f"image {image}") as client:
+        # Not before it is known to be installed.
+        from docker.errors import ImageNotFound
+
+        try:
+            client.images.get(image)
+        except ImageNotFound:
+            return False
+    return True
+
+
+def pull(image: str) -> None:
+    """Get an image from its registry; raises `ContainerError`."""
+    with connected(f"image {image} cannot be pulled") as client:
+        client.images.pull(image)
+
+
+def build(
+    context: bytes, image: str, *, arguments: Mapping[str, str], labels: Mapping[str, str], on_line: OnLine
+) -> None:
+    """Build the image of a context, a tar, by the daemon's own builder; raises `ContainerError` with the last lines.
+
+    Docker's Python client does not speak to BuildKit, and its builder needs no plug-in of any command line's.
+    """
+    with connected(f"building {image} failed") as client:
+        answers = client.api.build(
+            fileobj=_file(context),
+            custom_context=True,
+            tag=image,
+            rm=True,
+            forcerm=True,
+            buildargs=dict(arguments),
+            labels=dict(labels),
+            decode=True,
+            timeout=_LONG_SECONDS,
+        )
+        _follow(answers, f"building {image} failed", on_line)
+
+
+def tag(image: str, name: str) -> None:
+    """Give an image one more name; raises `ContainerError`."""
+    repository, _, word = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "latest")
+    with connected(f"image {image} cannot be named {name}") as client:
+        client.images.get(image).tag(repository, word)
+
+
+def push(image: str, name: str, *, login: Mapping[str, str] | None, on_line: OnLine) -> None:
+    """Push an image to ``name``, a repository with its registry and a tag; raises `ContainerError`.
+
+    ``login`` holds ``username`` and ``password``, else docker's own are taken. The name is the image's meanwhile.
+    """
+    is_new = not is_there(name)
+    tag(image, name)
+    try:
+        with connected(f"pushing {name} failed") as client:
+            client.api.timeout = _LONG_SECONDS
+            repository, _, word = name.rpartition(":")
+            given = {"auth_config": dict(login)} if login else {}
+            answers = client.api.push(repository, tag=word, stream=True, decode=True, **given)
+            _follow(answers, f"pushing {name} failed", on_line)
+    finally:
+        if is_new:
+            with connected(f"name {name} of image {image} cannot be removed") as client:
+                client.images.remove(name)
+
+
+def _follow(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
+    step = said = ""
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    # To its end whatever it says: the client leaves a stream open that was not read so far.
+    for answer in answers:
+        said = _COLOUR.sub("", str(answer.get("error", said))).strip()
+        for line in _lines(answer):
+            on_line(line)
+            if found := _STEP.match(line):
+                step = found.group(1)
+                last.clear()
+            elif not _OF_THE_BUILDER.match(line):
+                last.append(line)
+    if said:
+        where = f" at {step!r}" if step else ""
+        raise ContainerError("\n".join((f"{subject}{where}: {said}{_advice(said, *last)}", *last)))
+
+
+def _lines(answer: Mapping[str, Any]) -> list[str]:
+    # What changes all the time, the progress of each layer, is no line.
+    text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
+    return [line for line in _COLOUR.sub("", str(text)).splitlines() if line.strip()]
+
+
+def _file(content: bytes) -> Any:
+    import io
+
+    return io.BytesIO(content)
+
+
+def _host() -> str:
+    """Give where the daemon is: by the variable, else by docker's current context, as docker itself looks it up."""
+    named = os.environ.get("DOCKER_HOST")
+    if named:
+        return named
+    from docker.context import ContextAPI
+    from docker.errors import DockerException
+
+    try:
+        context = ContextAPI.get_current_context()
+    except (DockerException, OSError, ValueError):
+        context = None
+    return (context and context.Host) or f"{_SOCKET}/var/run/docker.sock"
+
+
+def _knock(host: str) -> None:
+    """Raise ``OSError`` where nobody listens at a socket of this machine: docker's client would leave its own open."""
+    if sys.platform == "win32" or not host.startswith(_SOCKET):
+        return
+    with socket.socket(socket.AF_UNIX) as knocking:
+        knocking.settimeout(_SECONDS)
+        knocking.connect(host[len(_SOCKET) :])
+
+
+def _unreachable(host: str, error: BaseException) -> str:
+    cause: BaseException = error
+    while (inner := cause.__cause__ or cause.__context__) is not None:
+        cause = inner
+    if isinstance(cause, PermissionError):
+        return (
+            f"this user, {_user()}, may not use the Docker daemon at {host}; add the user to the group that owns the "
+            f"socket (sudo usermod -aG docker {_user()}), and log in again"
+        )
+    start = (
+        "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
+    )
+    if isinstance(cause, FileNotFoundError):
+        return f"no Docker daemon is there: {host} does not exist; {start}"
+    if isinstance(cause, ConnectionRefusedError):
+        return f"no Docker daemon answers at {host}; {start}"
+    return f"the Docker daemon at {host} cannot be used: {error}; check DOCKER_HOST, or unset it"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A number that no name belongs to.
+        return "$USER"
+
+
+def _advice(*texts: str) -> str:
+    if any(_NO_SPACE in text.lower() for text in texts):
+        return "; make room where Docker keeps its images: docker image ls, docker system prune"
+    return ""

@@ -1,0 +1,119 @@
+"""Build, find and push training images."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from scriptmode.containers import engine, machine
+from scriptmode.containers.recipe import DEFAULT_BASE, folder, recipe
+from scriptmode.errors import ContainerError, SpecError
+
+if TYPE_CHECKING:
+    from scriptmode.containers.engine import OnLine
+
+#: As the distribution specification spells them, without a digest.
+_NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))?")
+
+
+def default_image(
+    tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
+) -> str:
+    """Give the name of the image that this scriptmode builds for a TensorFlow version; the newest one by default.
+
+    The name ends with the content's digest: another version of scriptmode has another image. Asks no daemon. Raises
+    `SpecError` for a version that there is no image for.
+    """
+    return recipe(tensorflow, gpu=gpu, base=base, development_base=development_base).name
+
+
+def built_image(tensorflow: str | None = None) -> str:
+    """Give the name of the image for a TensorFlow version that is on this machine.
+
+    Raises `ContainerError`, which says the command that builds it where it is missing.
+    """
+    wanted = recipe(tensorflow)
+    if not engine.is_there(wanted.name):
+        raise ContainerError(
+            f"there is no image {wanted.name} on this machine; build it: "
+            f"scriptmode image build --tensorflow {wanted.tensorflow}, or give image_uri"
+        )
+    return wanted.name
+
+
+def build_image(
+    tensorflow: str | None = None,
+    *,
+    gpu: bool = False,
+    base: str | None = None,
+    development_base: str | None = None,
+    tag: str | None = None,
+    on_line: OnLine = engine.say_nothing,
+) -> str:
+    """Build an image unless it is there; give its name, or ``tag`` if one was given.
+
+    ``base`` and ``development_base`` are those of the recipe: Debian's, or what of Debian's kin has CUDA, and its
+    headers. ``on_line`` is given what the builder says. Nothing of this machine's settings is in the image. Raises
+    `SpecError` for what there is no recipe for, `ContainerError`.
+    """
+    wanted = recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
+    if not engine.is_there(wanted.name):
+        for each in dict.fromkeys((wanted.base, wanted.development_base)):
+            _need_base(each, on_line)
+        engine.build(
+            wanted.context(machine.settings(os.environ)),
+            wanted.name,
+            arguments={**wanted.arguments, **machine.proxies(os.environ)},
+            labels=wanted.labels,
+            on_line=on_line,
+        )
+    if tag:
+        engine.tag(wanted.name, tag)
+    return tag or wanted.name
+
+
+def push_image(repository: str, image: str, *, session: object = None, on_line: OnLine = engine.say_nothing) -> str:
+    """Push an image to a repository; give its URI there, which is what ``image_uri`` takes. Raises `PlatformError`.
+
+    A repository without a registry is one of Amazon ECR in the session's account and Region; there, and in any other of
+    ECR's, it is created if it is missing. Other registries are logged in to by docker. The tag is the image's own
+    unless the repository names one.
+    """
+    found = _NAME.fullmatch(repository)
+    if not found:
+        raise SpecError(f"repository {repository!r} is no name that an image may have; one is 'team/scriptmode'")
+    if not engine.is_there(image):
+        raise ContainerError(f"there is no image {image} on this machine; build it: scriptmode image build")
+    place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
+    login = None
+    if _is_amazons(place):
+        from scriptmode.platforms.sagemaker.registry import prepare
+
+        prepared = prepare(place, session)
+        place, login = prepared.uri, prepared.login
+    uri = f"{place}:{word}"
+    engine.push(image, uri, login=login, on_line=on_line)
+    return uri
+
+
+def _is_amazons(place: str) -> bool:
+    """Tell whether a repository is one of ECR's: by its host, or because it names none."""
+    from scriptmode.platforms.sagemaker.registry import HOST
+
+    host, slash, _ = place.partition("/")
+    names_a_host = bool(slash) and (any(mark in host for mark in ".:") or host == "localhost")
+    return not names_a_host or bool(HOST.fullmatch(host))
+
+
+def _need_base(base: str, on_line: OnLine) -> None:
+    if engine.is_there(base):
+        return
+    on_line(f"pulling {base}")
+    try:
+        engine.pull(base)
+    except ContainerError as error:
+        made = ""
+        if base == DEFAULT_BASE:
+            made = f"; where there is no registry, root on Debian makes it: {folder() / 'base_image.sh'}"
+        raise ContainerError(f"{error}{made}; or name another base") from error

@@ -1,0 +1,117 @@
+"""What this machine needs to reach package indexes, for the stages of an image's build that install packages."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import ssl
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+#: pip's options that say where packages are, and how to get there. (pip documentation, "Configuration")
+_PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "proxy", "timeout", "retries")
+#: apt's options of the same kind (apt.conf(5), apt-transport-https(1)).
+_APT_OPTIONS = ("Acquire::http::", "Acquire::https::", "Acquire::Check-", "Acquire::Retries", "Acquire::ForceIPv4")
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
+_APT_SECONDS = 30.0
+_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+
+
+def settings(environ: Mapping[str, str]) -> dict[str, bytes]:
+    """Give the files that ``settings/use.sh`` of the recipe looks for. What is not set on this machine is left out."""
+    found = {"pip.conf": _pip(environ), **_apt()}
+    written = {name: text.encode() for name, text in found.items() if text}
+    with suppress(OSError):
+        written["ca-certificates.crt"] = Path(_authorities(environ)).read_bytes()
+    return written
+
+
+def proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    """Give the proxies, which every Docker builder takes as arguments that leave no trace in the image."""
+    return {name: value for name, value in environ.items() if value and name.lower() in _PROXIES}
+
+
+def _authorities(environ: Mapping[str, str]) -> str:
+    candidates = (environ.get("SSL_CERT_FILE"), ssl.get_default_verify_paths().cafile, _AUTHORITIES)
+    return next((path for path in candidates if path and os.path.isfile(path)), _AUTHORITIES)  # noqa: PTH113
+
+
+def _pip(environ: Mapping[str, str]) -> str:
+    """Give a configuration file for pip with this machine's indexes; a build does not see this machine's folders."""
+    options: dict[str, str] = {}
+    for path in _pip_files(environ):
+        parsed = configparser.RawConfigParser()
+        with suppress(configparser.Error, OSError, UnicodeDecodeError):
+            parsed.read(path)
+        for section in ("global", "install"):
+            if parsed.has_section(section):
+                options.update(parsed.items(section))
+    options.update({name: environ[variable] for name in _PIP_OPTIONS if (variable := _variable(name)) in environ})
+    kept = {name: _reachable(options[name].split()) for name in _PIP_OPTIONS if name in options}
+    lines = [f"{name} = {' '.join(words)}" for name, words in kept.items() if words]
+    return "\n".join(("[global]", *lines, "")) if lines else ""
+
+
+def _variable(option: str) -> str:
+    return f"PIP_{option.upper().replace('-', '_')}"
+
+
+def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Name pip's configuration files, the one that decides last."""
+    home = Path(environ.get("HOME") or "/")
+    yield Path("/etc/xdg/pip/pip.conf")
+    yield Path("/etc/pip.conf")
+    yield home / ".pip" / "pip.conf"
+    yield Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "pip" / "pip.conf"
+    yield Path(sys.prefix) / "pip.conf"
+    if environ.get("PIP_CONFIG_FILE"):
+        yield Path(environ["PIP_CONFIG_FILE"])
+
+
+def _reachable(words: Iterable[str]) -> list[str]:
+    return [word for word in words if not word.startswith(("/", "~", ".", "file:"))]
+
+
+def _apt() -> dict[str, str]:
+    """Give apt's configuration, sources and credentials; nothing where this machine is not of Debian's kin."""
+    listed = _answer("apt-get", "indextargets", "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)|$(CODENAME)",
+                     "Created-By: Packages")  # fmt: skip
+    # Other people's packages need keys that the base does not have.
+    own = [line.split("|") for line in listed.splitlines() if "|Debian|" in line or "|Ubuntu|" in line]
+    codename = next((target[4] for target in own if "-" not in target[4]), "")
+    if not codename:
+        return {}
+    lines = ['Dir::Etc::SourceList "/settings/sources.list";', 'Dir::Etc::SourceParts "/dev/null";']
+    options = _answer("apt-config", "dump").splitlines()
+    lines += [line for line in options if line.startswith(_APT_OPTIONS) and not line.endswith('"";')]
+    credentials = _credentials()
+    if credentials:
+        lines.append('Dir::Etc::Netrc "/settings/auth.conf";')
+    return {
+        "apt.conf": "\n".join((*lines, "")),
+        "codename": codename + "\n",
+        "sources.list": "".join(f"deb {uri} {release} {component}\n" for uri, release, component, *_ in own),
+        "auth.conf": credentials,
+    }
+
+
+def _credentials() -> str:
+    texts = []
+    for path in (Path("/etc/apt/auth.conf"), *sorted(Path("/etc/apt/auth.conf.d").glob("*.conf"))):
+        with suppress(OSError):
+            texts.append(path.read_text().strip() + "\n")
+    return "".join(texts)
+
+
+def _answer(*argv: str) -> str:
+    try:
+        done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=_APT_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

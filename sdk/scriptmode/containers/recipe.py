@@ -1,0 +1,152 @@
+"""What a training image is made of, and the name that follows from it. Reads files; needs no Docker."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import SpecError
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The versions that there are lock files for (container/lock.sh); the last one is built where none is named.
+TENSORFLOW_VERSIONS = ("2.15.1", "2.21.0")
+REPOSITORY = "scriptmode"
+DEFAULT_BASE = "debian:bookworm-slim"
+#: The tag of NVIDIA's images without and with what builds against CUDA.
+_CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
+_FILES = (
+    "Dockerfile",
+    "difference.sh",
+    "runtime.sh",
+    "horovod/build_wheel.sh",
+    "horovod/in_image.sh",
+    "settings/use.sh",
+)
+_DIGEST_CHARACTERS = 12
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One image: the values of the Dockerfile's arguments. Made by `recipe`, which checks them."""
+
+    tensorflow: str
+    gpu: bool
+    base: str
+    development_base: str
+
+    @property
+    def variant(self) -> str:
+        """``cpu`` or ``gpu``."""
+        return "gpu" if self.gpu else "cpu"
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The Dockerfile's arguments."""
+        return {
+            "BASE": self.base,
+            "DEVELOPMENT_BASE": self.development_base,
+            "TENSORFLOW": self.tensorflow,
+            "VARIANT": self.variant,
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells this image from every other: its files' and arguments' content, whatever machine builds it."""
+        found = hashlib.sha256(repr(sorted(self.arguments.items())).encode())
+        for name, content in sorted(self.files.items()):
+            found.update(f"\n{name} {len(content)}\n".encode())
+            found.update(content)
+        return found.hexdigest()[:_DIGEST_CHARACTERS]
+
+    @property
+    def name(self) -> str:
+        """The image's own name, such as ``scriptmode:2.21.0-0123456789ab``."""
+        variant = "-gpu" if self.gpu else ""
+        return f"{REPOSITORY}:{self.tensorflow}{variant}-{self.digest}"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the image says of itself, beside the Dockerfile's own labels."""
+        return {
+            "org.opencontainers.image.version": self.name.partition(":")[2],
+            "org.opencontainers.image.base.name": self.base,
+            "scriptmode.tensorflow": self.tensorflow,
+            "scriptmode.recipe": self.digest,
+        }
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """What the Dockerfile copies, by its name in the build's context. Read once: what is built has this name."""
+        here = folder()
+        names = (*_FILES, f"locks/{self.tensorflow}-{self.variant}.txt")
+        return {**{name: (here / name).read_bytes() for name in names}, **_runtime()}
+
+    def context(self, settings: Mapping[str, bytes]) -> bytes:
+        """Give the build's context as a tar, with `machine.settings`; the same bytes for the same files."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            files = {**self.files, **{f"settings/{name}": content for name, content in settings.items()}}
+            for name, content in sorted(files.items()):
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        return packed.getvalue()
+
+
+def recipe(
+    tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
+) -> Recipe:
+    """Give the recipe for a TensorFlow version, ``2.15`` being as good as ``2.15.1``; raises `SpecError`.
+
+    ``base`` is an image of Debian or its kin, for GPUs one with CUDA; ``development_base`` one with CUDA's headers, by
+    default NVIDIA's own beside the base.
+    """
+    version = _version(tensorflow)
+    if gpu and base is None:
+        raise SpecError(
+            "an image for GPUs is made from one with CUDA; name it with base= (--base), for example "
+            "'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'"
+        )
+    start = base or DEFAULT_BASE
+    beside = start.replace(_CUDA_RUNTIME, _CUDA_DEVELOPMENT) if gpu else start
+    return Recipe(version, gpu, start, development_base or beside)
+
+
+def folder() -> Path:
+    """Give the folder of the Dockerfile: in an installed package beside this file, in a checkout ``container``."""
+    installed = Path(__file__).with_name("image")
+    return installed if installed.is_dir() else Path(__file__).parents[3] / "container"
+
+
+def _version(wanted: str | None) -> str:
+    if wanted is None:
+        return TENSORFLOW_VERSIONS[-1]
+    for version in TENSORFLOW_VERSIONS:
+        if version == wanted or version.rpartition(".")[0] == wanted:
+            return version
+    raise SpecError(
+        f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}; use one "
+        "of them, or build FROM one and install yours"
+    )
+
+
+def _runtime() -> dict[str, bytes]:
+    """Give the runtime's files. Those that are made from others are made anew, for the image's machine."""
+    top = Path(contract.__file__).parent
+    files = {}
+    for directory, below, names in os.walk(top):
+        below[:] = [name for name in below if name != "__pycache__"]
+        for name in names:
+            path = Path(directory, name)
+            if path.suffix not in (".so", ".pyc"):
+                files[f"{top.name}/{path.relative_to(top).as_posix()}"] = path.read_bytes()
+    return files

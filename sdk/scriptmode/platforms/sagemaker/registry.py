@@ -1,0 +1,51 @@
+"""Amazon ECR: repositories for images, and how docker logs in to them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from scriptmode.platforms.sagemaker.connection import Connection
+from scriptmode.platforms.sagemaker.translation import translated
+
+#: A private registry: account, Region (Amazon ECR User Guide, "Private registry").
+HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A repository that is there, and ``username`` and ``password`` for the next twelve hours."""
+
+    uri: str
+    login: dict[str, str] = field(repr=False)
+
+
+def prepare(place: str, session: object = None) -> Prepared:
+    """See that a repository is there, and log in; raises `PlatformError`.
+
+    ``place`` is ``<registry>/<name>``, or ``<name>`` alone in the session's own account and Region.
+    """
+    host, _, rest = place.partition("/")
+    found = HOST.fullmatch(host)
+    name, region = (rest, found["region"]) if found else (place, None)
+    owner = {"registryId": found["account"]} if found else {}
+    client = Connection(session, region=region).client("ecr")
+    with translated(f"repository {place}"):
+        uri = _uri(client, name, owner)
+        token = client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
+    username, _, password = base64.b64decode(token).decode().partition(":")
+    return Prepared(place if found else uri, {"username": username, "password": password})
+
+
+def _uri(client: Any, name: str, owner: dict[str, str]) -> str:
+    try:
+        return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])
+    except client.exceptions.RepositoryNotFoundException:
+        pass
+    try:
+        return str(client.create_repository(repositoryName=name, **owner)["repository"]["repositoryUri"])
+    except client.exceptions.RepositoryAlreadyExistsException:
+        # Somebody else made it at the same moment.
+        return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])

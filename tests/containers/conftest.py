@@ -1,0 +1,105 @@
+"""A Docker daemon that answers, this project's images, and jobs in plain `docker run`."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from scriptmode.containers import DEFAULT_BASE, TENSORFLOW_VERSIONS, build_image
+
+ROOT = Path(__file__).parents[2]
+#: Neither root nor a user that the image knows.
+STRANGER = "12345:12345"
+
+
+def docker(*words, timeout=100):
+    """Run the command; its outcome, with both streams in one text."""
+    return subprocess.run(
+        ("docker", *words), check=False, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def docker_daemon():
+    """A daemon that answers: the machine's own, else one that is started for these tests."""
+    if docker("version").returncode == 0:
+        yield
+        return
+    started = subprocess.run([ROOT / ".ci" / "docker", "start"], check=False, capture_output=True, text=True)
+    if started.returncode:
+        pytest.fail(started.stderr.strip().splitlines()[-1], pytrace=False)
+    yield
+    subprocess.run([ROOT / ".ci" / "docker", "stop"], check=True)
+
+
+@pytest.fixture(scope="session")
+def base_image(docker_daemon):
+    """What images are made from; made here where no registry is in reach."""
+    made = subprocess.run([ROOT / "container" / "base_image.sh"], check=False, capture_output=True, text=True)
+    if made.returncode:
+        pytest.fail(made.stderr.strip().splitlines()[-1], pytrace=False)
+    return DEFAULT_BASE
+
+
+@pytest.fixture(scope="session")
+def built(base_image):
+    """Build the image of a TensorFlow version, once; that takes minutes only where nothing of it is there yet."""
+    return cache(build_image)
+
+
+@pytest.fixture(scope="session", params=TENSORFLOW_VERSIONS)
+def tensorflow_version(request):
+    """Each TensorFlow that there is an image for."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def image(built, tensorflow_version):
+    """Its image."""
+    return built(tensorflow_version)
+
+
+@dataclass(frozen=True)
+class PlainJob:
+    """A hand-made ``/opt/ml``, and `docker run` over it, as anybody would who has no SDK."""
+
+    folder: Path
+
+    def prepare(self, program, **hyperparameters):
+        """Write the platform's files and the script."""
+        settings = {"sagemaker_program": "train.py", **hyperparameters}
+        self._write("code/train.py", program)
+        self._write("input/config/hyperparameters.json", json.dumps({k: json.dumps(v) for k, v in settings.items()}))
+        hosts = {"current_host": "algo-1", "hosts": ["algo-1"], "network_interface_name": "lo"}
+        self._write("input/config/resourceconfig.json", json.dumps(hosts))
+        self._write("input/config/inputdataconfig.json", "{}")
+        for name in ("model", "output"):
+            # Whoever the container's user is.
+            (self.folder / name).mkdir()
+            (self.folder / name).chmod(0o777)
+
+    def run(self, image, *words, user=None, options=()):
+        """Run the image over the folder, without a network; no host of a name has to be looked up for one host."""
+        as_user = ("--user", user) if user else ()
+        volume = f"{self.folder}:/opt/ml"
+        return docker("run", "--rm", "--network", "none", "--volume", volume, *as_user, *options, image, *words)
+
+    def _write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.fixture
+def plain_job(tmp_path):
+    """A training job without anything of the SDK's."""
+    folder = tmp_path / "ml"
+    folder.mkdir()
+    # pytest's own folders are for this user alone.
+    for path in (tmp_path, *list(tmp_path.parents)[:2]):
+        path.chmod(0o755)
+    return PlainJob(folder)

@@ -1,0 +1,191 @@
+"""The ``scriptmode image`` command: names, recipes, and what it says where something is missing."""
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from containers.conftest import ROOT
+
+from scriptmode import ContainerError, SpecError
+from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, built_image, default_image, engine, machine, recipe
+
+SCRIPTMODE = str(Path(sys.executable).with_name("scriptmode"))
+#: Builds as somebody who may not use the socket: root may use every one.
+STRANGER = """
+import getpass, os, sys
+import docker, docker.context, requests
+from scriptmode import ContainerError
+from scriptmode.containers import build_image
+if os.geteuid() == 0:
+    os.setuid(12345)
+try:
+    build_image()
+except ContainerError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def nowhere(monkeypatch, tmp_path):
+    """A Docker daemon that is not there."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+
+
+def scriptmode(*words):
+    return subprocess.run((SCRIPTMODE, *words), check=False, capture_output=True, text=True, timeout=60)
+
+
+def test_the_name_is_that_of_the_content():
+    names = {default_image(version) for version in TENSORFLOW_VERSIONS}
+    names |= {default_image("2.21.0", base="debian:trixie-slim"), default_image("2.21.0", gpu=True, base="cuda:1")}
+    assert len(names) == 4
+    assert all(name.startswith("scriptmode:2.") for name in names)
+    assert default_image() == default_image("2.21") == default_image("2.21.0")
+    assert "-gpu-" in default_image("2.15", gpu=True, base="cuda:1")
+
+
+def test_one_recipe_makes_one_context():
+    wanted = recipe.recipe("2.15.1")
+    assert wanted.context({"codename": b"x"}) == wanted.context({"codename": b"x"})
+    with tarfile.open(fileobj=io.BytesIO(wanted.context({"pip.conf": b"[global]\n"}))) as tar:
+        names = tar.getnames()
+    assert {"Dockerfile", "locks/2.15.1-cpu.txt", "settings/pip.conf", "scriptmode_runtime/__main__.py"} <= set(names)
+    assert "locks/2.21.0-cpu.txt" not in names
+    assert not [name for name in names if name.endswith((".pyc", ".so"))]
+
+
+def test_a_cuda_base_is_built_beside_in_the_image_that_has_headers():
+    wanted = recipe.recipe("2.15.1", gpu=True, base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
+    assert wanted.development_base == "nvidia/cuda:12.2.2-cudnn8-devel-ubuntu22.04"
+    assert recipe.recipe("2.15.1", gpu=True, base="a", development_base="b").development_base == "b"
+    assert wanted.arguments["VARIANT"] == "gpu"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tensorflow": "2.14.0"}, "no image with TensorFlow '2.14.0', only with 2.15.1 and 2.21.0"),
+        ({"tensorflow": "2"}, "no image with TensorFlow '2'"),
+        ({"gpu": True}, "image for GPUs is made from one with CUDA; name it with base="),
+    ],
+    ids=["an old TensorFlow", "no version", "no CUDA"],
+)
+def test_what_there_is_no_recipe_for_is_refused_without_docker(arguments, message, nowhere):
+    with pytest.raises(SpecError, match=message):
+        build_image(**arguments)
+
+
+def test_no_daemon_is_one_line_that_says_what_to_do(nowhere):
+    done = scriptmode("image", "build")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("scriptmode: no Docker daemon is there: unix://")
+    assert "apt install docker.io" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "verb", [("push", "team/training"), ("push", "team/training", "--image", "a:1")], ids=["ours", "another"]
+)
+def test_nothing_is_pushed_without_a_daemon(verb, nowhere):
+    assert "no Docker daemon is there" in scriptmode("image", *verb).stderr
+
+
+def test_a_daemon_that_is_gone_left_its_socket(monkeypatch, tmp_path):
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(tmp_path / "s"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/s")
+    with pytest.raises(ContainerError, match="no Docker daemon answers at unix:.*/s; install Docker and start it"):
+        built_image("2.15.1")
+
+
+def test_a_socket_of_other_users_names_the_group(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listening:
+        path = tmp_path / "s"
+        listening.bind(str(path))
+        listening.listen()
+        path.chmod(0)
+        for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+            folder.chmod(0o755)
+        environment = {**os.environ, "DOCKER_HOST": f"unix://{path}", "HOME": str(tmp_path), "LOGNAME": "ada"}
+        done = subprocess.run(
+            (sys.executable, "-c", STRANGER), check=False, capture_output=True, text=True, timeout=60, env=environment
+        )
+    assert "this user, ada, may not use the Docker daemon" in done.stdout, done.stderr
+    assert "sudo usermod -aG docker ada" in done.stdout
+
+
+def test_a_host_that_is_none_is_named(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "somewhere")
+    with pytest.raises(ContainerError, match="Docker daemon at somewhere cannot be used: .*; check DOCKER_HOST"):
+        built_image()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ([{"stream": "Step 2/9 : RUN make\n"}, {"stream": "cc: not found\n"}, {"error": "code: 127"}],
+         "building x failed at 'RUN make': code: 127\ncc: not found"),
+        ([{"stream": "\x1b[91mSteps\x1b[0m"}, {"error": "write /a: no space left on device"}],
+         "building x failed: write /a: no space left on device; make room where Docker keeps its images: docker image ls, docker system prune\nSteps"),
+        ([{"stream": "Step 1/2 : RUN tar"}, {"stream": "tar: No space left on device"}, {"error": "code: 2"}],
+         "building x failed at 'RUN tar': code: 2; make room where Docker keeps its images: docker image ls, docker system prune\ntar: No space left on device"),
+        ([{"stream": "Step 1/2 : RUN a"}, *({"stream": f"{n}\n"} for n in range(99)), {"error": "e"}],
+         "\n".join(("building x failed at 'RUN a': e", *map(str, range(84, 99))))),
+    ],
+    ids=["its step and last words", "a full disk", "a full disk inside", "only the last lines"],
+)  # fmt: skip
+def test_a_build_that_fails_says(said, message):
+    with pytest.raises(ContainerError) as raised:
+        engine._follow(said, "building x failed", engine.say_nothing)
+    assert str(raised.value) == message
+
+
+def test_progress_of_a_layer_is_no_line():
+    lines = []
+    moving = {"status": "Pushing", "progressDetail": {"current": 1, "total": 2}, "id": "a"}
+    engine._follow([{"status": "Waiting", "progressDetail": {}}, moving, {"stream": "\n"}], "", lines.append)
+    assert lines == ["Waiting"]
+
+
+def test_pips_indexes_reach_the_build_and_folders_do_not(tmp_path):
+    config = tmp_path / ".config" / "pip"
+    config.mkdir(parents=True)
+    (config / "pip.conf").write_text(
+        "[global]\nindex-url = https://name:word@index.example/simple\nextra-index-url =\n  file:///srv/simple\n"
+        "  https://more.example/simple\nfind-links = /srv/wheels\ncert = /srv/ca.crt\n[install]\nretries=9\n"
+    )
+    environ = {"HOME": str(tmp_path), "PIP_TRUSTED_HOST": "more.example", "PIP_CONFIG_FILE": ""}
+    lines = machine.settings(environ)["pip.conf"].decode().splitlines()
+    assert lines == [
+        "[global]",
+        "index-url = https://name:word@index.example/simple",
+        "extra-index-url = https://more.example/simple",
+        "trusted-host = more.example",
+        "retries = 9",
+    ]
+
+
+def test_only_proxies_are_arguments_of_the_build():
+    environ = {"HTTPS_PROXY": "http://p:1", "no_proxy": "a", "http_proxy": "", "PIP_INDEX_URL": "https://x"}
+    assert machine.proxies(environ) == {"HTTPS_PROXY": "http://p:1", "no_proxy": "a"}
+
+
+@pytest.mark.slow
+def test_an_installed_scriptmode_builds_the_same_image(tmp_path):
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT)
+    subprocess.run(pip, check=True, timeout=110, capture_output=True)
+    [wheel] = tmp_path.glob("scriptmode-*.whl")
+    installed = tmp_path / "installed"
+    subprocess.run((sys.executable, "-m", "zipfile", "-e", wheel, installed), check=True)
+    code = "from scriptmode.containers import default_image, recipe; print(default_image(), recipe.folder())"
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(
+        (sys.executable, "-c", code), check=True, capture_output=True, text=True, env=environment, cwd=tmp_path
+    )
+    assert done.stdout.split() == [default_image(), str(installed / "scriptmode" / "containers" / "image")]
+    assert os.access(installed / "scriptmode" / "containers" / "image" / "base_image.sh", os.R_OK)

@@ -1,0 +1,166 @@
+"""Images go to Amazon ECR, and to any other registry."""
+
+import http.client
+import io
+import json
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+from contextlib import closing, suppress
+
+import pytest
+from containers.conftest import docker
+from moto import mock_aws
+
+from scriptmode import ContainerError, CredentialsError, SpecError
+from scriptmode.containers import build_image, engine, push_image
+from scriptmode.platforms.sagemaker.registry import prepare
+
+needs_docker = pytest.mark.docker
+ACCOUNT = "123456789012"
+
+
+@pytest.fixture
+def aws(monkeypatch, no_credentials):
+    """An account without any repository."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    with mock_aws():
+        yield
+
+
+def repositories(region):
+    import boto3
+
+    found = boto3.client("ecr", region_name=region).describe_repositories()
+    return [each["repositoryName"] for each in found["repositories"]]
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """A registry on loopback; its address."""
+    program = shutil.which("docker-registry")
+    assert program, "images are pushed to a registry: apt install docker-registry"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (tmp_path / "config.yml").write_text(
+        json.dumps({
+            "version": 0.1, "log": {"level": "error"}, "http": {"addr": address},
+            "storage": {"filesystem": {"rootdirectory": str(tmp_path / "images")}},
+        })
+    )  # fmt: skip
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen((program, "serve", tmp_path / "config.yml"), stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + 30
+        while not answer(address, "/v2/"):
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield address
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answer(address, path):
+    with closing(http.client.HTTPConnection(address, timeout=10)) as connection, suppress(OSError):
+        connection.request("GET", path)
+        return connection.getresponse().read()
+    return b""
+
+
+@pytest.fixture
+def tiny_image(docker_daemon, tmp_path):
+    """An image of one file."""
+    with tarfile.open(tmp_path / "tree.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("file"), io.BytesIO())
+    name = f"scriptmode-test:{tmp_path.name.lower()}"
+    assert docker("import", str(tmp_path / "tree.tar"), name).returncode == 0
+    yield name
+    docker("image", "rm", "--force", name)
+
+
+def test_a_repository_is_created_once_where_the_session_is(aws):
+    first = prepare("team/training")
+    assert first.uri == f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com/team/training"
+    assert first.login["username"] == "AWS"
+    assert first.login["password"]
+    assert first.login["password"] not in repr(first)
+    assert prepare("team/training").uri == first.uri
+    assert repositories("eu-west-1") == ["team/training"]
+
+
+def test_a_registrys_own_region_is_where_its_repository_is_created(aws):
+    place = f"{ACCOUNT}.dkr.ecr.ap-south-1.amazonaws.com/training"
+    assert prepare(place).uri == place
+    assert repositories("ap-south-1") == ["training"]
+    assert repositories("eu-west-1") == []
+
+
+@needs_docker
+def test_without_credentials_nothing_is_pushed(tiny_image, monkeypatch, no_credentials):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    with pytest.raises(CredentialsError, match="repository team/training: .*run 'aws configure'"):
+        push_image("team/training", tiny_image)
+
+
+@needs_docker
+def test_an_image_is_pushed_under_its_own_tag(tiny_image, registry):
+    said = []
+    uri = push_image(f"{registry}/team/training", tiny_image, on_line=said.append)
+    assert uri == f"{registry}/team/training:{tiny_image.rpartition(':')[2]}"
+    tags = json.loads(answer(registry, "/v2/team/training/tags/list"))
+    assert tags == {"name": "team/training", "tags": [uri.rpartition(":")[2]]}
+    assert any("digest: sha256:" in line for line in said)
+
+
+@needs_docker
+def test_a_repository_may_name_the_tag(tiny_image, registry):
+    assert push_image(f"{registry}/a:7", tiny_image) == f"{registry}/a:7"
+    assert json.loads(answer(registry, "/v2/a/tags/list"))["tags"] == ["7"]
+
+
+@needs_docker
+def test_a_registry_that_is_not_there_is_named(tiny_image):
+    with pytest.raises(ContainerError, match="pushing 127.0.0.1:1/a:7 failed: .*127.0.0.1:1"):
+        push_image("127.0.0.1:1/a:7", tiny_image)
+
+
+@needs_docker
+def test_an_image_that_is_not_there_says_how_it_is_built(docker_daemon):
+    with pytest.raises(ContainerError, match="no image none:7 on this machine; build it: scriptmode image build"):
+        push_image("team/training", "none:7")
+
+
+@pytest.mark.parametrize("repository", ["", "a b", "/a", "a//b", "x@sha256:0"])
+def test_what_is_no_repository_is_refused(repository):
+    with pytest.raises(SpecError, match="is no name that an image may have"):
+        push_image(repository, "a:1")
+
+
+@needs_docker
+def test_a_build_that_fails_shows_the_step_and_its_last_words(base_image, tmp_path):
+    recipe = f"FROM {base_image}\nRUN echo about to fail; exit 3\n".encode()
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as tar:
+        member = tarfile.TarInfo("Dockerfile")
+        member.size = len(recipe)
+        tar.addfile(member, io.BytesIO(recipe))
+    with pytest.raises(ContainerError) as raised:
+        engine.build(context.getvalue(), "scriptmode-test:broken", arguments={}, labels={}, on_line=engine.say_nothing)
+    lines = str(raised.value).splitlines()
+    assert lines[0].startswith(
+        "building scriptmode-test:broken failed at 'RUN echo about to fail; exit 3': The command"
+    )
+    assert lines[0].endswith("returned a non-zero code: 3")
+    assert lines[-1] == "about to fail"
+
+
+@needs_docker
+def test_a_base_that_nobody_has_says_what_to_do(docker_daemon):
+    with pytest.raises(ContainerError, match="image 127.0.0.1:1/none:7 cannot be pulled: .*; or name another base"):
+        build_image("2.15.1", base="127.0.0.1:1/none:7")

@@ -1,0 +1,128 @@
+"""What is in the images, and what is not."""
+
+import json
+import re
+
+import pytest
+from containers.conftest import STRANGER, docker
+
+from scriptmode.containers import build_image, recipe
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
+
+COMPILERS = ("gcc", "g++", "cc", "c++", "clang", "ld", "as", "make", "cmake", "nvcc", "gfortran", "cpp", "cc1plus")
+IMPORTS = """
+import horovod.tensorflow as hvd
+import tensorflow as tf
+import boto3, cloudpickle, psutil, yaml
+hvd.init()
+print("TensorFlow", tf.__version__, "mpi", hvd.mpi_built(), "ranks", hvd.size())
+"""
+PIPE_READER = """
+from scriptmode_runtime.tensorflow import binary, operations
+assert operations.compiled()
+print("reader", binary.IN_WHEEL)
+"""
+LEGACY_KERAS = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import tensorflow as tf, tf_keras
+assert tf.keras.layers.Dense is tf_keras.layers.Dense
+print("Keras", tf_keras.__version__)
+"""
+
+
+def in_image(image, *words, user=None):
+    """Run a command in an image that has no network."""
+    as_user = ("--user", user) if user else ()
+    done = docker("run", "--rm", "--network", "none", *as_user, image, *words)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("user", [None, STRANGER], ids=["root", "a plain user"])
+def test_tensorflow_and_horovod_are_there_for(user, image, tensorflow_version):
+    assert f"TensorFlow {tensorflow_version} mpi True ranks 1" in in_image(image, "python", "-c", IMPORTS, user=user)
+
+
+def test_keras_2_is_there(image):
+    assert "Keras 2." in in_image(image, "python", "-c", LEGACY_KERAS)
+
+
+def test_the_pipe_reader_needs_no_compiler(image):
+    assert "reader /opt/scriptmode/" in in_image(image, "python", "-c", PIPE_READER, user=STRANGER)
+
+
+def test_there_is_no_compiler(image):
+    found = in_image(image, "sh", "-c", f"for name in {' '.join(COMPILERS)}; do command -v $name; done; true")
+    assert found == ""
+    assert in_image(image, "sh", "-c", "find / -xdev -name 'cc1*' -o -xdev -name 'libclang*'") == ""
+
+
+def test_there_are_no_keys(image):
+    keys = in_image(
+        image, "sh", "-c", "grep -rlE -e '-----BEGIN [A-Z ]*PRIVATE KEY' /etc /root /home /opt /var /usr/local || true"
+    )
+    # Programs that look for keys are none, nor are the examples of AWS's documentation.
+    assert [name for name in keys.split() if not name.endswith((".py", ".pyc")) and "/botocore/data/" not in name] == []
+    assert in_image(image, "sh", "-c", "ls /etc/ssh; ls -A /root /home").count("_key") == 0
+
+
+def test_nothing_of_the_machine_that_built_it_is_there(image):
+    files = in_image(
+        image,
+        "sh",
+        "-c",
+        "ls -d /settings /stage /lock.txt /scriptmode_runtime /difference /before /var/lib/apt/lists/* || true",
+    )
+    assert not [line for line in files.splitlines() if "No such file" not in line]
+    history = docker("history", "--no-trunc", image).stdout
+    assert "settings" not in history
+    assert "PIP_" not in history
+
+
+def test_every_package_is_the_lock_files_and_written_down(image, tensorflow_version):
+    lock = (recipe.folder() / "locks" / f"{tensorflow_version}-cpu.txt").read_text()
+    locked = {
+        (name.lower().replace("_", "-"), version) for name, version in re.findall(r"^(\S+?)==(\S+)", lock, re.MULTILINE)
+    }
+    installed = in_image(image, "python", "-m", "pip", "list", "--format", "freeze")
+    found = {tuple(line.lower().replace("_", "-").split("==")) for line in installed.split()}
+    assert found - locked == {("horovod", "0.28.1")}
+    assert in_image(image, "cat", "/opt/scriptmode/share/sbom/python.txt").split() == installed.split()
+    assert "\nopenssh-server=1:9.2" in in_image(image, "cat", "/opt/scriptmode/share/sbom/debian.txt")
+
+
+def test_it_says_what_it_is(image, tensorflow_version):
+    labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", image).stdout)
+    assert labels["scriptmode.tensorflow"] == tensorflow_version
+    assert labels["org.opencontainers.image.version"] == image.partition(":")[2]
+    assert labels["org.opencontainers.image.base.name"] == "debian:bookworm-slim"
+    assert tensorflow_version in labels["org.opencontainers.image.description"]
+
+
+def test_it_is_not_large(image, tensorflow_version, record_property):
+    size = int(docker("image", "inspect", "--format", "{{.Size}}", image).stdout) / 1e6
+    record_property("megabytes", size)
+    print(f"{image}: {size:,.0f} MB")
+    assert size < 1900
+
+
+def test_ssh_is_there_and_every_program_finds_its_libraries(image):
+    where = "for name in ssh sshd ssh-keygen mpirun prted; do PATH=$PATH:/usr/sbin command -v $name; done"
+    assert in_image(image, "sh", "-c", where).split() == [
+        "/usr/bin/ssh", "/usr/sbin/sshd", "/usr/bin/ssh-keygen", "/opt/scriptmode/bin/mpirun", "/opt/scriptmode/bin/prted",
+    ]  # fmt: skip
+    script = "for f in /opt/scriptmode/bin/prted /usr/sbin/sshd $(find /opt/scriptmode -path '*horovod*' -name '*.so'); do ldd $f | grep -H 'not found'; done; true"
+    missing = in_image(image, "sh", "-c", script)
+    # TensorFlow's own are loaded by the time that Horovod is.
+    assert [line for line in missing.splitlines() if "libtensorflow" not in line] == []
+
+
+def test_a_second_build_is_the_same_image(image, tensorflow_version):
+    said = []
+    # Of now: the sources may have been changed since the tests began.
+    now = build_image(tensorflow_version)
+    assert build_image(tensorflow_version, on_line=said.append) == now
+    assert said == []
+    assert now.startswith(f"scriptmode:{tensorflow_version}-")

@@ -1,0 +1,105 @@
+"""`docker run IMAGE train` over a hand-made /opt/ml, with nothing of the SDK."""
+
+import os
+import zipfile
+
+import pytest
+from containers.conftest import STRANGER
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
+users = pytest.mark.parametrize("user", [None, STRANGER], ids=["root", "a plain user"])
+
+PROGRAM = """
+import argparse, os
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int)
+with open(os.path.join(os.environ["SM_MODEL_DIR"], "weights"), "w") as file:
+    file.write(str(parser.parse_args().epochs))
+print("trained as", os.getuid())
+"""
+ALLREDUCE = """
+import os
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+hvd.init()
+total = hvd.allreduce(tf.constant([1.0 + hvd.rank()]), op=hvd.Sum)
+variable = tf.Variable([float(hvd.rank() + 7)])
+hvd.broadcast_variables([variable], root_rank=0)
+with hvd.DistributedGradientTape(tf.GradientTape()) as tape:
+    loss = variable * (hvd.rank() + 1.0)
+gradient = tape.gradient(loss, [variable])[0]
+print(f"rank {hvd.rank()} of {hvd.size()}: {total.numpy()[0]} {variable.numpy()[0]} {gradient.numpy()[0]}")
+"""
+FIT = """
+import horovod.tensorflow.keras as hvd
+import numpy as np
+import tensorflow as tf
+
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(2,))])
+model.compile(hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.01)), loss="mse")
+callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
+features = np.random.default_rng(hvd.rank()).normal(size=(64, 2)).astype("float32")
+model.fit(features, features.sum(axis=1), epochs=2, verbose=0, callbacks=callbacks)
+weights = hvd.allgather(tf.reshape(tf.concat([tf.reshape(each, [-1]) for each in model.weights], 0), [1, -1])).numpy()
+print("same weights on", hvd.size(), "ranks:", bool((weights == weights[0]).all()))
+"""
+
+
+@users
+def test_a_job_trains_as(user, image, plain_job):
+    plain_job.prepare(PROGRAM, epochs=3)
+    done = plain_job.run(image, "train", user=user)
+    assert done.returncode == 0, done.stdout
+    weights = plain_job.folder / "model" / "weights"
+    assert weights.read_text() == "3"
+    assert weights.stat().st_uid == (int(user.partition(":")[0]) if user else os.getuid())
+
+
+def test_the_image_alone_trains_too(image, plain_job):
+    plain_job.prepare(PROGRAM, epochs=4)
+    assert plain_job.run(image).returncode == 0
+    assert (plain_job.folder / "model" / "weights").read_text() == "4"
+
+
+@users
+def test_requirements_are_installed_for(user, image, plain_job):
+    plain_job.prepare("import extra, yaml; print('extra', extra.NUMBER, yaml.__name__)")
+    information = "extra-1.dist-info"
+    with zipfile.ZipFile(plain_job.folder / "code" / "extra-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("extra.py", "NUMBER = 7")
+        wheel.writestr(f"{information}/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1\n")
+        wheel.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{information}/RECORD", "")
+    (plain_job.folder / "code" / "requirements.txt").write_text("./extra-1-py3-none-any.whl\n")
+    plain_job.folder.chmod(0o777)
+    done = plain_job.run(image, "train", user=user)
+    assert "extra 7 yaml" in done.stdout
+
+
+@users
+def test_a_failure_is_the_exit_code_and_the_failure_file_for(user, image, plain_job):
+    plain_job.prepare("raise SystemExit(7)")
+    assert plain_job.run(image, "train", user=user).returncode == 7
+    assert "exit code 7" in (plain_job.folder / "output" / "failure").read_text()
+
+
+def ranks(plain_job, image, program, user=None, options=()):
+    plain_job.prepare(program, sagemaker_mpi_enabled=True, sagemaker_mpi_num_of_processes_per_host=2)
+    done = plain_job.run(image, "train", user=user, options=options)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@users
+def test_two_ranks_agree_as(user, image, plain_job):
+    said = ranks(plain_job, image, ALLREDUCE, user, ("--env", "TF_USE_LEGACY_KERAS=1"))
+    assert "rank 0 of 2: 3.0 7.0 1.5" in said
+    assert "rank 1 of 2: 3.0 7.0 1.5" in said
+
+
+def test_two_ranks_fit_one_model_by_horovods_own_keras(built, plain_job):
+    said = ranks(plain_job, built("2.21.0"), FIT, options=("--env", "TF_USE_LEGACY_KERAS=1"))
+    assert said.count("same weights on 2 ranks: True") == 2
