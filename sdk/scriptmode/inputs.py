@@ -183,13 +183,32 @@ def check_mode(channel: Channel, job_mode: str) -> None:
 def _check_uri(where: str, uri: object) -> None:
     if not isinstance(uri, (str, os.PathLike)):
         raise SpecError(f"{where} is {uri!r}; give an 's3://...' or 'file://...' string")
-    scheme, separator, rest = os.fspath(uri).partition("://")
+    text = os.fspath(uri)
+    scheme, separator, rest = text.partition("://")
     if not separator:
-        here = f"file://{Path(scheme).absolute()}"
-        raise SpecError(f"{where} is {os.fspath(uri)!r}, which names no scheme; for this machine's files say {here!r}")
+        raise SpecError(f"{where} is {text!r}, {_without_scheme(text)}")
     if scheme == "file" and not rest.startswith("/"):
-        raise SpecError(f"{where} is {uri!r}; after file:// comes a whole path: 'file://{Path(rest).absolute()}'")
+        raise SpecError(f"{where} is {text!r}; after file:// comes a whole path: 'file://{_whole(rest)}'")
     if scheme not in ("s3", "https", "file"):
         raise SpecError(f"{where} is {uri!r}; its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI")
     if not rest:
         raise SpecError(f"{where} is {uri!r}, which names no bucket or folder")
+
+
+def _without_scheme(text: str) -> str:
+    """Say what to write instead of a URI that has no ``://``."""
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme == "s3":
+        return f"which lacks slashes; say 's3://{rest.lstrip('/')}'"
+    if colon and scheme == "file":
+        return f"which lacks slashes; say 'file://{_whole(rest)}'"
+    if not text:
+        return "which is empty; give an 's3://...' or 'file://...' string"
+    return f"which names no scheme; for this machine's files say 'file://{Path(text).expanduser().absolute()}'"
+
+
+def _whole(path: str) -> Path:
+    """Give the whole path that was meant: from the root where it begins as something there, else from here."""
+    from_root = Path("/", path.lstrip("/"))
+    begins_there = Path(*from_root.parts[:2]).exists() and not Path(path).absolute().exists()
+    return from_root if path.startswith("/") or begins_there else Path(path).absolute()

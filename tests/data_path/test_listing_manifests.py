@@ -217,7 +217,7 @@ FORM = r'the form is \[{"prefix": "s3://bucket/folder/"}, "name", "name", ...\]'
     [
         pytest.param(b"", "the manifest is not JSON at '': '\\[' was expected; " + FORM, id="empty"),
         pytest.param(b'{"prefix": "s3://b/"}', r"not JSON at '{\"prefix\".*'\[' was expected", id="an object"),
-        pytest.param([], "the manifest begins with null, not with a prefix; " + FORM, id="no element"),
+        pytest.param([], "the manifest is empty; " + FORM, id="no element"),
         pytest.param(["a", "b"], 'begins with "a", not with a prefix', id="no prefix"),
         pytest.param([{"prefix": ""}, "a"], 'begins with {"prefix": ""}', id="an empty prefix"),
         pytest.param([{"prefix": "b/data/"}, "a"], "not with a prefix", id="a prefix that is no URI"),

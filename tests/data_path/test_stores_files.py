@@ -137,7 +137,9 @@ def test_a_file_that_was_deleted_is_told(tmp_path):
     write(tmp_path, "file")
     item = FileObjects().find(f"file://{tmp_path}/file")
     (tmp_path / "file").unlink()
-    with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/file: there is no such file"):
+    with pytest.raises(
+        DataNotFoundError, match=rf"file://{tmp_path}/file: the file was deleted while the job read its channel"
+    ):
         FileObjects().read(item, 0, 1)
 
 

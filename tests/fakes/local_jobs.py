@@ -1,6 +1,7 @@
 """Real jobs of the local platform: requests written by hand, real agents, plain Python scripts."""
 
 import io
+import shutil
 import tarfile
 import textwrap
 from pathlib import Path
@@ -78,7 +79,8 @@ class LocalJobs:
         """Start a job that is busy with its input for longer than any test; give its name once it is."""
         (self.folder / "in").mkdir()
         with (self.folder / "in" / "big").open("wb") as file:
-            file.truncate(1 << 40)
+            # As much as is not refused: what is larger than the disk is not begun.
+            file.truncate(shutil.disk_usage(self.folder).free * 3 // 4)
         name = self.start("pass", channels=[channel("train", f"file://{self.folder}/in")])
         until(lambda: self.platform.describe(name)["SecondaryStatus"] == "Downloading")
         return name

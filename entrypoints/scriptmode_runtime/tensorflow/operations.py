@@ -75,7 +75,7 @@ def _load() -> Operations:
         return compiled()
     except binary.NoBinaryError as error:
         warnings.warn(
-            f"pipes are read in Python, which is many times slower ({error}); "
+            f"pipes are read in Python, many times slower, and not at all on a coordinator's workers ({error}); "
             "install a C++ compiler, or a wheel that has the binary for this machine",
             RuntimeWarning,
             stacklevel=4,

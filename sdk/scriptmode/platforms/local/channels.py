@@ -18,6 +18,7 @@ from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local import cluster, places
 from scriptmode.platforms.local.data import channel as sources
 from scriptmode.platforms.local.data import dealing, listing, staging
+from scriptmode.platforms.local.sandbox import receivers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,8 +55,7 @@ def stage(
             if key not in copies:
                 place = folder / str(len(copies))
                 copies[key] = place, _fetched(source, stores, place, partial(report, number))
-            hosts = cluster.channel_hosts(request, channel)
-            _distribute(source, [sandbox for sandbox in sandboxes if sandbox.host in hosts], *copies[key])
+            _distribute(source, receivers(request, channel, sandboxes), *copies[key])
 
 
 def restore_checkpoints(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> None:
@@ -89,10 +89,10 @@ def _fetched(source: ChannelSource, stores: Stores, place: Path, report: Callabl
     return staging.fetch(found, place, report, stores=stores)
 
 
-def _distribute(source: ChannelSource, receivers: Sequence[Sandbox], copies: Path, names: Sequence[str]) -> None:
+def _distribute(source: ChannelSource, hosts: Sequence[Sandbox], copies: Path, names: Sequence[str]) -> None:
     seed = source.shuffle_seed if source.is_sharded else None
-    for index, sandbox in enumerate(receivers):
-        deal = dealing.Deal(0, index, len(receivers), source.is_sharded, seed, copies)
+    for index, sandbox in enumerate(hosts):
+        deal = dealing.Deal(0, index, len(hosts), source.is_sharded, seed, copies)
         _link(dealing.dealt(names, deal), copies, sandbox.channel(source.name))
 
 

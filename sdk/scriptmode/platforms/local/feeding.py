@@ -11,6 +11,7 @@ from scriptmode.platforms.local.channels import named
 from scriptmode.platforms.local.data import channel as channels
 from scriptmode.platforms.local.data import framing, listing, pipes, read_ahead
 from scriptmode.platforms.local.hosts.children import Chore
+from scriptmode.platforms.local.sandbox import receivers
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -107,8 +108,7 @@ def feeds_of(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[F
         if cluster.input_mode(request, channel) != "Pipe":
             continue
         source = channels.of(request, channel)
-        hosts = cluster.channel_hosts(request, channel)
-        receivers = [sandbox for sandbox in sandboxes if sandbox.host in hosts]
-        for index, sandbox in enumerate(receivers):
-            found.append(Feed(sandbox.host, source, sandbox.channel(source.name), index, len(receivers)))
+        hosts = receivers(request, channel, sandboxes)
+        for index, sandbox in enumerate(hosts):
+            found.append(Feed(sandbox.host, source, sandbox.channel(source.name), index, len(hosts)))
     return found

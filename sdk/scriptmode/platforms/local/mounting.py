@@ -14,6 +14,7 @@ from scriptmode.platforms.local.data import listing
 from scriptmode.platforms.local.data.fast_file import ObjectTree
 from scriptmode.platforms.local.data.view import View
 from scriptmode.platforms.local.hosts import mounts
+from scriptmode.platforms.local.sandbox import receivers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,11 +106,10 @@ def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[l
     fast: list[Place] = []
     systems: list[Place] = []
     for channel in request.get("InputDataConfig", ()):
-        hosts = cluster.channel_hosts(request, channel)
-        receivers = [sandbox for sandbox in sandboxes if sandbox.host in hosts]
+        hosts = receivers(request, channel, sandboxes)
         found = [
-            Place(sandbox.host, sandbox.channel(channel["ChannelName"]), channel, index, len(receivers))
-            for index, sandbox in enumerate(receivers)
+            Place(sandbox.host, sandbox.channel(channel["ChannelName"]), channel, index, len(hosts))
+            for index, sandbox in enumerate(hosts)
         ]
         if "FileSystemDataSource" in channel["DataSource"]:
             systems += found

@@ -11,7 +11,7 @@ from scriptmode.platforms.local import cluster
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NETWORK_INTERFACE = "lo"
 #: Variables of other jobs and other launchers; a host's runtime must not take them for its own.
@@ -124,6 +124,12 @@ class Sandbox:
             ],
             "network_interface_name": NETWORK_INTERFACE,
         }
+
+
+def receivers(request: Mapping[str, Any], channel: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
+    """Give the hosts that a channel is for, in order."""
+    hosts = cluster.channel_hosts(request, channel)
+    return [sandbox for sandbox in sandboxes if sandbox.host in hosts]
 
 
 def _input_data(request: Mapping[str, Any], channel: Mapping[str, Any]) -> dict[str, str]:

@@ -59,11 +59,11 @@ class FileObjects:
             while done < end - start:
                 come = os.preadv(file, (content[done:],), start + done)
                 if not come:
-                    raise DataError(
-                        f"{item.uri}: the file ended at byte {start + done} while the job read it; {_LEAVE_ALONE}"
-                    )
+                    break
                 done += come
-            return content
+        if done < end - start:
+            raise DataError(f"{item.uri}: the file ended at byte {start + done} while the job read it; {_LEAVE_ALONE}")
+        return content
 
 
 @contextmanager

@@ -32,7 +32,8 @@ def names(uri: str, store: Store) -> tuple[str, Iterator[str]]:
     first = next(elements, None)
     prefix = first.get("prefix") if isinstance(first, dict) else None
     if not isinstance(prefix, str) or not prefix.startswith(("s3://", "file://")):
-        raise DataError(f"{uri}: the manifest begins with {_short(first)}, not with a prefix{_FORM}")
+        begins = "is empty" if first is None else f"begins with {_short(first)}, not with a prefix"
+        raise DataError(f"{uri}: the manifest {begins}{_FORM}")
     require_reachable(uri, prefix, f"{uri}: the manifest's prefix")
     return prefix, _strings(uri, elements)
 
