@@ -168,7 +168,8 @@ def _weed(folder, ports):
         "dir": folder,
         "master.telemetry": "false",
         "master.volumeSizeLimitMB": 64,
-        "volume.max": 50,
+        # Seven for each bucket.
+        "volume.max": 350,
         "master.port": ports[0],
         "master.port.grpc": ports[1],
         "volume.port": ports[2],

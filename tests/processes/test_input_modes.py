@@ -64,23 +64,23 @@ def received(request, base, s3_server, tmp_path_factory):
     jobs.close()
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
-def test_every_host_gets_its_share_byte_for_byte(received, cell):
+@pytest.mark.parametrize("arrival", CELLS, ids=lambda cell: cell.name)
+def test_every_host_gets_its_share_byte_for_byte(received, arrival):
     count = len(received)
     for host, (config, found) in enumerate(received):
-        spelled = config[cell.name]
-        assert spelled["TrainingInputMode"] == ("Pipe" if cell.mode == "Pipe" else "File")
-        assert spelled["S3DistributionType"] == cell.distribution
-        assert spelled["RecordWrapperType"] == cell.wrapper
-        if cell.mode != "Pipe" and cell.seed is None:
-            assert decoded(found[cell.name]) == cell.files(host, count)
-        elif cell.seed is None:
-            epochs = [base64.b64decode(epoch) for epoch in found[cell.name]]
-            assert epochs == [cell.framed(cell.share(host, count))] * 3
-    if cell.seed is not None and cell.mode != "Pipe":
-        assert_dealt(cell, [decoded(found[cell.name]) for _, found in received])
-    elif cell.seed is not None:
-        assert_shuffled(cell, [found[cell.name] for _, found in received])
+        spelled = config[arrival.name]
+        assert spelled["TrainingInputMode"] == ("Pipe" if arrival.mode == "Pipe" else "File")
+        assert spelled["S3DistributionType"] == arrival.distribution
+        assert spelled["RecordWrapperType"] == arrival.wrapper
+        if arrival.mode != "Pipe" and arrival.seed is None:
+            assert decoded(found[arrival.name]) == arrival.files(host, count)
+        elif arrival.seed is None:
+            epochs = [base64.b64decode(epoch) for epoch in found[arrival.name]]
+            assert epochs == [arrival.framed(arrival.share(host, count))] * 3
+    if arrival.seed is not None and arrival.mode != "Pipe":
+        assert_dealt(arrival, [decoded(found[arrival.name]) for _, found in received])
+    elif arrival.seed is not None:
+        assert_shuffled(arrival, [found[arrival.name] for _, found in received])
 
 
 def assert_dealt(cell, hosts):
