@@ -26,8 +26,8 @@ uri, place = sys.argv[1], Path(sys.argv[2])
 stores = Stores()
 stores.prepare(uri)
 
-def stream(epoch):
-    for chunk in read_ahead(stores.of, stores.of(uri).objects(uri)):
+def stream(epoch, waiting):
+    for chunk in read_ahead(stores.of, stores.of(uri).objects(uri), waiting=waiting):
         yield chunk.data
 
 pipes.make(place, 0)
