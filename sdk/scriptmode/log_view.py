@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
+from scriptmode import sizes
 from scriptmode.platforms import host_count
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _COLOURS = (36, 33, 32, 35, 34)
 def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
     """Write how large a source archive is that is about to be stored, and where."""
     files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
-    _say(f"source archive: {files}, {_size(len(archive.data))}, at {uri}", stream)
+    _say(f"source archive: {files}, {sizes.in_words(len(archive.data))}, at {uri}", stream)
 
 
 def started(name: str, stream: TextIO | None = None) -> None:
@@ -75,13 +76,6 @@ def spot_savings(description: Mapping[str, Any]) -> float | None:
     if not description.get("EnableManagedSpotTraining") or not seconds or billable is None:
         return None
     return 1.0 - float(billable) / float(seconds)
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
 
 
 def _say(text: str, stream: TextIO | None) -> None:

@@ -1,5 +1,5 @@
 import pytest
-from fakes.views import Views
+from fakes.views import Views, WatchedObjects
 
 
 @pytest.fixture
@@ -8,3 +8,11 @@ def views():
     begun = Views()
     yield begun
     begun.close()
+
+
+@pytest.fixture
+def objects(tmp_path):
+    """Make a store of contents by path."""
+    control = tmp_path / "control"
+    control.mkdir()
+    return lambda contents: WatchedObjects(contents, control)

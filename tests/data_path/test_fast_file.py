@@ -12,7 +12,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fakes.views import WatchedObjects
 
 MIB = 1024 * 1024
 ODD_NAMES = [
@@ -32,14 +31,6 @@ ODD_NAMES = [
     "trailing ",
     "50%20percent#?&+",
 ]
-
-
-@pytest.fixture
-def objects(tmp_path):
-    """Make a store of contents by path."""
-    control = tmp_path / "control"
-    control.mkdir()
-    return lambda contents: WatchedObjects(contents, control)
 
 
 @pytest.fixture

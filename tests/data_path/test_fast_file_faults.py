@@ -25,13 +25,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 
 
 @pytest.fixture
-def objects(tmp_path):
-    control = tmp_path / "control"
-    control.mkdir()
-    return lambda contents: WatchedObjects(contents, control)
-
-
-@pytest.fixture
 def place(tmp_path):
     return tmp_path / "train"
 

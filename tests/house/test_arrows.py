@@ -122,7 +122,10 @@ def test_the_command_line_uses_public_names(path):
 
 
 PURE = [
-    *(SDK / name for name in ("spec.py", "request.py", "distribution.py", "described.py", "hyperparameters.py")),
+    *(
+        SDK / name
+        for name in ("spec.py", "request.py", "distribution.py", "described.py", "hyperparameters.py", "sizes.py")
+    ),
     *(RUNTIME / name for name in ("contract.py", "cluster.py", "roles.py", "plan.py", "settings.py")),
     *(RUNTIME / name for name in ("variables.py", "daemons.py", "mpirun_output.py", "hints.py", "redaction.py")),
     *sorted((RUNTIME / "strategies").glob("*.py")),

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from scriptmode.errors import DataError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SCHEME = "file://"
 #: The kernel copies this much before it looks whether the process was killed.
 COPY_CHUNK = 16 * 1024 * 1024
+READ_BYTES = 1024 * 1024
 
 
 def is_file(uri: str) -> bool:
@@ -58,14 +64,17 @@ def copy(path: Path, folder: Path) -> list[Path]:
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
     with source.open("rb") as reader, target.open("wb") as writer:
-        try:
-            while os.copy_file_range(reader.fileno(), writer.fileno(), COPY_CHUNK):
-                pass
-        except (AttributeError, OSError):
-            reader.seek(0)
-            writer.seek(0)
-            writer.truncate()
-            shutil.copyfileobj(reader, writer, 1024 * 1024)
+        copy_open(reader.fileno(), writer.fileno(), lambda start: os.pread(reader.fileno(), READ_BYTES, start))
+
+
+def copy_open(source: int, target: int, read: Callable[[int], bytes]) -> None:
+    """Copy an open file's bytes; ``read`` gives some of them from a place on, where the kernel does not copy."""
+    done = 0
+    with suppress(AttributeError, OSError):
+        while copied := os.copy_file_range(source, target, COPY_CHUNK, done, done):
+            done += copied
+    while rest := read(done):
+        done += os.pwrite(target, rest, done)
 
 
 def _existing_depth(path: Path) -> int:

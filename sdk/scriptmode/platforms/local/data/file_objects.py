@@ -54,7 +54,7 @@ class FileObjects:
 
     def read(self, item: Stored, start: int, end: int) -> memoryview:
         """Give all bytes from ``start`` up to ``end``; raise `DataError` when the file is another by now."""
-        with translated(item.uri, item.uri[len(places.SCHEME) :]), open_unchanged(item) as file:
+        with translated(item.uri, path_of(item)), open_unchanged(item) as file:
             content, done = self._buffers.of(end - start), 0
             while done < end - start:
                 come = os.preadv(file, (content[done:],), start + done)
@@ -66,10 +66,15 @@ class FileObjects:
         return content
 
 
+def path_of(item: Stored) -> str:
+    """Give the path of a file that was listed."""
+    return item.uri[len(places.SCHEME) :]
+
+
 @contextmanager
 def open_unchanged(item: Stored) -> Iterator[int]:
     """Give a file descriptor to read ``item``; raise `DataError` if the file was another after the reading."""
-    path = item.uri[len(places.SCHEME) :]
+    path = path_of(item)
     with translated(item.uri, path):
         # What is no file was replaced by something whose opening might wait for ever.
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Callable, cast
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local.data.etags import ETags
-from scriptmode.platforms.local.data.file_objects import open_unchanged, translated
+from scriptmode.platforms.local.data.file_objects import open_unchanged, path_of, translated
 from scriptmode.platforms.local.data.layout import Layout
 from scriptmode.platforms.local.data.objects import PART_BYTES
 from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.data.targets import STEP_BYTES, File
+from scriptmode.sizes import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 READ_ONLY = 0o444
 WORKERS = 16
-READ_BYTES = 1024 * 1024
 REPORT_SECONDS = 0.5
 
 
@@ -73,8 +72,8 @@ def _check_space(items: Sequence[Stored], folder: Path) -> None:
     free = disk.f_bavail * block
     if needed > free and not _share_blocks(items, folder):
         raise DataError(
-            f"{len(items):,} objects of {_size(needed)} do not fit on the disk of {str(folder)!r}, which has "
-            f"{_size(free)} free; free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
+            f"{len(items):,} objects of {in_words(needed)} do not fit on the disk of {str(folder)!r}, which has "
+            f"{in_words(free)} free; free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
             "or use input mode Pipe or FastFile"
         )
 
@@ -91,24 +90,13 @@ def _share_blocks(items: Sequence[Stored], folder: Path) -> bool:
     one_of_each = {item.version.partition("-")[0]: item for item in items}
     try:
         for item in one_of_each.values():
-            with Path(_path(item)).open("rb") as source, trial.open("wb") as target:
+            with Path(path_of(item)).open("rb") as source, trial.open("wb") as target:
                 fcntl.ioctl(target.fileno(), clone, source.fileno())
     except OSError:
         return False
     finally:
         trial.unlink(missing_ok=True)
     return True
-
-
-def _path(item: Stored) -> str:
-    return item.uri[len(places.SCHEME) :]
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"
 
 
 @dataclass
@@ -236,7 +224,7 @@ def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
         advice = "rename the object, or use input mode Pipe, which needs no files"
     elif error.errno == errno.ENOSPC:
         disk = os.statvfs(folder)
-        advice = f"{_size(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
+        advice = f"{in_words(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
         advice = "see to that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}; {advice}")
@@ -245,21 +233,16 @@ def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
 def _copy(file: _File) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
     with open_unchanged(file.item) as source:
-        done = 0
-        with suppress(AttributeError, OSError):
-            while copied := os.copy_file_range(source, file.descriptor, places.COPY_CHUNK, done, done):
-                done += copied
-        while rest := _read(file.item, source, done):
-            done += os.pwrite(file.descriptor, rest, done)
+        places.copy_open(source, file.descriptor, partial(_read, file.item, source))
 
 
 def _read(item: Stored, source: int, start: int) -> bytes:
-    with translated(item.uri, _path(item)):
-        return os.pread(source, READ_BYTES, start)
+    with translated(item.uri, path_of(item)):
+        return os.pread(source, places.READ_BYTES, start)
 
 
 def _content(descriptor: int) -> Iterator[bytes]:
     start = 0
-    while part := os.pread(descriptor, READ_BYTES, start):
+    while part := os.pread(descriptor, places.READ_BYTES, start):
         yield part
         start += len(part)
