@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import engine, machine
-from scriptmode.containers.recipe import DEFAULT_BASE, folder, recipe
+from scriptmode.containers.recipe import DEFAULT_BASE, REPOSITORY, folder, recipe
 from scriptmode.errors import ContainerError, SpecError
 
 if TYPE_CHECKING:
     from scriptmode.containers.engine import OnLine
 
-#: As the distribution specification spells them, without a digest.
+#: What `recipe.Recipe.name` gives.
+_OWN = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
 _NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))?")
 
 
@@ -34,12 +35,19 @@ def built_image(tensorflow: str | None = None) -> str:
     Raises `ContainerError`, which says the command that builds it where it is missing.
     """
     wanted = recipe(tensorflow)
-    if not engine.is_there(wanted.name):
-        raise ContainerError(
-            f"there is no image {wanted.name} on this machine; build it: "
-            f"scriptmode image build --tensorflow {wanted.tensorflow}, or give image_uri"
-        )
+    require_built(wanted.name)
     return wanted.name
+
+
+def require_built(image: str) -> None:
+    """Raise `ContainerError` for an image of this project's that is not here: its name is in no registry.
+
+    Says the command that builds it. Whether any other image is here is not asked; that a daemon answers is.
+    """
+    if engine.is_there(image) or not (own := _OWN.fullmatch(image)):
+        return
+    command = f"scriptmode image build --tensorflow {own['tensorflow']}{' --gpu --base ...' if own['gpu'] else ''}"
+    raise ContainerError(f"there is no image {image} on this machine; build it: {command}, or give image_uri")
 
 
 def build_image(

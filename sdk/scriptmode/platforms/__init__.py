@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 #: Each host a plain process of this machine.
 LOCAL_PROCESS = "local_process"
 #: Each host a container of this machine, without and with GPUs (names of the SageMaker SDK).
-LOCAL_CONTAINER = ("local", "local_gpu")
+LOCAL_GPU = "local_gpu"
+LOCAL_CONTAINER = ("local", LOCAL_GPU)
+_CONTAINER = "container"
 #: A family and a size; which there are the service knows best.
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
@@ -166,11 +168,11 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
     """
     kinds = {_kind(instance_type) for instance_type in instance_types}
     if len(kinds) > 1:
-        raise SpecError(f"instance types {', '.join(map(repr, instance_types))} belong to different platforms; use one")
-    if kinds == {LOCAL_PROCESS}:
+        raise SpecError(f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts; use one")
+    if kinds <= {LOCAL_PROCESS, _CONTAINER}:
         if session is not None and not getattr(session, "local_mode", False):
             raise SpecError(
-                f"sagemaker_session is {session!r}, but instance_type {LOCAL_PROCESS!r} runs on this machine, "
+                f"sagemaker_session is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
                 "with boto3's own settings for S3; leave sagemaker_session out"
             )
         return this_machine()
@@ -249,13 +251,11 @@ def _kind(instance_type: str) -> str:
     if instance_type == LOCAL_PROCESS:
         return LOCAL_PROCESS
     if instance_type in LOCAL_CONTAINER:
-        raise SpecError(
-            f"instance_type {instance_type!r} runs each host as a container, which this version cannot do; "
-            f"use {LOCAL_PROCESS!r}: each host a plain process of this machine"
-        )
+        return _CONTAINER
     if _SAGEMAKER_TYPE.fullmatch(instance_type):
         return "sagemaker"
     raise SpecError(
-        f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} nor an Amazon SageMaker type, "
+        f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
+        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
         "such as 'ml.p3.2xlarge'"
     )

@@ -7,7 +7,6 @@ The first process ends with 0 when the agent is up; the agent itself goes on in 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import sys
 import time
@@ -16,33 +15,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import DataError
-from scriptmode.platforms.local import channels, cluster, feeding, mounting, outputs, training
+from scriptmode.errors import ContainerError, DataError
+from scriptmode.platforms.local import channels, cluster, feeding, fleets, mounting, outputs, training
 from scriptmode.platforms.local.data.shared import SharedNumbers
 from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.description import max_runtime, shortened
 from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
-from scriptmode.platforms.local.hosts.processes import LOOPBACK, ProcessHost
-from scriptmode.platforms.local.ports import Ports
-from scriptmode.platforms.local.sandbox import Sandbox
 from scriptmode.platforms.local.state import MESSAGES
-from scriptmode.platforms.local.store import JobFolder, JobStore, last_lines
+from scriptmode.platforms.local.store import JobFolder, last_lines
 from scriptmode.platforms.local.training import Outcome, Surroundings
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.sandbox import Sandbox
 
 #: Where the failure file is missing, this much of the host's log stands in for it.
 LOG_TAIL_LINES = 12
 LOG_TAIL_CHARACTERS = 700
 #: How often a long download says how far it is.
 PROGRESS_SECONDS = 5.0
-NO_MODEL = (
-    "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
-    "let the script save to the folder that SM_MODEL_DIR names"
-)
 
 
 class _GoneError(Exception):
@@ -55,20 +50,20 @@ class Agent:
     def __init__(self, folder: JobFolder, lock: int, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._lock = lock
-        self._inherited = inherited
         self._job = folder.read_job()
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
-        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
-        self._sandboxes = {name: Sandbox(name, folder.host(name)) for name in cluster.hosts(self._request)}
-        self._hosts: list[ProcessHost] = []
+        self._fleet = fleets.of(folder, self._job, lock, inherited)
+        self._sandboxes = self._fleet.sandboxes
+        self._hosts: Sequence[Host] = ()
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         feeds = feeding.feeds_of(self._request, list(self._sandboxes.values()))
         self._spool = folder.channels / "spool"
         self._stores = Stores()
         self._feeding = feeding.Feeding(feeds, self._stores, self._spool, lock)
-        self._mounting = mounting.Mounting(self._request, list(self._sandboxes.values()), self._job.file_systems, lock)
+        folders = None if self._fleet.has_file_systems else self._job.file_systems
+        self._mounting = mounting.Mounting(self._request, list(self._sandboxes.values()), folders, lock)
 
     def run(self) -> None:
         """Take the job to its end."""
@@ -91,7 +86,7 @@ class Agent:
         """End everything without a word: there is nobody to tell and nowhere to tell it."""
         training.end(self._hosts, training.FAILURE_GRACE_SECONDS, replace(self._around(), wait=self._children.wait))
         self._clear_processes()
-        self._ports.release()
+        self._fleet.release()
         self._folder.clear()
 
     def fail(self, reason: str) -> None:
@@ -102,8 +97,9 @@ class Agent:
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
         try:
-            self._prepare()
-        except (DataError, OSError) as error:
+            self._spool.mkdir(parents=True, exist_ok=True)
+            self._fleet.prepare()
+        except (ContainerError, DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._move("Downloading")
         # The number of a channel, how many bytes of it are here, and of how many.
@@ -130,7 +126,7 @@ class Agent:
         sandboxes = list(self._sandboxes.values())
         for uri in cluster.served_uris(self._request):
             self._stores.prepare(uri)
-        copied = self._mounting.begin(self._stores, self._spool, self._say_to_host)
+        copied = self._mounting.begin(self._stores, self._spool, self._say_to_host, self._fleet.why_no_mounts)
 
         def report(channel: int, done: int, total: int) -> None:
             staged[0], staged[1], staged[2] = channel, done, total
@@ -139,36 +135,14 @@ class Agent:
             self._feeding.check()
             channels.stage(self._request, sandboxes, self._stores, self._folder.channels, report=report, modes=copied)
             channels.restore_checkpoints(self._request, sandboxes)
+            self._fleet.fetch()
 
         return Chore(stage, self._lock)
 
-    def _prepare(self) -> None:
-        self._spool.mkdir(parents=True, exist_ok=True)
-        ports = self._ports.reserve(list(self._sandboxes))
-        content = {
-            "hosts": {
-                name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": ports[name]}
-                for name, sandbox in self._sandboxes.items()
-            },
-            "single_machine": True,
-            "isolate_requirements": True,
-            "secret": secrets.token_hex(32),
-        }
-        for sandbox in self._sandboxes.values():
-            sandbox.prepare(self._request, content)
-
     def _train(self) -> Outcome:
         self._move("Training")
-        self._hosts = [
-            ProcessHost(
-                name=name,
-                argv=(self._job.python, "-m", "scriptmode_runtime"),
-                env=self._environment(sandbox),
-                cwd=Path("/"),
-                log=self._folder.log(name),
-            )
-            for name, sandbox in self._sandboxes.items()
-        ]
+        environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
+        self._hosts = self._fleet.hosts(environments)
         self._feeding.make()
         try:
             for host in self._hosts:
@@ -189,7 +163,7 @@ class Agent:
         )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
-        variables = sandbox.environment(self._request, self._inherited)
+        variables = self._fleet.environment(sandbox)
         if contract.REGION_VARIABLE not in self._request.get("Environment", {}):
             variables[contract.REGION_VARIABLE] = self._job.region
         variables[contract.JOB_NAME_VARIABLE] = self._folder.name
@@ -202,6 +176,9 @@ class Agent:
 
     def _explain(self, name: str, code: int) -> str:
         sandbox = self._sandboxes[name]
+        trouble = next(host.trouble for host in self._hosts if host.name == name)
+        if trouble:
+            return shortened(f"ClientError: {name}: {trouble}", contract.FAILURE_LIMIT)
         exit_code = code if code >= 0 else 128 - code
         try:
             said = sandbox.failure.read_text("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
@@ -224,7 +201,7 @@ class Agent:
 
         def publish() -> str:
             if outcome.secondary == "Completed" and outputs.without_model(sandboxes):
-                self._say_to_user(NO_MODEL)
+                self._say_to_user(self._fleet.no_model)
             outputs.save_checkpoints(self._request, sandboxes, self._say_to_user)
             return outputs.publish(
                 self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
@@ -243,7 +220,7 @@ class Agent:
 
     def _end(self, outcome: Outcome) -> None:
         """Say how the job ended, then give back what it does not need any more."""
-        self._ports.release()
+        self._fleet.release()
         self._move(outcome.secondary, reason=outcome.reason)
         shutil.rmtree(self._folder.channels, ignore_errors=True)
         if mounts.mounted_below(self._folder.hosts):
@@ -285,7 +262,7 @@ class Agent:
 
     def _clear_processes(self) -> None:
         """End every process of the job and take its mounts away."""
-        problems = self._mounting.end()
+        problems = [*self._mounting.end(), *self._fleet.end()]
         if not self._children.kill_all():
             problems.append("some processes of the job could not be killed")
         try:

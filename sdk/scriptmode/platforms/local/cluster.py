@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.platforms import LOCAL_CONTAINER
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
 def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
     """Give every host's name, in order."""
     return tuple(host for group in groups(request) for host in group.hosts)
+
+
+def is_in_containers(request: Mapping[str, Any]) -> bool:
+    """Say whether each host is a container, not a process."""
+    resources = request.get("ResourceConfig", {})
+    parts = resources.get("InstanceGroups") or [resources]
+    return any(part.get("InstanceType") in LOCAL_CONTAINER for part in parts)
 
 
 def input_mode(request: Mapping[str, Any], channel: Mapping[str, Any]) -> str:

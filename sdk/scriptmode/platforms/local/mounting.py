@@ -44,27 +44,30 @@ class Mounting:
     """The mounts of a job; the process that makes them must have no threads."""
 
     def __init__(
-        self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str], lock: int
+        self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, lock: int
     ) -> None:
+        """``folders`` are those of file systems; None where the hosts see file systems by themselves."""
         self._request = request
-        self._folders = folders
+        self._folders = folders or {}
         self._lock = lock
         self._views: dict[Place, View] = {}
-        self._fast, self._systems = _places(request, sandboxes)
+        self._fast, systems = _places(request, sandboxes)
+        self._systems = [] if folders is None else systems
 
     @property
     def pids(self) -> list[int]:
         """The process numbers of those that serve the mounts."""
         return [view.pid for view in self._views.values()]
 
-    def begin(self, stores: Stores, spool: Path, say: Say) -> frozenset[str]:
+    def begin(self, stores: Stores, spool: Path, say: Say, why_not: str = "") -> frozenset[str]:
         """Begin every mount; give the input modes whose channels are copied. Raises `DataError`.
 
         Nothing of ``stores`` may be connected yet. ``say`` gets a host's name and a sentence where something else
-        stands for a mount.
+        stands for a mount; ``why_not`` is a reason for that which is known already.
         """
         read_only = [place for place in self._systems if file_systems.is_read_only(_system(place))]
-        why_not = mounts.why_not(spool) if self._fast or read_only else ""
+        if not why_not and (self._fast or read_only):
+            why_not = mounts.why_not(spool)
         for place in self._systems:
             if place in read_only and not why_not:
                 self._views[place] = View(file_systems.tree_of(_system(place), self._folders), place.path, self._lock)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
+from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
@@ -47,12 +48,13 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         # What served it is dead: nothing below may be touched before.
         mounts.detach(folder.hosts)
     gone = tree.kill_until_gone(left)
+    stays = _clear_containers(folder)
     shutil.rmtree(folder.channels, ignore_errors=True)
     agent = processes.get("agent")
     reason = (
         f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
         f"{state.secondary}; the processes of it that were found were ended"
-        f"{'' if gone else ', but some of them would not go'}; "
+        f"{'' if gone else ', but some of them would not go'}{stays and f', but not all containers: {stays}'}; "
         f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()
@@ -61,3 +63,12 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     with suppress(OSError):
         folder.write_state(buried)
     return buried
+
+
+def _clear_containers(folder: JobFolder) -> str:
+    """Remove what Docker has of the job; say why something stays."""
+    if not cluster.is_in_containers(folder.read_job().request):
+        return ""
+    from scriptmode.platforms.local.hosts import containers
+
+    return containers.clear(folder.label)

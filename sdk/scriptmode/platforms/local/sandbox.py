@@ -13,18 +13,17 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-NETWORK_INTERFACE = "lo"
-#: Variables of other jobs and other launchers; a host's runtime must not take them for its own.
-FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
-FOREIGN_NAMES = frozenset({"TF_CONFIG"})
+LOOPBACK_INTERFACE = "lo"
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The tree of one host below ``base``."""
+    """The tree of one host below ``base``, which the host itself knows as ``root``: by default as it is."""
 
     host: str
     base: Path
+    root: str = ""
+    network_interface: str = LOOPBACK_INTERFACE
 
     @property
     def model(self) -> Path:
@@ -46,16 +45,13 @@ class Sandbox:
         return self.base / contract.DATA_DIR / name
 
     def mapped(self, text: str) -> str:
-        """Give what ``text`` means on this host: ``/opt/ml`` and paths below it are the sandbox's."""
-        root = contract.DEFAULT_BASE_DIR
-        if text == root or text.startswith(root + "/"):
-            return str(self.base) + text[len(root) :]
-        return text
+        """Give what ``text`` means to this host: ``/opt/ml`` and paths below it are its own tree's."""
+        return _moved(text, self.root or str(self.base))
 
     def checkpoints(self, config: Mapping[str, Any]) -> Path:
         """Give the folder that a CheckpointConfig names, or the usual one."""
         default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
-        return Path(self.mapped(config.get("LocalPath", default)))
+        return Path(_moved(config.get("LocalPath", default), str(self.base)))
 
     def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
         """Make the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
@@ -77,17 +73,6 @@ class Sandbox:
             (contract.CLUSTER_FILE, scriptmode),
         ):
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
-
-    def environment(self, request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
-        """Give the host's variables: what this machine has, less what belongs to other jobs, and the request's."""
-        own = {
-            name: value
-            for name, value in inherited.items()
-            if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
-        }
-        own.update({name: self.mapped(value) for name, value in request.get("Environment", {}).items()})
-        own[contract.BASE_DIR_VARIABLE] = str(self.base)
-        return own
 
     def _hyperparameters(self, request: Mapping[str, Any]) -> dict[str, str]:
         return {name: self._mapped_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
@@ -122,8 +107,14 @@ class Sandbox:
                 }
                 for group in groups
             ],
-            "network_interface_name": NETWORK_INTERFACE,
+            "network_interface_name": self.network_interface,
         }
+
+
+def _moved(path: str, base: str) -> str:
+    """Give a path of ``/opt/ml`` as one of ``base``; every other text as it is."""
+    root = contract.DEFAULT_BASE_DIR
+    return base + path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
 def receivers(request: Mapping[str, Any], channel: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Sandbox]:

@@ -7,16 +7,17 @@ import shutil
 import sys
 import time
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError, SpecError
-from scriptmode.platforms import ANY_JOB, LogEvent
-from scriptmode.platforms.local import metrics, places, recovery
+from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
+from scriptmode.platforms.local import cluster, metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.file_systems import mapping as file_systems_of
+from scriptmode.platforms.local.limits import limits
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, replace_file
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
@@ -34,7 +35,7 @@ DEFAULT_ROLE = "scriptmode-local"
 
 
 class LocalPlatform:
-    """Trains on this machine, each host a process. Implements `scriptmode.platforms.Platform`.
+    """Trains on this machine, each host a process or a container. Implements `scriptmode.platforms.Platform`.
 
     Jobs live in ``data_dir`` (default: SCRIPTMODE_DATA_DIR, else the user's data directory), belong to a detached
     process each, and are there for every other process that uses the same directory. ``python`` is the hosts'
@@ -42,9 +43,14 @@ class LocalPlatform:
     ``file_systems`` the folders that stand for EFS and FSx file systems, by their ids, beside those of the variable
     SCRIPTMODE_FILE_SYSTEMS (``fs-0123=/mnt/data,fs-9=/x``).
 
-    On a host ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of Environment, that name
-    ``/opt/ml`` or a path below it are changed to name that folder. A job is deleted by removing its folder; one that
-    still runs ends with it.
+    Hosts that are containers (instance types ``local``, ``local_gpu``) need a Docker daemon of this machine. Each may
+    use what ``container_limits`` says, or the variable SCRIPTMODE_CONTAINER_LIMITS (``memory=8g,cpus=2,shm_size=4g``):
+    ``memory`` and ``shm_size``, that of ``/dev/shm``, in bytes or as ``"8g"``, and ``cpus``. Unlimited are memory and
+    CPUs by default; ``/dev/shm`` has half of this machine's memory.
+
+    On a host that is a process ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of
+    Environment, that name ``/opt/ml`` or a path below it are changed to name that folder. A job is deleted by removing
+    its folder; one that still runs ends with it.
     """
 
     poll_seconds = 0.05
@@ -57,7 +63,9 @@ class LocalPlatform:
         python: str | os.PathLike[str] | None = None,
         stop_grace: float = DEFAULT_STOP_GRACE,
         file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
+        container_limits: Mapping[str, int | float | str] | None = None,
     ) -> None:
+        self._limits = limits(container_limits, os.environ)
         self._file_systems = file_systems_of(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
@@ -72,14 +80,15 @@ class LocalPlatform:
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in the places below the data directory, and a role of the local account where none or a name is given.
 
+        Hosts that are containers get this project's image for ``framework_version`` where none is named.
+
         The SageMaker config file is for Amazon SageMaker's account and is not read. Raises `SpecError` for a job
-        without a script, or for a TensorFlow that the hosts do not have.
+        without a script or an image, or for a TensorFlow that the hosts do not have.
         """
-        if spec.script is None:
-            raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
-        wanted = spec.algorithm.framework_version
-        if wanted is not None and self._python is None:
-            _check_tensorflow(wanted)
+        if set(spec.resources.types) <= set(LOCAL_CONTAINER):
+            spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image(spec)))
+        else:
+            self._check_script(spec)
         role = spec.role
         if role is None or not role.startswith("arn:"):
             role = f"arn:aws:iam::{ACCOUNT}:role/{role or DEFAULT_ROLE}"
@@ -91,7 +100,7 @@ class LocalPlatform:
         return replace(spec, role=role, output=output)
 
     def validate(self, request: Mapping[str, Any]) -> None:
-        """Check a request against the service's model, and against what hosts that are processes can do."""
+        """Check a request against the service's model, and against what the hosts it asks for can do."""
         from scriptmode.platforms.local import validation
 
         validation.check(request)
@@ -129,8 +138,20 @@ class LocalPlatform:
         if self._store.exists(name):
             raise JobExistsError(f"there is a training job named {name!r} already; use another name")
         validation.check_places(request, self._store.jobs, self._file_systems)
+        if cluster.is_in_containers(request):
+            from scriptmode.containers.images import require_built
+
+            require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
         arn = f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{name}"
-        job = Job(request, arn, self._region, self._interpreter(), self._stop_grace, self._file_systems)
+        job = Job(
+            request,
+            arn,
+            self._region,
+            self._interpreter(),
+            self._stop_grace,
+            self._file_systems,
+            asdict(self._limits),
+        )
         with self._store.create(job, starting(name, arn, time.time())) as (folder, lock):
             _start_agent(folder, lock)
         return arn
@@ -183,6 +204,14 @@ class LocalPlatform:
         summaries = [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
         return [summary for summary in summaries if which.takes(summary)][: which.limit]
 
+    def _check_script(self, spec: TrainingJobSpec) -> None:
+        """Raise `SpecError` for a job that hosts that are processes cannot run."""
+        if spec.script is None:
+            raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
+        wanted = spec.algorithm.framework_version
+        if wanted is not None and self._python is None:
+            _check_tensorflow(wanted)
+
     def _interpreter(self) -> str:
         """Give the hosts' interpreter; raise `PlatformError` when it cannot run them."""
         if self._python is None:
@@ -202,6 +231,23 @@ class LocalPlatform:
                 f"install scriptmode for it: {python} -m pip install scriptmode"
             )
         return python
+
+
+def _image(spec: TrainingJobSpec) -> str:
+    """Give the image of hosts that are containers: the spec's, else the one this project builds."""
+    algorithm = spec.algorithm
+    if algorithm.image_uri is not None:
+        return algorithm.image_uri
+    if spec.script is None:
+        raise SpecError("image_uri and entry_point are missing; give an image, or a script for this project's own")
+    if LOCAL_GPU in spec.resources.types:
+        raise SpecError(
+            f"image_uri is missing; {LOCAL_GPU!r} needs an image for GPUs, which is made from one with CUDA: "
+            "scriptmode image build --gpu --base ..."
+        )
+    from scriptmode.containers.images import default_image
+
+    return default_image(algorithm.framework_version)
 
 
 def _check_tensorflow(wanted: str) -> None:
@@ -232,7 +278,6 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
 def _log_events(
     folder: JobFolder, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None
 ) -> Iterator[LogEvent]:
-    from scriptmode.platforms.local import cluster
     from scriptmode.platforms.local.logs import LogReader
 
     request = folder.read_job().request

@@ -24,7 +24,7 @@ STOPPABLE = frozenset({"Starting", "Downloading", "Training"})
 MESSAGES = {
     "Starting": "Preparing the hosts for training",
     "Downloading": "Downloading input data",
-    "Training": "Training in progress on process hosts",
+    "Training": "Training in progress",
     "Uploading": "Uploading the model and output artifacts",
     "Stopping": "Stopping the training job",
     "Stopped": "Training job stopped",

@@ -51,6 +51,8 @@ class Job:
     stop_grace: float
     #: File systems' ids and their folders on this machine.
     file_systems: Mapping[str, str] = field(default_factory=dict)
+    #: What containers may use: the fields of `limits.Limits`.
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ class JobFolder:
     def name(self) -> str:
         """The job's name."""
         return self.path.name
+
+    @property
+    def label(self) -> str:
+        """What tells this job from every other of this machine."""
+        return str(self.path)
 
     @property
     def agent_log(self) -> Path:

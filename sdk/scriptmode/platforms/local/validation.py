@@ -1,4 +1,4 @@
-"""Whether a request is one the service accepts, and one that process hosts of this machine can run."""
+"""Whether a request is one the service accepts, and one that hosts of this machine can run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
-from scriptmode.platforms import LOCAL_PROCESS
+from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS
 from scriptmode.platforms.local import cluster, file_systems, places
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 FILE_URI_FIELDS = frozenset(
     {"InputDataConfig.DataSource.S3DataSource.S3Uri", "OutputDataConfig.S3OutputPath", "CheckpointConfig.S3Uri"}
 )
-#: ... and fields that may hold its own instance type.
+#: ... and fields that may hold its own instance types.
 INSTANCE_TYPE_FIELDS = frozenset({"ResourceConfig.InstanceType", "ResourceConfig.InstanceGroups.InstanceType"})
+
+INSTANCE_TYPES = (LOCAL_PROCESS, *LOCAL_CONTAINER)
 
 NOT_YET = "is not supported by the local platform yet"
 
@@ -96,20 +98,33 @@ def _make_writable(field: str, folder: Path) -> None:
 def _extension(field: str, value: object) -> bool:
     if field in FILE_URI_FIELDS:
         return isinstance(value, str) and places.is_file(value)
-    return field in INSTANCE_TYPE_FIELDS and value == LOCAL_PROCESS
+    return field in INSTANCE_TYPE_FIELDS and value in INSTANCE_TYPES
 
 
 def _algorithm(request: Mapping[str, Any]) -> Iterator[str]:
     if "AlgorithmSpecification" not in request:
         yield "the request lacks 'AlgorithmSpecification'"
     algorithm = request.get("AlgorithmSpecification", {})
+    in_containers = cluster.is_in_containers(request)
+    yield from _image(algorithm) if in_containers else _no_image(algorithm)
+    if "ServerlessJobConfig" in request:
+        yield f"ServerlessJobConfig {NOT_YET}; leave it out"
+    if request.get("EnableNetworkIsolation") and not in_containers:
+        yield "EnableNetworkIsolation: a process host cannot be cut off from the network; leave it out to run here"
+
+
+def _image(algorithm: Mapping[str, Any]) -> Iterator[str]:
+    if "TrainingImage" not in algorithm:
+        yield "AlgorithmSpecification.TrainingImage is missing: it names the image of hosts that are containers"
+    for field in ("AlgorithmName", "TrainingImageConfig"):
+        if field in algorithm:
+            yield f"AlgorithmSpecification.{field} {NOT_YET}; leave it out"
+
+
+def _no_image(algorithm: Mapping[str, Any]) -> Iterator[str]:
     for field in ("AlgorithmName", "ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig"):
         if field in algorithm:
             yield f"AlgorithmSpecification.{field}: process hosts run a script, not a container; leave it out"
-    if "ServerlessJobConfig" in request:
-        yield f"ServerlessJobConfig {NOT_YET}; leave it out"
-    if request.get("EnableNetworkIsolation"):
-        yield "EnableNetworkIsolation: a process host cannot be cut off from the network; leave it out to run here"
 
 
 def _instances(request: Mapping[str, Any]) -> Iterator[str]:
@@ -119,15 +134,16 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
     if single == bool(groups):
         yield "ResourceConfig must have either InstanceType and InstanceCount, or InstanceGroups"
         return
-    for path, part in (
-        [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
-        if groups
-        else [("ResourceConfig", resources)]
-    ):
+    parts = [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
+    for path, part in parts or [("ResourceConfig", resources)]:
         if part.get("InstanceCount", 0) < 1:
             yield f"{path}.InstanceCount is {part.get('InstanceCount')!r}; a job needs at least 1 instance"
-        if part.get("InstanceType") != LOCAL_PROCESS:
-            yield f"{path}.InstanceType is {part.get('InstanceType')!r}; the local platform runs {LOCAL_PROCESS!r}"
+        if part.get("InstanceType") not in INSTANCE_TYPES:
+            runs = " and ".join(map(repr, INSTANCE_TYPES))
+            yield f"{path}.InstanceType is {part.get('InstanceType')!r}; the local platform runs {runs}"
+    kinds = {part.get("InstanceType") == LOCAL_PROCESS for _, part in parts}
+    if len(kinds) > 1:
+        yield f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} does not go with other instance types; use one kind"
     yield from _repeated("instance group", [group["InstanceGroupName"] for group in groups])
 
 
@@ -195,7 +211,7 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
         yield from _uri("CheckpointConfig.S3Uri", checkpoints["S3Uri"])
     local = checkpoints.get("LocalPath", DEFAULT_BASE_DIR + "/checkpoints")
     if ".." in local.split("/") or not local.startswith(DEFAULT_BASE_DIR + "/"):
-        yield f"CheckpointConfig.LocalPath is {local!r}; process hosts have only paths below {DEFAULT_BASE_DIR}/"
+        yield f"CheckpointConfig.LocalPath is {local!r}; hosts of this machine keep it below {DEFAULT_BASE_DIR}/"
 
 
 def _uri(field: str, uri: str) -> Iterator[str]:

@@ -16,6 +16,14 @@ class Host(Protocol):
     def address(self) -> str:
         """Where the other hosts reach it."""
 
+    @property
+    def pid(self) -> int:
+        """The agent's child that ends with the host; 0 before the start."""
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong with the machine, not with its ``train``; "" as long as nothing did."""
+
     def start(self) -> None:
         """Start the host's ``train``; raise ``OSError`` when it cannot be started."""
 

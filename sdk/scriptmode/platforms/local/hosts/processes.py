@@ -29,6 +29,7 @@ class ProcessHost:
     cwd: Path
     log: Path
     address: str = LOOPBACK
+    trouble: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
 
     @property

@@ -1,0 +1,193 @@
+"""Hosts that are containers: their image and network, what they see of this machine, and whose their files are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.containers import engine
+from scriptmode.errors import DataError
+from scriptmode.platforms import LOCAL_GPU
+from scriptmode.platforms.local import cluster, file_systems, places
+from scriptmode.platforms.local.hosts import containers
+from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost
+from scriptmode.platforms.local.limits import ContainerLimits
+from scriptmode.platforms.local.sandbox import Sandbox, receivers
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.store import Job, JobFolder
+
+#: Docker's first interface on the job's network.
+NETWORK_INTERFACE = "eth0"
+#: Where a source archive of this machine is put for the hosts.
+SOURCE_DIR = "input/source"
+#: The caller's credentials and where they are good for: SageMaker gives a container its role's.
+CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
+#: Docker's names are letters, digits and "_.-" after a letter or digit.
+_DIGEST_CHARACTERS = 8
+
+
+class ContainerFleet:
+    """Implements `fleets.Fleet`."""
+
+    no_model = "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
+    has_file_systems = True
+
+    def __init__(self, folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._lock = lock
+        self._inherited = inherited
+        self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
+        self._guard: containers.Guard | None = None
+        self.sandboxes = {
+            name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
+            for name in cluster.hosts(job.request)
+        }
+
+    @property
+    def why_no_mounts(self) -> str:
+        """Why FUSE mounts of the agent cannot be read in containers: only root's can be by other users."""
+        return "" if os.geteuid() == 0 else "a user's own mounts are not to be seen in containers"
+
+    def prepare(self) -> None:
+        """Make the network and the sandboxes; from now on a guard clears up if this process dies."""
+        job = self._folder.label
+        self._guard = containers.Guard(job, self._lock)
+        isolated = bool(self._job.request.get("EnableNetworkIsolation"))
+        containers.make_network(self._docker_name("network"), job, is_internal=isolated)
+        content = {"secret": secrets.token_hex(32)}
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._with_source(sandbox), content)
+            for channel in self._file_systems(sandbox):
+                sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
+            _open_to_everybody(sandbox.base)
+        if model_dir := self._model_dir():
+            places.file_path(model_dir).mkdir(parents=True, exist_ok=True)
+
+    def fetch(self) -> None:
+        """Pull the image unless it is here."""
+        if not engine.is_there(self._image):
+            engine.pull(self._image)
+
+    def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+        """Make the hosts."""
+        algorithm = self._job.request["AlgorithmSpecification"]
+        entry, arguments = algorithm.get("ContainerEntrypoint", ()), algorithm.get("ContainerArguments", ())
+        types = {name: group.instance_type for group in cluster.groups(self._job.request) for name in group.hosts}
+        return [
+            ContainerHost(
+                Container(
+                    name=self._docker_name(name),
+                    hostname=name,
+                    job=self._folder.label,
+                    image=self._image,
+                    network=self._docker_name("network"),
+                    environment=environments[name],
+                    binds=self._binds(sandbox),
+                    entrypoint=tuple(entry),
+                    # `train` is the argument of an image's own entry point, which one of the request's replaces.
+                    command=tuple(arguments) if entry or arguments else ("train",),
+                    limits=ContainerLimits(**self._job.limits),
+                    has_gpus=types[name] == LOCAL_GPU,
+                ),
+                self._folder.log(name),
+                self._lock,
+            )
+            for name, sandbox in self.sandboxes.items()
+        ]
+
+    def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
+        """Give the request's variables, and the caller's credentials where it has them in variables."""
+        own = {name: self._inherited[name] for name in CREDENTIALS if name in self._inherited}
+        return {**own, **self._job.request.get("Environment", {})}
+
+    def end(self) -> list[str]:
+        """Remove the containers and the network, then make their files the caller's."""
+        if self._guard is None:
+            return []
+        job = self._folder.label
+        problems = [containers.clear(job)]
+        if not problems[0]:
+            self._guard.dismiss()
+            folders = [sandbox.base for sandbox in self.sandboxes.values() if sandbox.base.is_dir()]
+            if model_dir := self._model_dir():
+                folders.append(places.file_path(model_dir))
+            problems.append(containers.give_back(folders, self._image, job))
+        return [problem for problem in problems if problem]
+
+    def release(self) -> None:
+        """Do nothing: a job's containers have ports of their own."""
+
+    def _docker_name(self, what: str) -> str:
+        """Give what Docker calls a part of the job; two data directories may have a job of one name."""
+        digest = hashlib.sha256(self._folder.label.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+        return f"{self._folder.name}-{what}-{digest}"
+
+    def _with_source(self, sandbox: Sandbox) -> dict[str, Any]:
+        """Give the request with its source archive where the host sees it."""
+        request = dict(self._job.request)
+        parameters = request.get("HyperParameters", {})
+        uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
+        if not isinstance(uri, str) or not places.is_file(uri):
+            return request
+        source = places.file_path(uri)
+        target = sandbox.base / SOURCE_DIR / source.name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target)
+            else:
+                places.copy_file(source, target)
+        except OSError as error:
+            raise DataError(f"the source {uri} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}") from error
+        seen = f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}"
+        return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: contract.encode(seen)}}
+
+    def _binds(self, sandbox: Sandbox) -> tuple[Bind, ...]:
+        binds = [Bind(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
+        for channel in self._file_systems(sandbox):
+            source = channel["DataSource"]["FileSystemDataSource"]
+            folder = file_systems.folder(source, self._job.file_systems)
+            target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{channel['ChannelName']}"
+            binds.append(Bind(str(folder), target, file_systems.is_read_only(source)))
+        if model_dir := self._model_dir():
+            # A script that is given this place writes there, as it would to its bucket.
+            path = str(places.file_path(model_dir))
+            binds.append(Bind(path, path))
+        return tuple(binds)
+
+    def _file_systems(self, sandbox: Sandbox) -> list[Mapping[str, Any]]:
+        request = self._job.request
+        return [
+            channel
+            for channel in request.get("InputDataConfig", ())
+            if "FileSystemDataSource" in channel["DataSource"] and receivers(request, channel, [sandbox])
+        ]
+
+    def _model_dir(self) -> str:
+        """Give the place of this machine that the script is told as ``model_dir``; "" where it is none."""
+        text = self._job.request.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER, "")
+        value = contract.decode(text)
+        return value if isinstance(value, str) and places.is_file(value) else ""
+
+
+def _open_to_everybody(base: Path) -> None:
+    """Let every user of the image write; on this machine nobody else comes this far, the job's folder is closed."""
+    for folder in (base, *(path for path in base.rglob("*") if path.is_dir())):
+        folder.chmod(0o777)

@@ -1,0 +1,95 @@
+"""Hosts that are processes: their interpreter, their ports, their share of this machine's environment."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.platforms.local import cluster
+from scriptmode.platforms.local.hosts.processes import LOOPBACK, ProcessHost
+from scriptmode.platforms.local.ports import Ports
+from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.store import JobStore
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.store import Job, JobFolder
+
+#: Variables of other jobs and other launchers; a host's runtime must not take them for its own.
+FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
+FOREIGN_NAMES = frozenset({"TF_CONFIG"})
+
+
+class ProcessFleet:
+    """Implements `fleets.Fleet`."""
+
+    no_model = (
+        "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
+        "let the script save to the folder that SM_MODEL_DIR names"
+    )
+    why_no_mounts = ""
+    has_file_systems = False
+
+    def __init__(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._inherited = inherited
+        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in cluster.hosts(job.request)}
+
+    def prepare(self) -> None:
+        """Reserve the hosts' ports and write what the platform tells them."""
+        ports = self._ports.reserve(list(self.sandboxes))
+        content = {
+            "hosts": {
+                name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": ports[name]}
+                for name, sandbox in self.sandboxes.items()
+            },
+            "single_machine": True,
+            "isolate_requirements": True,
+            "secret": secrets.token_hex(32),
+        }
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+
+    def fetch(self) -> None:
+        """Do nothing: the hosts run with what is installed here."""
+
+    def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+        """Make the hosts."""
+        return [
+            ProcessHost(
+                name=name,
+                argv=(self._job.python, "-m", "scriptmode_runtime"),
+                env=environments[name],
+                cwd=Path("/"),
+                log=self._folder.log(name),
+            )
+            for name in self.sandboxes
+        ]
+
+    def environment(self, sandbox: Sandbox) -> dict[str, str]:
+        """Give what this machine has, less what belongs to other jobs, and the request's."""
+        own = {
+            name: value
+            for name, value in self._inherited.items()
+            if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
+        }
+        asked = self._job.request.get("Environment", {})
+        return {
+            **own,
+            **{name: sandbox.mapped(value) for name, value in asked.items()},
+            BASE_DIR_VARIABLE: str(sandbox.base),
+        }
+
+    def end(self) -> list[str]:
+        """Do nothing: the agent ends every process below it."""
+        return []
+
+    def release(self) -> None:
+        """Give the ports back."""
+        self._ports.release()
