@@ -12,7 +12,7 @@ from scriptmode.containers import engine
 from scriptmode.errors import DataError
 from scriptmode.platforms import LOCAL_GPU
 from scriptmode.platforms.local import cluster, file_systems, places
-from scriptmode.platforms.local.hosts import containers
+from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost
 from scriptmode.platforms.local.limits import ContainerLimits
 from scriptmode.platforms.local.sandbox import Sandbox, receivers
@@ -54,7 +54,7 @@ class ContainerFleet:
         self._lock = lock
         self._inherited = inherited
         self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-        self._guard: containers.Guard | None = None
+        self._guard: job_containers.Guard | None = None
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
             for name in cluster.hosts(job.request)
@@ -68,9 +68,9 @@ class ContainerFleet:
     def prepare(self) -> None:
         """Make the network and the sandboxes; from now on a guard clears up if this process dies."""
         job = self._folder.label
-        self._guard = containers.Guard(job, self._lock)
+        self._guard = job_containers.Guard(job, self._lock)
         isolated = bool(self._job.request.get("EnableNetworkIsolation"))
-        containers.make_network(self._docker_name("network"), job, is_internal=isolated)
+        job_containers.make_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32)}
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._with_source(sandbox), content)
@@ -122,13 +122,13 @@ class ContainerFleet:
         if self._guard is None:
             return []
         job = self._folder.label
-        problems = [containers.clear(job)]
+        problems = [job_containers.clear(job)]
         if not problems[0]:
             self._guard.dismiss()
             folders = [sandbox.base for sandbox in self.sandboxes.values() if sandbox.base.is_dir()]
             if model_dir := self._model_dir():
                 folders.append(places.file_path(model_dir))
-            problems.append(containers.give_back(folders, self._image, job))
+            problems.append(job_containers.give_back(folders, self._image, job))
         return [problem for problem in problems if problem]
 
     def release(self) -> None:

@@ -69,6 +69,6 @@ def _clear_containers(folder: JobFolder) -> str:
     """Remove what Docker has of the job; say why something stays."""
     if not cluster.is_in_containers(folder.read_job().request):
         return ""
-    from scriptmode.platforms.local.hosts import containers
+    from scriptmode.platforms.local.hosts import job_containers
 
-    return containers.clear(folder.label)
+    return job_containers.clear(folder.label)

@@ -1,0 +1,152 @@
+"""What is done about the containers of a job together: their network, their removal, their files' owner.
+
+Whatever belongs to a job carries its `LABEL`, so that nothing of it is left, whoever is there to remove it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.containers import engine
+from scriptmode.errors import ContainerError
+from scriptmode.platforms.local.hosts import containers
+from scriptmode.platforms.local.hosts.containers import LABEL, Bind, Container
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_POLL_SECONDS = 0.01
+#: What is being removed by somebody else holds its network for a moment.
+_CLEARING_SECONDS = 20.0
+
+
+def make_network(name: str, job: str, *, is_internal: bool) -> None:
+    """Make a job's own network, on which its hosts know each other by name; raise `ContainerError`.
+
+    Of an internal one nothing outside it can be reached.
+    """
+    with containers.advised(), engine.connected(f"network {name!r} cannot be made") as client:
+        client.networks.create(name, driver="bridge", internal=is_internal, check_duplicate=True, labels={LABEL: job})
+
+
+def clear(job: str) -> str:
+    """Remove every container and network of a job; say why one stays, "" when nothing does."""
+    deadline = time.monotonic() + _CLEARING_SECONDS
+    mine = {"label": f"{LABEL}={job}"}
+    said = ""
+    while True:
+        try:
+            with engine.connected("containers of the job cannot be removed") as client:
+                left = [each["Id"] for each in client.api.containers(all=True, filters=mine)]
+                for identifier in left:
+                    containers.remove(client, identifier)
+                for network in client.networks.list(filters=mine):
+                    left.append(network.id)
+                    with containers.gone_is_fine():
+                        network.remove()
+            if not left:
+                return ""
+        except ContainerError as error:
+            said = str(error)
+        if time.monotonic() > deadline:
+            return said or "containers of the job come again and again"
+        time.sleep(_POLL_SECONDS)
+
+
+def give_back(folders: list[Path], image: str, job: str) -> str:
+    """Make everything below these folders the caller's, whoever wrote it in a container; say why that failed or "".
+
+    Root does that itself; another user needs a container for it, of the job's own image.
+    """
+    foreign = [folder for folder in folders if _has_foreign(folder)]
+    if not foreign:
+        return ""
+    if os.geteuid() == 0:
+        for folder in foreign:
+            for path in _below(folder):
+                os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
+        return ""
+    owner = f"{os.geteuid()}:{os.getegid()}"
+    targets = [f"/mnt/{number}" for number in range(len(foreign))]
+    container = Container(
+        name="",
+        hostname="owner",
+        job=job,
+        image=image,
+        network="none",
+        environment={},
+        binds=tuple(Bind(str(folder), target) for folder, target in zip(foreign, targets)),
+        entrypoint=("chown",),
+        command=("-R", "-h", owner, "--", *targets),
+    )
+    try:
+        with engine.connected("files of the job's containers cannot be given back to their owner") as client:
+            identifier = containers.create(client.api, container, user="0:0")
+            try:
+                client.api.start(identifier)
+                code = client.api.wait(identifier, timeout=containers.NO_LIMIT_SECONDS)["StatusCode"]
+            finally:
+                containers.remove(client, identifier)
+    except ContainerError as error:
+        return str(error)
+    return f"chown in image {image} ended with exit code {code}" if code else ""
+
+
+class Guard:
+    """Removes a job's containers and network as soon as the process that made it dies without having dismissed it.
+
+    The maker must have no threads, and keeps its descriptor ``lock`` to itself.
+    """
+
+    def __init__(self, job: str, lock: int) -> None:
+        # Open in nobody but the maker and children that die with it.
+        watched, self._held = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(lock)
+            os.close(self._held)
+            _guard(job, watched)
+        os.close(watched)
+
+    def dismiss(self) -> None:
+        """End the guard; there is nothing left to remove."""
+        if self._pid:
+            with suppress(OSError):
+                os.write(self._held, b".")
+            os.close(self._held)
+            with suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+            self._pid = 0
+
+
+def _guard(job: str, watched: int) -> None:
+    """Be the guard: never returns."""
+    status = 1
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if not os.read(watched, 1) and (problem := clear(job)):
+            sys.stderr.write(f"{problem}\n")
+        status = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _has_foreign(folder: Path) -> bool:
+    return any(path.lstat().st_uid != os.geteuid() for path in _below(folder))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Give the folder and everything below it; what is in folders of others alone stays unseen."""
+    yield folder
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))
