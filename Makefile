@@ -9,13 +9,12 @@ BIN := $(VENV)/bin
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
-## Lint, types and every test but those of the images.
+## Lint, types and every test, with a Docker daemon that is started for them where none answers.
 test: packages setup lint
-	$(BIN)/python -m pytest -ra --ignore=tests/containers
+	.ci/docker run $(BIN)/python -m pytest -ra
 
-## Build the training images and test them, with a Docker daemon that is started for them where none answers.
-test-images: setup
-	.ci/packages docker-registry:docker-registry
+## Build the training images and test them and the hosts made of them.
+test-images: packages setup
 	.ci/docker run $(BIN)/python -m pytest -ra tests/containers
 
 ## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.

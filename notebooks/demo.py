@@ -1,9 +1,10 @@
 """The main job on this machine: Fashion-MNIST with parameter servers, then with Horovod, by the public call.
 
-python notebooks/demo.py [--data FOLDER] [--epochs N]
+python notebooks/demo.py [--data FOLDER] [--epochs N] [--instance-type local [--tensorflow VERSION]]
 
-FOLDER has the channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; by default the subset that
-comes with the project. Ends with exit code 1 when a model's accuracy on the held-out images is below 0.80.
+Each host is a process of this machine, or with ``local`` a container of the image for that TensorFlow. FOLDER has the
+channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; by default the subset that comes with the
+project. Ends with exit code 1 when a model's accuracy on the held-out images is below 0.80.
 """
 
 from __future__ import annotations
@@ -27,16 +28,20 @@ sys.path.insert(0, str(CODE))
 from progress import read_summary  # noqa: E402 - beside the training programs
 
 LEAST_ACCURACY = 0.80
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "parameter servers, 2 hosts": {
-        "entry_point": "train_ps.py",
-        "instance_count": 2,
-        "distribution": ParameterServer(coordinator=True),
+#: What is the same on hosts of every kind.
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "parameter servers": {"entry_point": "train_ps.py", "distribution": ParameterServer(coordinator=True)},
+    "Horovod": {"entry_point": "train_hvd.py"},
+}
+#: By the kind of hosts. Two ranks on one machine need no second host; two containers are two machines.
+LAYOUTS: dict[str, dict[str, dict[str, Any]]] = {
+    "local_process": {
+        "parameter servers, 2 hosts": {**PROGRAMS["parameter servers"], "instance_count": 2},
+        "Horovod, 2 ranks": {**PROGRAMS["Horovod"], "instance_count": 1, "distribution": MPI(processes_per_host=2)},
     },
-    "Horovod, 2 ranks": {
-        "entry_point": "train_hvd.py",
-        "instance_count": 1,
-        "distribution": MPI(processes_per_host=2),
+    "local": {
+        "parameter servers, 2 containers": {**PROGRAMS["parameter servers"], "instance_count": 2},
+        "Horovod, 2 containers": {**PROGRAMS["Horovod"], "instance_count": 2, "distribution": MPI()},
     },
 }
 
@@ -69,12 +74,13 @@ def train(layout: str, arguments: argparse.Namespace) -> Row:
     print(f"\n=== {layout}", flush=True)
     estimator = Estimator(
         source_dir=str(CODE),
-        instance_type="local_process",
+        instance_type=arguments.instance_type,
+        framework_version=arguments.tensorflow,
         base_job_name="fashion-mnist",
         hyperparameters={"epochs": arguments.epochs},
         environment={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow's errors only
         max_run=1800,
-        **LAYOUTS[layout],
+        **LAYOUTS[arguments.instance_type][layout],
     )
     began = time.monotonic()
     job = estimator.fit({"train": (arguments.data / "train").as_uri(), "eval": (arguments.data / "eval").as_uri()})
@@ -111,8 +117,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=lambda text: Path(text).resolve(), default=HERE / "data" / "fashion_mnist")
     parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--instance-type", choices=LAYOUTS, default="local_process")
+    parser.add_argument("--tensorflow", help="with --instance-type local: the version of the image")
     arguments = parser.parse_args()
-    rows = [train(layout, arguments) for layout in LAYOUTS]
+    rows = [train(layout, arguments) for layout in LAYOUTS[arguments.instance_type]]
     print(f"\n{table(rows)}")
     short = [row.layout for row in rows if row.accuracy < LEAST_ACCURACY]
     for layout in short:

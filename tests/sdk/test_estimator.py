@@ -14,6 +14,7 @@ from scriptmode import (
     TensorFlow,
     TrainingInput,
 )
+from scriptmode.containers import default_image
 
 
 def test_the_call_becomes_one_request(code):
@@ -216,10 +217,28 @@ def test_without_a_script_hyperparameters_are_plain_text():
     assert made.request()["HyperParameters"] == {"k": "10", "name": "x"}
 
 
-def test_containers_on_this_machine_say_what_to_use_until_they_come(code):
-    made = estimator(code, instance_type="local", platform=None)
-    with pytest.raises(SpecError, match="'local' runs each host as a container.*'local_process'"):
-        made.request()
+def test_containers_of_this_machine_have_this_projects_image(code):
+    here = {"instance_type": "local", "platform": None}
+    asked = estimator(code, image_uri=None, framework_version="2.15", **here).request()
+    assert asked["AlgorithmSpecification"]["TrainingImage"] == default_image("2.15.1")
+    newest = estimator(code, image_uri=None, **here).request()
+    assert newest["AlgorithmSpecification"]["TrainingImage"] == default_image()
+    own = estimator(code, image_uri="mine:1", **here).request()
+    assert own["AlgorithmSpecification"]["TrainingImage"] == "mine:1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"framework_version": "2.14"}, "no image with TensorFlow '2.14', only with 2.15.1 and 2.21.0"),
+        ({"instance_type": "local_gpu"}, "image_uri is missing; 'local_gpu' needs an image for GPUs"),
+        ({"entry_point": None, "source_dir": None}, "image_uri and entry_point are missing"),
+    ],
+    ids=["a TensorFlow without an image", "GPUs", "nothing to run"],
+)
+def test_containers_of_this_machine_without_an_image_are_refused(code, arguments, said):
+    with pytest.raises(SpecError, match=said):
+        estimator(code, **{"instance_type": "local", "image_uri": None, "platform": None, **arguments}).request()
 
 
 def test_an_unknown_instance_type_is_named(code):

@@ -6,7 +6,10 @@ import pytest
 from fakes.local_jobs import channel, request_for
 
 from scriptmode.platforms.local import cluster, places
+from scriptmode.platforms.local.container_fleet import ContainerFleet
+from scriptmode.platforms.local.process_fleet import ProcessFleet
 from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.store import Job, JobFolder
 
 GROUPS = [
     {"InstanceGroupName": "gpus", "InstanceType": "local_process", "InstanceCount": 2},
@@ -113,14 +116,38 @@ def test_environment_is_what_is_inherited_less_other_jobs_and_then_the_requests(
     request = request_for("job")
     request["Environment"] = {"OUT": "/opt/ml/output", "HOME": "/elsewhere", "SM_ASKED": "1"}
     inherited = {"HOME": "/root", "PATH": "/bin", "SM_X": "1", "SAGEMAKER_X": "1", "TF_CONFIG": "{}", "OMPI_X": "1"}
-    sandbox = Sandbox("algo-1", tmp_path)
-    assert sandbox.environment(request, inherited) == {
+    fleet = ProcessFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), inherited)
+    base = tmp_path / "jobs" / "job" / "hosts" / "algo-1"
+    assert fleet.environment(fleet.sandboxes["algo-1"]) == {
         "HOME": "/elsewhere",
         "PATH": "/bin",
-        "OUT": f"{tmp_path}/output",
+        "OUT": f"{base}/output",
         "SM_ASKED": "1",
-        "SAGEMAKER_BASE_DIR": str(tmp_path),
+        "SAGEMAKER_BASE_DIR": str(base),
     }
+
+
+def test_the_environment_of_a_container_is_the_requests_and_the_callers_credentials(tmp_path):
+    request = request_for("job")
+    request["AlgorithmSpecification"]["TrainingImage"] = "mine:1"
+    request["Environment"] = {"OUT": "/opt/ml/output", "AWS_SESSION_TOKEN": "asked"}
+    inherited = {
+        "HOME": "/root",
+        "PATH": "/bin",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SESSION_TOKEN": "t",
+        "AWS_PROFILE": "p",
+    }
+    fleet = ContainerFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), -1, inherited)
+    assert fleet.environment(fleet.sandboxes["algo-1"]) == {
+        "OUT": "/opt/ml/output",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SESSION_TOKEN": "asked",
+    }
+
+
+def job_of(request):
+    return Job(request, "arn", "us-east-1", "python", 120.0)
 
 
 def test_a_checkpoint_folder_of_ones_own_is_made(tmp_path):

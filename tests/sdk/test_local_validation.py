@@ -115,7 +115,11 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("OutputDataConfig.S3OutputPath", "/out", "OutputDataConfig.S3OutputPath is '/out'; it must match"),
         ("OutputDataConfig.KmsKeyId", "file:///x y", "OutputDataConfig.KmsKeyId is 'file:///x y'; it must match"),
         ("CheckpointConfig", {"S3Uri": "s3://b/x"}, "checkpoints in S3 is not supported by the local platform yet"),
-        ("CheckpointConfig", {"S3Uri": "file:///x", "LocalPath": "/home"}, "'/home'; process hosts have only paths"),
+        (
+            "CheckpointConfig",
+            {"S3Uri": "file:///x", "LocalPath": "/home"},
+            "'/home'; hosts of this machine keep it below /opt/ml/",
+        ),
         ("EnableNetworkIsolation", True, "EnableNetworkIsolation: a process host cannot be cut off"),
         ("Tags", [{"Key": "a!", "Value": ""}], "Tags[0].Key is 'a!'; it must match"),
     ],
