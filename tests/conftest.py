@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +31,12 @@ HOSTILE_NAMES = {
     "percent": "100%20 sure",
     "backslash": "back\\slash",
 }
+
+
+def pytest_configure():
+    """Take signals as a terminal would send them: a shell that runs the tests in the background ignores these two."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(params=HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())

@@ -1,14 +1,16 @@
 """A Docker daemon that answers, this project's images, and jobs in plain `docker run`."""
 
+import io
 import json
 import subprocess
+import tarfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from scriptmode.containers import DEFAULT_BASE, TENSORFLOW_VERSIONS, build_image
+from scriptmode.containers import DEFAULT_BASE, TENSORFLOW_VERSIONS, build_image, engine
 
 ROOT = Path(__file__).parents[2]
 #: Neither root nor a user that the image knows.
@@ -61,6 +63,23 @@ def tensorflow_version(request):
 def image(built, tensorflow_version):
     """Its image."""
     return built(tensorflow_version)
+
+
+@pytest.fixture(scope="session")
+def make_image(base_image):
+    """Make an image from a Dockerfile's text, by a name for tests alone; Docker keeps it for the next time."""
+
+    def make(name, dockerfile):
+        context = io.BytesIO()
+        with tarfile.open(fileobj=context, mode="w") as tar:
+            member = tarfile.TarInfo("Dockerfile")
+            member.size = len(dockerfile.encode())
+            tar.addfile(member, io.BytesIO(dockerfile.encode()))
+        image = f"scriptmode-test:{name}"
+        engine.build(context.getvalue(), image, arguments={}, labels={}, on_line=engine.say_nothing)
+        return image
+
+    return make
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,11 @@ class ContainerJobs(LocalJobs):
         super().__init__(folder, **platform)
         self.image = image
 
-    def request(self, script, *, image=None, more=None, **fields):
-        """A request; ``more`` is put in the place of its fields."""
+    def request(self, script, *, image=None, more=None, files=None, **fields):
+        """A request; ``more`` is put in the place of its fields, ``files`` beside the script."""
         request = super().request(script, **fields)
+        if files:
+            self.source(script, **files)
         request["AlgorithmSpecification"]["TrainingImage"] = image or self.image
         request["ResourceConfig"]["InstanceType"] = "local"
         return {**request, **(more or {})}

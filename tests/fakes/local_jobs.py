@@ -53,9 +53,10 @@ class LocalJobs:
         archive = self.folder / f"source-{self.count}.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
             for name, text in content.items():
+                body = text if isinstance(text, bytes) else text.encode()
                 member = tarfile.TarInfo(name)
-                member.size = len(text.encode())
-                tar.addfile(member, io.BytesIO(text.encode()))
+                member.size = len(body)
+                tar.addfile(member, io.BytesIO(body))
         return f"file://{archive}"
 
     def request(self, script, **fields):

@@ -18,7 +18,7 @@ SOCKET = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")[len("unix:
 @contextmanager
 def folder_of_the_user():
     """A new folder of the user's, which the user can reach: pytest's own are the tester's alone."""
-    path = Path(tempfile.mkdtemp(prefix="plain-user-", dir="/var/tmp"))
+    path = Path(tempfile.mkdtemp(prefix="plain-user-"))
     os.chown(path, UID, -1)
     try:
         yield path

@@ -43,9 +43,9 @@ def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> Co
         if name not in known:
             hint = suggestion(str(name), known)
             raise SpecError(f"{where} has no key {name!r}{hint}; there are {', '.join(known)}")
-        found[name] = _cpus(where, value) if name == "cpus" else _size(f"{where}[{name!r}]", value)
+        found[name] = _cpus(where, value) if name == "cpus" else _size(where, name, value)
     return ContainerLimits(
-        shm_size=_whole(found.get("shm_size")), memory=_whole(_checked_memory(found)), cpus=found.get("cpus")
+        shm_size=_whole(found.get("shm_size")), memory=_whole(found.get("memory")), cpus=found.get("cpus")
     )
 
 
@@ -70,18 +70,14 @@ def _cpus(where: str, value: object) -> float:
     return number
 
 
-def _size(where: str, value: object) -> int:
+def _size(where: str, name: str, value: object) -> int:
     found = _SIZE.fullmatch(str(value)) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
-    if found is None or int(found[1]) == 0:
-        raise SpecError(f"{where} is {value!r}; give a number of bytes, or a size such as '512m' or '8g'")
-    return int(found[1]) * _UNITS[found[2].lower()]
-
-
-def _checked_memory(found: Mapping[str, float]) -> float | None:
-    memory = found.get("memory")
-    if memory is not None and memory < _LEAST_MEMORY:
-        raise SpecError(f"container_limits['memory'] is {memory:g} bytes; a container needs 6m, TensorFlow about 1g")
-    return memory
+    size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    if size == 0:
+        raise SpecError(f"{where}[{name!r}] is {value!r}; give a number of bytes, or a size such as '512m' or '8g'")
+    if name == "memory" and size < _LEAST_MEMORY:
+        raise SpecError(f"{where}['memory'] is {value!r}; a container needs 6m, TensorFlow about 1g")
+    return size
 
 
 def _whole(number: float | None) -> int | None:

@@ -1,0 +1,127 @@
+"""What containers may use, what they may reach, and what they run that is no script."""
+
+import json
+
+import pytest
+from fakes.container_jobs import ContainerJobs
+from fakes.local_jobs import unpacked
+
+from scriptmode import Estimator
+from scriptmode.platforms.local import LocalPlatform
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow]
+
+MIB = 1024 * 1024
+LIMITED = """
+    import os
+
+    def first(*names):
+        for name in names:
+            if os.path.exists(f"/sys/fs/cgroup/{name}"):
+                with open(f"/sys/fs/cgroup/{name}") as file:
+                    return file.read().split()
+
+    status = os.statvfs("/dev/shm")
+    print("shm", status.f_blocks * status.f_frsize)
+    print("memory", *first("memory/memory.limit_in_bytes", "memory.max"))
+    # Version 2 has the period beside it.
+    print("cpus", first("cpu/cpu.cfs_quota_us", "cpu.max")[0])
+    held = b"x" * (1024 * 1024 * 1024)
+    print("more than it may have")
+"""
+#: An image's own `train`, without Python and without this project.
+TRAIN = r"""
+FROM debian:bookworm-slim
+RUN printf '#!/bin/sh\ncp /opt/ml/input/config/hyperparameters.json /opt/ml/model/told\necho "trained by $0 $*"\n' \
+    > /usr/local/bin/train && chmod +x /usr/local/bin/train
+"""
+NO_MODEL = [
+    "scriptmode: SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
+]
+ISOLATED = """
+import json, os, socket
+
+host, hosts = os.environ["SM_CURRENT_HOST"], json.loads(os.environ["SM_HOSTS"])
+with socket.create_server(("", 7777)) as server:
+    server.settimeout(20)
+    if host == hosts[0]:
+        caller, _ = server.accept()
+        with caller:
+            print("heard", caller.recv(100).decode())
+    else:
+        while True:
+            try:
+                with socket.create_connection((hosts[0], 7777), 5) as calling:
+                    calling.sendall(host.encode())
+                break
+            except ConnectionRefusedError:
+                pass
+for place in (("192.0.2.1", 53), ("OUTSIDE", 2375)):
+    try:
+        socket.create_connection(place, 2).close()
+        print("reached", place)
+    except OSError as error:
+        print("cut off", type(error).__name__)
+print("source", os.path.dirname(os.path.abspath(__file__)), os.listdir("/opt/ml/input/data/code"))
+"""
+
+
+def test_a_host_has_its_share_of_the_machine_and_not_more(tmp_path, built, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_CONTAINER_LIMITS", "cpus=0.5,memory=1g,shm_size=32m")
+    jobs = ContainerJobs(tmp_path, built("2.15.1"), container_limits={"memory": "300m"})
+    description = jobs.run(LIMITED)
+    lines = jobs.lines("job-1")
+    assert f"algo-1: shm {32 * MIB}" in lines
+    assert f"algo-1: memory {300 * MIB}" in lines
+    assert "algo-1: cpus 50000" in lines
+    assert "algo-1: more than it may have" not in lines
+    assert description["TrainingJobStatus"] == "Failed"
+    assert description["FailureReason"] == (
+        "ClientError: algo-1: it ran out of its memory, 314.6 MB; "
+        "give it more: LocalPlatform(container_limits={'memory': '8g'})"
+    )
+    jobs.close()
+
+
+def estimator(folder, **arguments):
+    """An estimator on containers, and the name of its job."""
+    platform = LocalPlatform(data_dir=folder / "data")
+    return Estimator(instance_type="local", platform=platform, **{"instance_count": 1, **arguments})
+
+
+def test_isolated_hosts_reach_each_other_and_nothing_else(tmp_path, built):
+    (tmp_path / "isolated.py").write_text(ISOLATED.replace("OUTSIDE", "172.17.0.1"))
+    made = estimator(
+        tmp_path, entry_point=str(tmp_path / "isolated.py"), image_uri=built("2.15.1"), instance_count=2,
+        enable_network_isolation=True,
+    )  # fmt: skip
+    job = made.fit(logs=False)
+    said = [f"{event.host}: {event.message}" for event in job.logs()]
+    assert "algo-1: heard algo-2" in said
+    assert not [line for line in said if "reached" in line]
+    assert len([line for line in said if "cut off" in line]) == 4
+    assert "algo-1: source /opt/ml/code ['sourcedir.tar.gz']" in said
+
+
+def test_an_image_without_a_script_runs_its_own_train(tmp_path, make_image):
+    made = estimator(tmp_path, image_uri=make_image("train", TRAIN), hyperparameters={"epochs": 10})
+    job = made.fit(logs=False)
+    assert [event.message for event in job.logs()] == ["trained by /usr/local/bin/train "]
+    (told,) = unpacked(job.model_data[len("file://") :]).values()
+    assert json.loads(told) == {"epochs": "10"}
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "arguments", "said"),
+    [
+        (["sh", "-c", 'echo "$0, $1"', "first"], ["with space"], "first, with space"),
+        (["echo", "alone"], None, "alone"),
+        (None, ["ls", "-d", "/opt/ml/model"], "/opt/ml/model"),
+    ],
+    ids=["both", "an entry point", "arguments"],
+)
+def test_an_entry_point_and_arguments_are_run_instead_of_train(tmp_path, make_image, entry_point, arguments, said):
+    made = estimator(
+        tmp_path, image_uri=make_image("train", TRAIN), container_entry_point=entry_point, container_arguments=arguments
+    )
+    assert [event.message for event in made.fit(logs=False).logs()] == [said, *NO_MODEL]

@@ -1,0 +1,102 @@
+"""What containers may use is checked where it is said."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scriptmode.errors import SpecError
+from scriptmode.platforms.local.limits import VARIABLE, ContainerLimits, limits
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+
+
+def test_nothing_is_limited_unless_it_is_asked_for():
+    assert limits(None, {}) == limits({}, {}) == limits({}, {VARIABLE: ""}) == ContainerLimits()
+    assert ContainerLimits() == ContainerLimits(shm_size=None, memory=None, cpus=None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "size"),
+    [
+        (64 * MIB, 64 * MIB),
+        (str(64 * MIB), 64 * MIB),
+        ("65536k", 64 * MIB),
+        ("64m", 64 * MIB),
+        ("64M", 64 * MIB),
+        ("64mb", 64 * MIB),
+        ("8g", 8 * GIB),
+        ("8GB", 8 * GIB),
+    ],
+)
+def test_sizes_are_bytes_or_dockers_units(asked, size):
+    assert limits({"shm_size": asked, "memory": asked}, {}) == ContainerLimits(shm_size=size, memory=size)
+    if isinstance(asked, str):
+        assert limits(None, {VARIABLE: f"shm_size={asked},memory={asked}"}) == ContainerLimits(size, size)
+
+
+@pytest.mark.parametrize(("asked", "cpus"), [(2, 2.0), (0.5, 0.5), ("1.5", 1.5), ("0.01", 0.01)])
+def test_cpus_may_be_parts_of_one(asked, cpus):
+    assert limits({"cpus": asked}, {}).cpus == cpus
+    assert limits(None, {VARIABLE: f"cpus={asked}"}).cpus == cpus
+
+
+def test_what_is_given_goes_before_the_variable():
+    environ = {VARIABLE: " memory = 2g ,cpus=2,"}
+    assert limits({"memory": "4g"}, environ) == ContainerLimits(memory=4 * GIB, cpus=2.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("8g", "container_limits is '8g'; give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"),
+        ({"memroy": "8g"}, "container_limits has no key 'memroy'; did you mean 'memory'?; there are shm_size, memory"),
+        ({1: "8g"}, "container_limits has no key 1"),
+        ({"memory": "8 g"}, "container_limits['memory'] is '8 g'; give a number of bytes, or a size such as '512m'"),
+        ({"memory": "8t"}, "container_limits['memory'] is '8t'"),
+        ({"memory": "-8g"}, "container_limits['memory'] is '-8g'"),
+        ({"memory": 0}, "container_limits['memory'] is 0"),
+        ({"memory": True}, "container_limits['memory'] is True"),
+        ({"memory": 1e9}, "container_limits['memory'] is 1000000000.0"),
+        ({"memory": None}, "container_limits['memory'] is None"),
+        ({"shm_size": ""}, "container_limits['shm_size'] is ''"),
+        ({"shm_size": "1.5g"}, "container_limits['shm_size'] is '1.5g'"),
+        ({"memory": "5m"}, "container_limits['memory'] is '5m'; a container needs 6m, TensorFlow about 1g"),
+        ({"cpus": 0}, "container_limits['cpus'] is 0; give the number of CPUs that a host may use, such as 2 or 0.5"),
+        ({"cpus": -1}, "container_limits['cpus'] is -1"),
+        ({"cpus": "two"}, "container_limits['cpus'] is 'two'"),
+        ({"cpus": "nan"}, "container_limits['cpus'] is 'nan'"),
+        ({"cpus": "inf"}, "container_limits['cpus'] is 'inf'"),
+        ({"cpus": True}, "container_limits['cpus'] is True"),
+        ({"cpus": [2]}, "container_limits['cpus'] is [2]"),
+    ],
+)
+def test_what_is_wrong_is_told_with_key_and_value(asked, told):
+    with pytest.raises(SpecError) as raised:
+        limits(asked, {})
+    assert str(raised.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("memory", f"{VARIABLE}: 'memory' is not of the form memory=8g; correct the entry"),
+        ("ram=8g", f"{VARIABLE} has no key 'ram'"),
+        ("memory=", f"{VARIABLE}['memory'] is ''"),
+        ("memory=1m", f"{VARIABLE}['memory'] is '1m'; a container needs 6m"),
+        ("cpus=many", f"{VARIABLE}['cpus'] is 'many'"),
+    ],
+)
+def test_the_variable_is_named_where_it_is_wrong(text, told):
+    with pytest.raises(SpecError) as raised:
+        limits(None, {VARIABLE: text})
+    assert str(raised.value).startswith(told)
+
+
+@given(st.dictionaries(st.sampled_from(["memory", "cpus", "shm_size", "x"]), st.text() | st.integers() | st.floats()))
+def test_whatever_is_asked_is_taken_or_refused_as_a_wrong_argument(asked):
+    try:
+        found = limits(asked, {})
+    except SpecError:
+        return
+    assert found.memory is None or found.memory >= 6 * MIB
+    assert found.cpus is None or found.cpus > 0
