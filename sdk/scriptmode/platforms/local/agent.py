@@ -179,6 +179,8 @@ class Agent:
         trouble = next(host.trouble for host in self._hosts if host.name == name)
         if trouble:
             return shortened(f"ClientError: {name}: {trouble}", contract.FAILURE_LIMIT)
+        if cut_off := self._fleet.cut_off():
+            return shortened(f"InternalServerError: {cut_off}", contract.FAILURE_LIMIT)
         exit_code = code if code >= 0 else 128 - code
         try:
             said = sandbox.failure.read_text("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()

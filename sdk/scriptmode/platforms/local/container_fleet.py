@@ -77,8 +77,10 @@ class ContainerFleet:
             for channel in self._file_systems(sandbox):
                 sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
             _open_to_everybody(sandbox.base)
-        if model_dir := self._model_dir():
-            places.file_path(model_dir).mkdir(parents=True, exist_ok=True)
+        if model_dir := _model_dir(self._job):
+            model_dir.mkdir(parents=True, exist_ok=True)
+            if self._folder.path in model_dir.parents:
+                _open_to_everybody(model_dir)
 
     def fetch(self) -> None:
         """Pull the image unless it is here."""
@@ -90,6 +92,9 @@ class ContainerFleet:
         algorithm = self._job.request["AlgorithmSpecification"]
         entry, arguments = algorithm.get("ContainerEntrypoint", ()), algorithm.get("ContainerArguments", ())
         types = {name: group.instance_type for group in cluster.groups(self._job.request) for name in group.hosts}
+        for sandbox in self.sandboxes.values():
+            # Restored meanwhile.
+            _open_to_everybody(sandbox.checkpoints(self._job.request.get("CheckpointConfig", {})), files=True)
         return [
             ContainerHost(
                 Container(
@@ -117,19 +122,22 @@ class ContainerFleet:
         own = {name: self._inherited[name] for name in CREDENTIALS if name in self._inherited}
         return {**own, **self._job.request.get("Environment", {})}
 
+    def cut_off(self) -> str:
+        """Say which container was taken off the job's network."""
+        network = self._docker_name("network")
+        gone = set(job_containers.cut_off(self._folder.label, network))
+        found = [name for name in self.sandboxes if self._docker_name(name) in gone]
+        return f"{', '.join(found)}: disconnected from the job's network, {network}; run the job again" if found else ""
+
     def end(self) -> list[str]:
         """Remove the containers and the network, then make their files the caller's."""
         if self._guard is None:
             return []
-        job = self._folder.label
-        problems = [job_containers.clear(job)]
-        if not problems[0]:
-            self._guard.dismiss()
-            folders = [sandbox.base for sandbox in self.sandboxes.values() if sandbox.base.is_dir()]
-            if model_dir := self._model_dir():
-                folders.append(places.file_path(model_dir))
-            problems.append(job_containers.give_back(folders, self._image, job))
-        return [problem for problem in problems if problem]
+        if problem := job_containers.clear(self._folder.label):
+            return [problem]
+        self._guard.dismiss()
+        problem = give_back(self._folder, self._job)
+        return [problem] if problem else []
 
     def release(self) -> None:
         """Do nothing: a job's containers have ports of their own."""
@@ -166,10 +174,9 @@ class ContainerFleet:
             folder = file_systems.folder(source, self._job.file_systems)
             target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{channel['ChannelName']}"
             binds.append(Bind(str(folder), target, file_systems.is_read_only(source)))
-        if model_dir := self._model_dir():
+        if model_dir := _model_dir(self._job):
             # A script that is given this place writes there, as it would to its bucket.
-            path = str(places.file_path(model_dir))
-            binds.append(Bind(path, path))
+            binds.append(Bind(str(model_dir), str(model_dir)))
         return tuple(binds)
 
     def _file_systems(self, sandbox: Sandbox) -> list[Mapping[str, Any]]:
@@ -180,14 +187,24 @@ class ContainerFleet:
             if "FileSystemDataSource" in channel["DataSource"] and receivers(request, channel, [sandbox])
         ]
 
-    def _model_dir(self) -> str:
-        """Give the place of this machine that the script is told as ``model_dir``; "" where it is none."""
-        text = self._job.request.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER, "")
-        value = contract.decode(text)
-        return value if isinstance(value, str) and places.is_file(value) else ""
+
+def give_back(folder: JobFolder, job: Job) -> str:
+    """Make what the job's containers wrote the caller's; say why that failed or ""."""
+    written = [folder.hosts, _model_dir(job)]
+    image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
+    return job_containers.give_back([path for path in written if path and path.is_dir()], image, folder.label)
 
 
-def _open_to_everybody(base: Path) -> None:
+def _model_dir(job: Job) -> Path | None:
+    """Give the place of this machine that the script is told as ``model_dir``; None where it is none."""
+    value = contract.decode(job.request.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER, ""))
+    return places.file_path(value) if isinstance(value, str) and places.is_file(value) else None
+
+
+def _open_to_everybody(base: Path, *, files: bool = False) -> None:
     """Let every user of the image write; on this machine nobody else comes this far, the job's folder is closed."""
-    for folder in (base, *(path for path in base.rglob("*") if path.is_dir())):
-        folder.chmod(0o777)
+    for path in (base, *base.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o777)
+        elif files:
+            path.chmod(0o666)

@@ -44,6 +44,9 @@ class Fleet(Protocol):
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Give a host's variables but for those that are every job's."""
 
+    def cut_off(self) -> str:
+        """Say which of the running or ended hosts is not to be reached any more, and why; "" where none is known."""
+
     def end(self) -> list[str]:
         """Leave nothing of the hosts but their sandboxes, which are the caller's; say what could not be done."""
 

@@ -86,6 +86,10 @@ class ProcessFleet:
             BASE_DIR_VARIABLE: str(sandbox.base),
         }
 
+    def cut_off(self) -> str:
+        """Say nothing: processes of one machine reach each other."""
+        return ""
+
     def end(self) -> list[str]:
         """Do nothing: the agent ends every process below it."""
         return []

@@ -54,7 +54,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     reason = (
         f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
         f"{state.secondary}; the processes of it that were found were ended"
-        f"{'' if gone else ', but some of them would not go'}{stays and f', but not all containers: {stays}'}; "
+        f"{'' if gone else ', but some of them would not go'}{stays and f', but {stays}'}; "
         f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()
@@ -66,9 +66,13 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
 
 
 def _clear_containers(folder: JobFolder) -> str:
-    """Remove what Docker has of the job; say why something stays."""
-    if not cluster.is_in_containers(folder.read_job().request):
+    """Remove what Docker has of the job and make its files the caller's; say what was not done."""
+    job = folder.read_job()
+    if not cluster.is_in_containers(job.request):
         return ""
+    from scriptmode.platforms.local import container_fleet
     from scriptmode.platforms.local.hosts import job_containers
 
-    return job_containers.clear(folder.label)
+    if said := job_containers.clear(folder.label):
+        return f"not all containers: {said}"
+    return container_fleet.give_back(folder, job)

@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine
 from scriptmode.errors import ContainerError
@@ -35,28 +35,50 @@ def make_network(name: str, job: str, *, is_internal: bool) -> None:
         client.networks.create(name, driver="bridge", internal=is_internal, check_duplicate=True, labels={LABEL: job})
 
 
+def cut_off(job: str, network: str) -> list[str]:
+    """Name the job's containers that are not on its network any more; none where Docker does not answer.
+
+    From within, a host that was cut off and those it was cut off from lose each other alike.
+    """
+    with suppress(ContainerError), engine.connected("containers of the job cannot be listed") as client:
+        found = client.api.containers(all=True, filters={"label": f"{LABEL}={job}"})
+        return [each["Names"][0].lstrip("/") for each in found if network not in each["NetworkSettings"]["Networks"]]
+    return []
+
+
 def clear(job: str) -> str:
     """Remove every container and network of a job; say why one stays, "" when nothing does."""
+    try:
+        client = engine.connect()
+    except ContainerError as error:
+        return str(error)
     deadline = time.monotonic() + _CLEARING_SECONDS
+    said = "they come again and again"
+    try:
+        while time.monotonic() < deadline:
+            try:
+                with engine.translated("containers of the job cannot be removed"):
+                    if not _found_and_removed(client, job):
+                        return ""
+            except ContainerError as error:
+                said = str(error)
+            time.sleep(_POLL_SECONDS)
+    finally:
+        client.close()
+    return said
+
+
+def _found_and_removed(client: Any, job: str) -> int:
+    """Remove what there is now; give how much that was."""
     mine = {"label": f"{LABEL}={job}"}
-    said = ""
-    while True:
-        try:
-            with engine.connected("containers of the job cannot be removed") as client:
-                left = [each["Id"] for each in client.api.containers(all=True, filters=mine)]
-                for identifier in left:
-                    containers.remove(client, identifier)
-                for network in client.networks.list(filters=mine):
-                    left.append(network.id)
-                    with containers.gone_is_fine():
-                        network.remove()
-            if not left:
-                return ""
-        except ContainerError as error:
-            said = str(error)
-        if time.monotonic() > deadline:
-            return said or "containers of the job come again and again"
-        time.sleep(_POLL_SECONDS)
+    found = client.api.containers(all=True, filters=mine)
+    for each in found:
+        containers.remove(client, each["Id"])
+    networks = client.networks.list(filters=mine)
+    for network in networks:
+        with containers.gone_is_fine():
+            network.remove()
+    return len(found) + len(networks)
 
 
 def give_back(folders: list[Path], image: str, job: str) -> str:
