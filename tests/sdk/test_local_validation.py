@@ -114,7 +114,6 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         (f"{SOURCE}.InstanceGroupNames", ["gpus"], "'train': there is no instance group 'gpus'"),
         ("OutputDataConfig.S3OutputPath", "/out", "OutputDataConfig.S3OutputPath is '/out'; it must match"),
         ("OutputDataConfig.KmsKeyId", "file:///x y", "OutputDataConfig.KmsKeyId is 'file:///x y'; it must match"),
-        ("CheckpointConfig", {"S3Uri": "s3://b/x"}, "checkpoints in S3 is not supported by the local platform yet"),
         (
             "CheckpointConfig",
             {"S3Uri": "file:///x", "LocalPath": "/home"},

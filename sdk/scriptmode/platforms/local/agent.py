@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import ContainerError, DataError
-from scriptmode.platforms.local import channels, cluster, feeding, fleets, mounting, outputs, training
+from scriptmode.platforms.local import channels, checkpoints, cluster, feeding, fleets, mounting, outputs, training
 from scriptmode.platforms.local.data.shared import SharedNumbers
 from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.description import max_runtime, shortened
@@ -60,6 +60,10 @@ class Agent:
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         feeds = feeding.feeds_of(self._request, list(self._sandboxes.values()))
         self._spool = folder.channels / "spool"
+        self._keeper: checkpoints.Keeper | None = None
+        if "CheckpointConfig" in self._request:
+            record = folder.channels / "checkpoints.json"
+            self._keeper = checkpoints.Keeper(self._request, list(self._sandboxes.values()), record)
         self._stores = Stores()
         self._feeding = feeding.Feeding(feeds, self._stores, self._spool, lock)
         folders = None if self._fleet.has_file_systems else self._job.file_systems
@@ -134,7 +138,8 @@ class Agent:
         def stage() -> None:
             self._feeding.check()
             channels.stage(self._request, sandboxes, self._stores, self._folder.channels, report=report, modes=copied)
-            channels.restore_checkpoints(self._request, sandboxes)
+            if self._keeper:
+                self._keeper.restore()
             self._fleet.fetch()
 
         return Chore(stage, self._lock)
@@ -150,6 +155,8 @@ class Agent:
             self._feeding.start()
         except OSError as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
+        if self._keeper:
+            Chore(self._keeper.keep_on, self._lock)
         self._record_processes()
         return training.run(self._hosts, max_runtime(self._request), self._job.stop_grace, self._around())
 
@@ -204,7 +211,8 @@ class Agent:
         def publish() -> str:
             if outcome.secondary == "Completed" and outputs.without_model(sandboxes):
                 self._say_to_user(self._fleet.no_model)
-            outputs.save_checkpoints(self._request, sandboxes, self._say_to_user)
+            if self._keeper:
+                self._keeper.finish(self._say_to_user)
             return outputs.publish(
                 self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
             )

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local import cluster, places
+from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.data import channel as sources
 from scriptmode.platforms.local.data import dealing, listing, staging
 from scriptmode.platforms.local.sandbox import receivers
@@ -56,17 +56,6 @@ def stage(
                 place = folder / str(len(copies))
                 copies[key] = place, _fetched(source, stores, place, partial(report, number))
             _distribute(source, receivers(request, channel, sandboxes), *copies[key])
-
-
-def restore_checkpoints(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> None:
-    """Give every host the checkpoints an earlier job saved at CheckpointConfig's place, if there are any."""
-    config = request.get("CheckpointConfig")
-    if config is None:
-        return
-    source = places.file_path(config["S3Uri"])
-    if source.is_dir():
-        for sandbox in sandboxes:
-            places.copy(source, sandbox.checkpoints(config))
 
 
 @contextmanager

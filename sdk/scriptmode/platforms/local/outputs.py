@@ -1,4 +1,4 @@
-"""What a job leaves behind: model.tar.gz, output.tar.gz and checkpoints, at the places the request names."""
+"""What a job leaves behind: model.tar.gz and output.tar.gz, at the places the request names."""
 
 from __future__ import annotations
 
@@ -76,19 +76,6 @@ def publish(
 def without_model(sandboxes: Sequence[Sandbox]) -> bool:
     """Say whether no host left a file for the model."""
     return not any(files for sandbox in sandboxes for _, _, files in os.walk(sandbox.model))
-
-
-def save_checkpoints(request: Mapping[str, Any], sandboxes: Sequence[Sandbox], say: Callable[[str], None]) -> None:
-    """Put the hosts' checkpoints where the next job finds them."""
-    config = request.get("CheckpointConfig")
-    if config is None:
-        return
-    tree = collect("checkpoints", [(sandbox.host, sandbox.checkpoints(config)) for sandbox in sandboxes])
-    for note in tree.notes:
-        say(note)
-    for name, file in tree.files.items():
-        if not file.is_dir():
-            deliver(file, f"{config['S3Uri'].rstrip('/')}/{name}", keep=True)
 
 
 def collect(what: str, roots: Sequence[tuple[str, Path]]) -> Collected:

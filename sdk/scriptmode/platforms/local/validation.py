@@ -205,10 +205,7 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
     checkpoints = request.get("CheckpointConfig")
     if checkpoints is None:
         return
-    if not places.is_file(checkpoints["S3Uri"]):
-        yield f"CheckpointConfig.S3Uri is {checkpoints['S3Uri']!r}: checkpoints in S3 {NOT_YET}; use a file:// URI"
-    else:
-        yield from _uri("CheckpointConfig.S3Uri", checkpoints["S3Uri"])
+    yield from _uri("CheckpointConfig.S3Uri", checkpoints["S3Uri"])
     local = checkpoints.get("LocalPath", DEFAULT_BASE_DIR + "/checkpoints")
     if ".." in local.split("/") or not local.startswith(DEFAULT_BASE_DIR + "/"):
         yield f"CheckpointConfig.LocalPath is {local!r}; hosts of this machine keep it below {DEFAULT_BASE_DIR}/"

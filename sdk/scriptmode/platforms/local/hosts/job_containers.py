@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _POLL_SECONDS = 0.01
+#: Else this machine is the gateway of an internal network, too, and whatever listens on it can be reached.
+_UNSEEN = {"com.docker.network.bridge.inhibit_ipv4": "true"}
 #: What is being removed by somebody else holds its network for a moment.
 _CLEARING_SECONDS = 20.0
 
@@ -32,7 +34,14 @@ def make_network(name: str, job: str, *, is_internal: bool) -> None:
     Of an internal one nothing outside it can be reached.
     """
     with containers.advised(), engine.connected(f"network {name!r} cannot be made") as client:
-        client.networks.create(name, driver="bridge", internal=is_internal, check_duplicate=True, labels={LABEL: job})
+        client.networks.create(
+            name,
+            driver="bridge",
+            internal=is_internal,
+            check_duplicate=True,
+            labels={LABEL: job},
+            options=_UNSEEN if is_internal else None,
+        )
 
 
 def cut_off(job: str, network: str) -> list[str]:
