@@ -1,9 +1,14 @@
 """A Docker daemon that answers, this project's images, and jobs in plain `docker run`."""
 
+import http.client
 import io
 import json
+import shutil
+import socket
 import subprocess
 import tarfile
+import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -122,3 +127,37 @@ def plain_job(tmp_path):
     for path in (tmp_path, *list(tmp_path.parents)[:2]):
         path.chmod(0o755)
     return PlainJob(folder)
+
+
+@pytest.fixture
+def registry(tmp_path):
+    """A registry on loopback; its address."""
+    program = shutil.which("docker-registry")
+    assert program, "images are pushed to a registry: apt install docker-registry"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (tmp_path / "config.yml").write_text(
+        json.dumps({
+            "version": 0.1, "log": {"level": "error"}, "http": {"addr": address},
+            "storage": {"filesystem": {"rootdirectory": str(tmp_path / "images")}},
+        })
+    )  # fmt: skip
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen((program, "serve", tmp_path / "config.yml"), stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + 30
+        while not answer(address, "/v2/"):
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield address
+    finally:
+        process.kill()
+        process.wait()
+
+
+def answer(address, path):
+    with closing(http.client.HTTPConnection(address, timeout=10)) as connection, suppress(OSError):
+        connection.request("GET", path)
+        return connection.getresponse().read()
+    return b""

@@ -1,22 +1,16 @@
 """Images go to Amazon ECR, and to any other registry."""
 
-import http.client
 import io
 import json
-import shutil
-import socket
-import subprocess
 import tarfile
-import time
-from contextlib import closing, suppress
 
 import pytest
-from containers.conftest import docker
+from containers.conftest import answer, docker
 from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
 from scriptmode.containers import build_image, engine, push_image
-from scriptmode.platforms.sagemaker.registry import prepare
+from scriptmode.platforms.sagemaker.registry import login, prepare
 
 needs_docker = pytest.mark.docker
 ACCOUNT = "123456789012"
@@ -37,40 +31,6 @@ def repositories(region):
 
     found = boto3.client("ecr", region_name=region).describe_repositories()
     return [each["repositoryName"] for each in found["repositories"]]
-
-
-@pytest.fixture
-def registry(tmp_path):
-    """A registry on loopback; its address."""
-    program = shutil.which("docker-registry")
-    assert program, "images are pushed to a registry: apt install docker-registry"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    (tmp_path / "config.yml").write_text(
-        json.dumps({
-            "version": 0.1, "log": {"level": "error"}, "http": {"addr": address},
-            "storage": {"filesystem": {"rootdirectory": str(tmp_path / "images")}},
-        })
-    )  # fmt: skip
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen((program, "serve", tmp_path / "config.yml"), stdout=log, stderr=log)
-    try:
-        deadline = time.monotonic() + 30
-        while not answer(address, "/v2/"):
-            assert process.poll() is None, (tmp_path / "log").read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        yield address
-    finally:
-        process.kill()
-        process.wait()
-
-
-def answer(address, path):
-    with closing(http.client.HTTPConnection(address, timeout=10)) as connection, suppress(OSError):
-        connection.request("GET", path)
-        return connection.getresponse().read()
-    return b""
 
 
 @pytest.fixture
@@ -99,6 +59,12 @@ def test_a_registrys_own_region_is_where_its_repository_is_created(aws):
     assert prepare(place).uri == place
     assert repositories("ap-south-1") == ["training"]
     assert repositories("eu-west-1") == []
+
+
+def test_an_image_of_a_repository_is_pulled_with_a_login_of_its_region(aws):
+    assert login(f"{ACCOUNT}.dkr.ecr.ap-south-1.amazonaws.com/training:1")["username"] == "AWS"
+    assert login("127.0.0.1:5000/training:1") is None
+    assert login("training") is None
 
 
 @needs_docker

@@ -101,10 +101,14 @@ def is_there(image: str) -> bool:
     return True
 
 
-def pull(image: str) -> None:
-    """Get an image from its registry; raises `ContainerError`."""
+def pull(image: str, login: Mapping[str, str] | None = None) -> None:
+    """Get an image from its registry; raises `ContainerError`.
+
+    ``login`` holds ``username`` and ``password``, else docker's own are taken.
+    """
     with connected(f"image {image} cannot be pulled") as client:
-        client.images.pull(image)
+        client.api.timeout = _LONG_SECONDS
+        client.images.pull(image, auth_config=dict(login) if login else None)
 
 
 def build(

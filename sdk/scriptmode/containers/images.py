@@ -50,6 +50,13 @@ def require_built(image: str) -> None:
     raise ContainerError(f"there is no image {image} on this machine; build it: {command}, or give image_uri")
 
 
+def pull_image(image: str) -> None:
+    """Get an image from its registry, in Amazon ECR with the caller's credentials; raises `PlatformError`."""
+    from scriptmode.platforms.sagemaker.registry import login
+
+    engine.pull(image, login(image))
+
+
 def build_image(
     tensorflow: str | None = None,
     *,

@@ -72,7 +72,7 @@ class Agent:
     def run(self) -> None:
         """Take the job to its end."""
         self._record_processes()
-        outcome = self._download()
+        outcome = self._download() or self._fetch()
         if outcome is None:
             outcome = self._train()
             for name, text in self._feeding.unread() if outcome.secondary == "Completed" else ():
@@ -125,6 +125,23 @@ class Agent:
             return Outcome("Failed", broken)
         return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
 
+    def _fetch(self) -> Outcome | None:
+        """Get what the hosts are made of, where it is not here; give an outcome only when the job ends with that."""
+        try:
+            if self._fleet.is_here():
+                return None
+        except ContainerError as error:
+            return Outcome("Failed", f"ClientError: {error}")
+        self._move("DownloadingTrainingImage")
+        chore = Chore(self._fleet.fetch, self._lock)
+        while not chore.poll():
+            if self._stop_asked():
+                chore.kill()
+            self._wait(training.POLL_SECONDS)
+        if self._stop_asked():
+            return Outcome("Stopped")
+        return Outcome("Failed", f"ClientError: {chore.error}") if chore.error else None
+
     def _begin_staging(self, staged: SharedNumbers) -> Chore:
         """Begin the mounts, and have what is copied copied."""
         sandboxes = list(self._sandboxes.values())
@@ -140,7 +157,6 @@ class Agent:
             channels.stage(self._request, sandboxes, self._stores, self._folder.channels, report=report, modes=copied)
             if self._keeper:
                 self._keeper.restore()
-            self._fleet.fetch()
 
         return Chore(stage, self._lock)
 

@@ -8,7 +8,7 @@ import secrets
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.containers import engine
+from scriptmode.containers import engine, images
 from scriptmode.errors import DataError
 from scriptmode.platforms import LOCAL_GPU
 from scriptmode.platforms.local import cluster, file_systems, places
@@ -82,10 +82,13 @@ class ContainerFleet:
             if self._folder.path in model_dir.parents:
                 _open_to_everybody(model_dir)
 
+    def is_here(self) -> bool:
+        """Say whether the image is."""
+        return engine.is_there(self._image)
+
     def fetch(self) -> None:
-        """Pull the image unless it is here."""
-        if not engine.is_there(self._image):
-            engine.pull(self._image)
+        """Pull the image."""
+        images.pull_image(self._image)
 
     def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Make the hosts."""

@@ -35,8 +35,11 @@ class Fleet(Protocol):
     def prepare(self) -> None:
         """Fill the sandboxes but for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
 
+    def is_here(self) -> bool:
+        """Say whether what the hosts are made of is on this machine; raise `ContainerError`."""
+
     def fetch(self) -> None:
-        """Get what the hosts are made of, which may take long; raise `ContainerError`."""
+        """Get what the hosts are made of, which may take long; raise `PlatformError`."""
 
     def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Make the hosts, none of them started, with their variables by their names."""

@@ -56,8 +56,12 @@ class ProcessFleet:
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
+    def is_here(self) -> bool:
+        """Say yes: the hosts run with what is installed here."""
+        return True
+
     def fetch(self) -> None:
-        """Do nothing: the hosts run with what is installed here."""
+        """Do nothing."""
 
     def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Make the hosts."""

@@ -9,6 +9,7 @@ from typing import Any
 STATUS_OF = {
     "Starting": "InProgress",
     "Downloading": "InProgress",
+    "DownloadingTrainingImage": "InProgress",
     "Training": "InProgress",
     "Uploading": "InProgress",
     "Stopping": "Stopping",
@@ -19,11 +20,12 @@ STATUS_OF = {
 }
 ENDED = frozenset({"Stopped", "Completed", "Failed"})
 #: A request to stop changes a job only while it is in one of these.
-STOPPABLE = frozenset({"Starting", "Downloading", "Training"})
+STOPPABLE = frozenset({"Starting", "Downloading", "DownloadingTrainingImage", "Training"})
 
 MESSAGES = {
     "Starting": "Preparing the hosts for training",
     "Downloading": "Downloading input data",
+    "DownloadingTrainingImage": "Downloading the training image",
     "Training": "Training in progress",
     "Uploading": "Uploading the model and output artifacts",
     "Stopping": "Stopping the training job",

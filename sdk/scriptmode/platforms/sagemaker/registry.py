@@ -34,9 +34,26 @@ def prepare(place: str, session: object = None) -> Prepared:
     client = Connection(session, region=region).client("ecr")
     with translated(f"repository {place}"):
         uri = _uri(client, name, owner)
-        token = client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
+        return Prepared(place if found else uri, _login(client))
+
+
+def login(image: str, session: object = None) -> dict[str, str] | None:
+    """Give ``username`` and ``password`` for the registry of an image, or None where it is not one of ECR's.
+
+    Raises `PlatformError`.
+    """
+    found = HOST.fullmatch(image.partition("/")[0])
+    if not found:
+        return None
+    client = Connection(session, region=found["region"]).client("ecr")
+    with translated(f"image {image}"):
+        return _login(client)
+
+
+def _login(client: Any) -> dict[str, str]:
+    token = client.get_authorization_token()["authorizationData"][0]["authorizationToken"]
     username, _, password = base64.b64decode(token).decode().partition(":")
-    return Prepared(place if found else uri, {"username": username, "password": password})
+    return {"username": username, "password": password}
 
 
 def _uri(client: Any, name: str, owner: dict[str, str]) -> str:
