@@ -133,7 +133,9 @@ def score(folder: Path, images: Images) -> float:
 def score_archive(archive: Path, images: Images) -> float:
     """Do as `score` does for a ``model.tar.gz``."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as members:
-        members.extractall(folder, filter="data")
+        # Not an argument: Debian 12's Python, 3.11.2, knows none.
+        members.extraction_filter = getattr(tarfile, "data_filter", None)
+        members.extractall(folder)
         return score(Path(folder), images)
 
 

@@ -9,6 +9,7 @@ import tempfile
 from tests.benchmarks import (
     client,
     cluster,
+    containers,
     failure,
     first_step,
     footprint,
@@ -20,7 +21,9 @@ from tests.benchmarks import (
     training,
 )
 
-MODULES = (client, submit, launcher, relay, failure, cluster, training, reader, streams, first_step, footprint)
+MODULES = (
+    client, submit, launcher, relay, failure, cluster, containers, training, reader, streams, first_step, footprint,
+)  # fmt: skip
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 
 

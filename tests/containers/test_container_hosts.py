@@ -2,17 +2,18 @@
 
 import json
 import os
+import textwrap
 
 import pytest
 from containers.conftest import STRANGER
 from fakes import wheels
-from fakes.container_jobs import ContainerJobs
+from fakes.container_jobs import MEET, ContainerJobs
 from fakes.local_jobs import channel, unpacked
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
 LOOK = """
-    import fcntl, json, os, socket, struct, sys
+    import fcntl, json, struct, sys
     import extra
 
     def address(interface):
@@ -28,6 +29,7 @@ LOOK = """
         hyperparameters = json.load(file)
     with open("/opt/ml/checkpoints/deep/old") as file:
         restored = file.read()
+    hosts = json.loads(os.environ["SM_HOSTS"])
     host = os.environ["SM_CURRENT_HOST"]
     found = {
         "argv": sys.argv[1:], "environ": dict(os.environ), "hyperparameters": hyperparameters, "restored": restored,
@@ -46,6 +48,8 @@ LOOK = """
     with open(os.path.join(model_dir, host), "w") as file:
         file.write("model")
     print("trained on", host)
+    partner.sendall(b".")
+    partner.recv(1)
 """
 
 
@@ -63,7 +67,9 @@ class Look:
             "Environment": {"OUT": "/opt/ml/model", "ASKED": "a b\n'c'"},
             "CheckpointConfig": {"S3Uri": f"file://{folder}/kept"},
         }
-        request = self.jobs.request(LOOK, hosts=2, hyperparameters=hyperparameters, more=more, files=files)
+        request = self.jobs.request(
+            MEET + textwrap.dedent(LOOK), hosts=2, hyperparameters=hyperparameters, more=more, files=files
+        )
         self.jobs.platform.create(request)
         self.name = request["TrainingJobName"]
         self.description = self.jobs.wait(self.name)
@@ -133,8 +139,10 @@ def test_requirements_are_installed_and_the_source_comes_from_this_machine(look)
 
 
 def test_shared_memory_is_half_of_the_machines_memory(look):
-    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    assert {host["shm"] for host in look.hosts.values()} == {half}
+    page = os.sysconf("SC_PAGE_SIZE")
+    half = page * os.sysconf("SC_PHYS_PAGES") // 2
+    # Of whole pages.
+    assert {(host["shm"] + page - 1) // page for host in look.hosts.values()} == {(half + page - 1) // page}
 
 
 def test_checkpoints_are_restored_and_saved(look):
@@ -147,7 +155,10 @@ def test_output_and_log_are_delivered(look):
     archive = look.description["ModelArtifacts"]["S3ModelArtifacts"].replace("model.tar.gz", "output.tar.gz")
     assert unpacked(archive[len("file://") :]) == {"algo-1": b"output", "algo-2": b"output"}
     lines = look.jobs.lines(look.name)
-    assert [line for line in lines if "trained on" in line] == ["algo-1: trained on algo-1", "algo-2: trained on algo-2"]
+    assert [line for line in lines if "trained on" in line] == [
+        "algo-1: trained on algo-1",
+        "algo-2: trained on algo-2",
+    ]
 
 
 def test_what_is_written_to_model_dir_is_on_this_machine(look):

@@ -3,6 +3,7 @@
 import base64
 import itertools
 import json
+import shutil
 
 import pytest
 from fakes.container_jobs import ContainerJobs
@@ -45,7 +46,12 @@ READ = """
 
 
 def file_system(name, access):
-    source = {"FileSystemId": SYSTEM, "FileSystemAccessMode": access, "FileSystemType": "EFS", "DirectoryPath": "/data"}
+    source = {
+        "FileSystemId": SYSTEM,
+        "FileSystemAccessMode": access,
+        "FileSystemType": "EFS",
+        "DirectoryPath": "/shared",
+    }
     return {"ChannelName": name, "DataSource": {"FileSystemDataSource": source}}
 
 
@@ -68,6 +74,8 @@ class Received:
         for name, body in OBJECTS.items():
             (self.disk / "data" / name).parent.mkdir(parents=True, exist_ok=True)
             (self.disk / "data" / name).write_bytes(body)
+        # Not the same: what is written there is no object of a channel that is still read.
+        shutil.copytree(self.disk / "data", self.disk / "shared")
         self.jobs = ContainerJobs(folder, image, file_systems={SYSTEM: self.disk})
         stores = {"file": f"file://{self.disk}/data", "s3": "s3://containers/data/"}
         asked = [*(cell(name, stores) for name in CELLS), file_system("ro", "ro"), file_system("rw", "rw")]
@@ -106,7 +114,7 @@ def test_what_is_mounted_read_only_cannot_be_written(received):
 def test_a_file_system_is_the_folder_itself(received):
     for found in received.found:
         assert OBJECTS.items() <= decoded(found["ro"]).items()
-    written = {path.name: path.read_text() for path in (received.disk / "data").glob("from-*")}
+    written = {path.name: path.read_text() for path in (received.disk / "shared").glob("from-*")}
     assert written == {"from-algo-1": "algo-1", "from-algo-2": "algo-2"}
 
 

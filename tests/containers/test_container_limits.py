@@ -1,9 +1,10 @@
 """What containers may use, what they may reach, and what they run that is no script."""
 
 import json
+import socket
 
 import pytest
-from fakes.container_jobs import ContainerJobs
+from fakes.container_jobs import MEET, ContainerJobs
 from fakes.local_jobs import unpacked
 
 from scriptmode import Estimator
@@ -39,26 +40,14 @@ NO_MODEL = [
     "scriptmode: SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
 ]
 ISOLATED = """
-import json, os, socket
-
-host, hosts = os.environ["SM_CURRENT_HOST"], json.loads(os.environ["SM_HOSTS"])
-with socket.create_server(("", 7777)) as server:
-    server.settimeout(20)
-    if host == hosts[0]:
-        caller, _ = server.accept()
-        with caller:
-            print("heard", caller.recv(100).decode())
-    else:
-        while True:
-            try:
-                with socket.create_connection((hosts[0], 7777), 5) as calling:
-                    calling.sendall(host.encode())
-                break
-            except ConnectionRefusedError:
-                pass
-for place in (("192.0.2.1", 53), ("OUTSIDE", 2375)):
+host = os.environ["SM_CURRENT_HOST"]
+partner.sendall(host.encode())
+print("heard", partner.recv(100).decode())
+own = socket.gethostbyname(host)
+# This machine as the network's gateway and on Docker's own bridge, and an address of nobody's.
+for place in (own[:own.rindex(".")] + ".1", "172.17.0.1", "192.0.2.1"):
     try:
-        socket.create_connection(place, 2).close()
+        socket.create_connection((place, PORT), 1).close()
         print("reached", place)
     except OSError as error:
         print("cut off", type(error).__name__)
@@ -90,16 +79,17 @@ def estimator(folder, **arguments):
 
 
 def test_isolated_hosts_reach_each_other_and_nothing_else(tmp_path, built):
-    (tmp_path / "isolated.py").write_text(ISOLATED.replace("OUTSIDE", "172.17.0.1"))
-    made = estimator(
-        tmp_path, entry_point=str(tmp_path / "isolated.py"), image_uri=built("2.15.1"), instance_count=2,
-        enable_network_isolation=True,
-    )  # fmt: skip
-    job = made.fit(logs=False)
+    with socket.create_server(("", 0)) as listening:
+        (tmp_path / "isolated.py").write_text(MEET + ISOLATED.replace("PORT", str(listening.getsockname()[1])))
+        made = estimator(
+            tmp_path, entry_point=str(tmp_path / "isolated.py"), image_uri=built("2.15.1"), instance_count=2,
+            enable_network_isolation=True,
+        )  # fmt: skip
+        job = made.fit(logs=False)
     said = [f"{event.host}: {event.message}" for event in job.logs()]
     assert "algo-1: heard algo-2" in said
     assert not [line for line in said if "reached" in line]
-    assert len([line for line in said if "cut off" in line]) == 4
+    assert len([line for line in said if "cut off" in line]) == 6
     assert "algo-1: source /opt/ml/code ['sourcedir.tar.gz']" in said
 
 

@@ -86,6 +86,13 @@ def test_limits_that_docker_would_refuse_are_told_by_the_platform(tmp_path):
         LocalPlatform(data_dir=tmp_path, container_limits={"memory": "1k"})
 
 
+def test_more_cpus_than_the_machine_has_fail_the_job(tmp_path, base_image):
+    jobs = ContainerJobs(tmp_path, base_image, container_limits={"cpus": 4096})
+    reason = jobs.run("pass")["FailureReason"]
+    assert reason.startswith("ClientError: algo-1: the container cannot be started: Range of CPUs is from 0.01 to ")
+    jobs.close()
+
+
 def test_a_tensorflow_without_an_image_is_told_with_those_that_have_one(tmp_path):
     (tmp_path / "train.py").touch()
     platform = LocalPlatform(data_dir=tmp_path / "data")

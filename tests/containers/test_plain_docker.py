@@ -1,10 +1,10 @@
 """`docker run IMAGE train` over a hand-made /opt/ml, with nothing of the SDK."""
 
 import os
-import zipfile
 
 import pytest
 from containers.conftest import STRANGER
+from fakes import wheels
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
 users = pytest.mark.parametrize("user", [None, STRANGER], ids=["root", "a plain user"])
@@ -67,13 +67,8 @@ def test_the_image_alone_trains_too(image, plain_job):
 @users
 def test_requirements_are_installed_for(user, image, plain_job):
     plain_job.prepare("import extra, yaml; print('extra', extra.NUMBER, yaml.__name__)")
-    information = "extra-1.dist-info"
-    with zipfile.ZipFile(plain_job.folder / "code" / "extra-1-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("extra.py", "NUMBER = 7")
-        wheel.writestr(f"{information}/METADATA", "Metadata-Version: 2.1\nName: extra\nVersion: 1\n")
-        wheel.writestr(f"{information}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{information}/RECORD", "")
-    (plain_job.folder / "code" / "requirements.txt").write_text("./extra-1-py3-none-any.whl\n")
+    (plain_job.folder / "code" / wheels.NAME).write_bytes(wheels.extra())
+    (plain_job.folder / "code" / "requirements.txt").write_text(f"./{wheels.NAME}\n")
     plain_job.folder.chmod(0o777)
     done = plain_job.run(image, "train", user=user)
     assert "extra 7 yaml" in done.stdout

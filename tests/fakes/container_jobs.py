@@ -8,6 +8,25 @@ from fakes.processes import until
 #: Docker's lists, in which "{}" is what is wanted of each entry.
 LISTS = (("ps", "--all", "--no-trunc"), ("network", "ls", "--no-trunc"))
 LABEL = "scriptmode.job"
+#: The beginning of a script of two hosts: they hold on to each other, for a name is known while its host runs.
+MEET = """
+import os, socket, time
+
+def meet():
+    if os.environ["SM_CURRENT_HOST"] == "algo-1":
+        with socket.create_server(("", 7777)) as server:
+            server.settimeout(30)
+            return server.accept()[0]
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection(("algo-1", 7777), 5)
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+partner = meet()
+"""
 
 
 class ContainerJobs(LocalJobs):
@@ -34,7 +53,7 @@ class ContainerJobs(LocalJobs):
 
     def left(self):
         """Every container and network of any of these jobs."""
-        entry = '{{.Label "%s"}} {{.ID}}' % LABEL
+        entry = f'{{{{.Label "{LABEL}"}}}} {{{{.ID}}}}'
         found = [line for words in LISTS for line in listed(*words, "--filter", f"label={LABEL}", "--format", entry)]
         return [line for line in found if line.startswith(f"{self.data_dir}/")]
 

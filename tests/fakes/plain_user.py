@@ -40,7 +40,7 @@ def run(program, *arguments, home, timeout=100):
         argv = ("unshare", "--mount", "sh", "-euc", _uncovering(), "sh", "setpriv", *user, "--", *argv)
     done = subprocess.run(
         argv, env=environment, cwd=home, check=False, timeout=timeout,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -5,15 +5,17 @@ import os
 import runpy
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
-def ancestors():
-    """Give the command lines of the processes that this one comes from, as far as this container sees them."""
-    found, pid = [], os.getppid()
-    while pid:
-        found.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip())
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def processes():
+    """Give the command lines of everything that runs in this container."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        # Ended meanwhile.
+        with suppress(OSError):
+            found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
     return found
 
 
@@ -22,7 +24,7 @@ seen = {
     "addresses": {name: socket.gethostbyname(name) for name in json.loads(os.environ["SM_HOSTS"])},
     "arguments": sys.argv[1:],
     "variables": dict(os.environ),
-    "ancestors": ancestors(),
+    "processes": processes(),
 }
 rank = os.environ.get("OMPI_COMM_WORLD_RANK", "script")
 Path(os.environ["SM_OUTPUT_DATA_DIR"], f"{seen['host']} {rank}.json").write_text(json.dumps(seen))

@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine, images
@@ -38,6 +39,9 @@ CREDENTIALS = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
 )
+#: Open MPI's ranks take a machine for theirs, and the cores from each other's hosts as they wait. (Open MPI
+#: documentation, "Oversubscription and polling")
+_ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 #: Docker's names are letters, digits and "_.-" after a letter or digit.
 _DIGEST_CHARACTERS = 8
 
@@ -54,6 +58,7 @@ class ContainerFleet:
         self._lock = lock
         self._inherited = inherited
         self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
+        self._begun = time.time()
         self._guard: job_containers.Guard | None = None
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
@@ -123,6 +128,8 @@ class ContainerFleet:
     def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
         """Give the request's variables, and the caller's credentials where it has them in variables."""
         own = {name: self._inherited[name] for name in CREDENTIALS if name in self._inherited}
+        if len(self.sandboxes) > 1:
+            own.update(_ON_SHARED_CORES)
         return {**own, **self._job.request.get("Environment", {})}
 
     def cut_off(self) -> str:
@@ -139,7 +146,7 @@ class ContainerFleet:
         if problem := job_containers.clear(self._folder.label):
             return [problem]
         self._guard.dismiss()
-        problem = give_back(self._folder, self._job)
+        problem = give_back(self._folder, self._job, self._begun)
         return [problem] if problem else []
 
     def release(self) -> None:
@@ -191,11 +198,11 @@ class ContainerFleet:
         ]
 
 
-def give_back(folder: JobFolder, job: Job) -> str:
-    """Make what the job's containers wrote the caller's; say why that failed or ""."""
-    written = [folder.hosts, _model_dir(job)]
+def give_back(folder: JobFolder, job: Job, since: float) -> str:
+    """Make what the job's containers wrote since then the caller's; say why that failed or ""."""
+    written = [path for path in (folder.hosts, _model_dir(job)) if path and path.is_dir()]
     image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-    return job_containers.give_back([path for path in written if path and path.is_dir()], image, folder.label)
+    return job_containers.give_back(written, since, image, folder.label)
 
 
 def _model_dir(job: Job) -> Path | None:

@@ -48,7 +48,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         # What served it is dead: nothing below may be touched before.
         mounts.detach(folder.hosts)
     gone = tree.kill_until_gone(left)
-    stays = _clear_containers(folder)
+    stays = _clear_containers(folder, state.created)
     shutil.rmtree(folder.channels, ignore_errors=True)
     agent = processes.get("agent")
     reason = (
@@ -65,8 +65,8 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     return buried
 
 
-def _clear_containers(folder: JobFolder) -> str:
-    """Remove what Docker has of the job and make its files the caller's; say what was not done."""
+def _clear_containers(folder: JobFolder, created: float) -> str:
+    """Remove what Docker has of the job and make the files of its containers the caller's; say what was not done."""
     job = folder.read_job()
     if not cluster.is_in_containers(job.request):
         return ""
@@ -75,4 +75,4 @@ def _clear_containers(folder: JobFolder) -> str:
 
     if said := job_containers.clear(folder.label):
         return f"not all containers: {said}"
-    return container_fleet.give_back(folder, job)
+    return container_fleet.give_back(folder, job, created)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _POLL_SECONDS = 0.01
+#: A command line has room for so many of usual length.
+_PATHS_AT_ONCE = 5000
 #: Else this machine is the gateway of an internal network, too, and whatever listens on it can be reached.
 _UNSEEN = {"com.docker.network.bridge.inhibit_ipv4": "true"}
 #: What is being removed by somebody else holds its network for a moment.
@@ -90,21 +92,26 @@ def _found_and_removed(client: Any, job: str) -> int:
     return len(found) + len(networks)
 
 
-def give_back(folders: list[Path], image: str, job: str) -> str:
-    """Make everything below these folders the caller's, whoever wrote it in a container; say why that failed or "".
+def give_back(folders: list[Path], since: float, image: str, job: str) -> str:
+    """Make what is below these folders and was written since then the caller's; say why that failed or "".
 
-    Root does that itself; another user needs a container for it, of the job's own image.
+    ``since`` is in seconds since the epoch: what others wrote before stays theirs. Root does it itself; another user
+    needs a container for it, of the job's own image.
     """
-    foreign = [folder for folder in folders if _has_foreign(folder)]
-    if not foreign:
-        return ""
+    found = {folder: foreign for folder in folders if (foreign := list(_foreign(folder, since)))}
     if os.geteuid() == 0:
-        for folder in foreign:
-            for path in _below(folder):
-                os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
+        for path in (path for foreign in found.values() for top in foreign for path in _below(top)):
+            os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
         return ""
-    owner = f"{os.geteuid()}:{os.getegid()}"
-    targets = [f"/mnt/{number}" for number in range(len(foreign))]
+    binds = tuple(Bind(str(folder), f"/mnt/{number}") for number, folder in enumerate(found))
+    seen = {bind.source: bind.target for bind in binds}
+    paths = [str(Path(seen[str(folder)], top.relative_to(folder))) for folder, tops in found.items() for top in tops]
+    parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
+    return next(filter(None, (_chown(part, binds, image, job) for part in parts)), "")
+
+
+def _chown(paths: list[str], binds: tuple[Bind, ...], image: str, job: str) -> str:
+    """Have a container make these paths, with all below them, the caller's; say why that failed or ""."""
     container = Container(
         name="",
         hostname="owner",
@@ -112,9 +119,9 @@ def give_back(folders: list[Path], image: str, job: str) -> str:
         image=image,
         network="none",
         environment={},
-        binds=tuple(Bind(str(folder), target) for folder, target in zip(foreign, targets)),
+        binds=binds,
         entrypoint=("chown",),
-        command=("-R", "-h", owner, "--", *targets),
+        command=("-R", "-h", f"{os.geteuid()}:{os.getegid()}", "--", *paths),
     )
     try:
         with engine.connected("files of the job's containers cannot be given back to their owner") as client:
@@ -172,8 +179,20 @@ def _guard(job: str, watched: int) -> None:
         os._exit(status)
 
 
-def _has_foreign(folder: Path) -> bool:
-    return any(path.lstat().st_uid != os.geteuid() for path in _below(folder))
+def _foreign(folder: Path, since: float) -> Iterator[Path]:
+    """Give what is not the caller's and was written since then; not what is below such a folder, which goes with it."""
+
+    def is_foreign(path: Path) -> bool:
+        status = path.lstat()
+        return status.st_uid != os.geteuid() and status.st_ctime >= since
+
+    if is_foreign(folder):
+        yield folder
+        return
+    for parent, folders, files in os.walk(folder):
+        foreign = {name: None for name in (*folders, *files) if is_foreign(Path(parent, name))}
+        folders[:] = [name for name in folders if name not in foreign]
+        yield from (Path(parent, name) for name in foreign)
 
 
 def _below(folder: Path) -> Iterator[Path]:

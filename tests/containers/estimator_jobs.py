@@ -1,10 +1,10 @@
-"""Jobs on hosts that are containers: by the public call, and what Docker has of them."""
+"""Jobs on hosts that are containers, by the public call, and what Docker has of each."""
 
 import json
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from containers.conftest import docker
+from fakes.container_jobs import LABEL, LISTS, listed
 from fakes.local_jobs import unpacked
 
 from scriptmode import Estimator
@@ -12,7 +12,6 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store import JobFolder
 
 PROGRAMS = Path(__file__).parent / "programs"
-LABEL = "scriptmode.job"
 
 
 class ContainerJob:
@@ -20,7 +19,7 @@ class ContainerJob:
 
     def __init__(self, data_dir, *, inputs=None, **fields):
         platform = LocalPlatform(data_dir=data_dir)
-        given = {"instance_count": 2, "instance_type": "local", "max_run": 300, **fields}
+        given = {"instance_count": 2, "instance_type": "local", "max_run": 900, **fields}
         self.job = Estimator(platform=platform, **given).fit(inputs, wait=False)
         self.folder = JobFolder(Path(data_dir) / "jobs" / self.job.name)
 
@@ -30,18 +29,17 @@ class ContainerJob:
 
     def container(self, host):
         """Docker's name of a host."""
-        (found,) = [name for name in self.left("ps", "--format", "{{.Names}}") if f"-{host}-" in name]
+        (found,) = self._listed("ps", "--filter", f"name=-{host}-", "--format", "{{.Names}}")
         return found
 
-    def left(self, *words):
-        """What Docker has of the job: ``ps`` and ``network ls`` with the words that say how it is listed."""
-        listed = docker(*words, "--filter", f"label={LABEL}={self.folder.label}")
-        assert listed.returncode == 0, listed.stdout
-        return listed.stdout.split()
+    def network(self):
+        """Docker's name of the network."""
+        (found,) = self._listed("network", "ls", "--format", "{{.Name}}")
+        return found
 
-    def everything_left(self):
+    def left(self):
         """Containers and networks of the job, whatever they do."""
-        return self.left("ps", "--all", "--quiet") + self.left("network", "ls", "--quiet")
+        return [line for words in LISTS for line in self._listed(*words, "--quiet")]
 
     def delivered(self):
         """Path of the model's archive."""
@@ -55,3 +53,6 @@ class ContainerJob:
     def close(self):
         """End it, if it still runs."""
         self.job.stop()
+
+    def _listed(self, *words):
+        return listed(*words, "--filter", f"label={LABEL}={self.folder.label}")
