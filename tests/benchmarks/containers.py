@@ -136,7 +136,14 @@ def machines(folder: Path, image: str) -> Iterator[str]:
     begun: list[str] = []
     try:
         for host in HOSTS:
-            place = (f"--hostname={host}", f"--network={network}", f"--network-alias={host}", "--shm-size=4g")
+            # As `fit` gives it to hosts that share cores.
+            place = (
+                "--env=OMPI_MCA_mpi_yield_when_idle=1",
+                f"--hostname={host}",
+                f"--network={network}",
+                f"--network-alias={host}",
+                "--shm-size=4g",
+            )
             begun.append(docker("run", "--detach", *place, *volumes, image, "sh", "-c", SSHD))
         until(lambda: connects(begun[0]), "sshd does not come up")
         yield begun[0]

@@ -107,8 +107,13 @@ def pull(image: str, login: Mapping[str, str] | None = None) -> None:
     ``login`` holds ``username`` and ``password``, else docker's own are taken.
     """
     with connected(f"image {image} cannot be pulled") as client:
+        from docker.utils import parse_repository_tag
+
         client.api.timeout = _LONG_SECONDS
-        client.images.pull(image, auth_config=dict(login) if login else None)
+        repository, word = parse_repository_tag(image)
+        given = {"auth_config": dict(login)} if login else {}
+        answers = client.api.pull(repository, tag=word or "latest", stream=True, decode=True, **given)
+        _follow(answers, f"image {image} cannot be pulled", say_nothing)
 
 
 def build(

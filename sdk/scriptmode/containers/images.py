@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: What `recipe.Recipe.name` gives.
 _OWN = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
+#: As the distribution specification spells them, without a digest.
 _NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))?")
 
 

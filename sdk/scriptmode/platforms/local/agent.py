@@ -136,6 +136,7 @@ class Agent:
         chore = Chore(self._fleet.fetch, self._lock)
         while not chore.poll():
             if self._stop_asked():
+                self._move("Stopping")
                 chore.kill()
             self._wait(training.POLL_SECONDS)
         if self._stop_asked():
@@ -206,7 +207,8 @@ class Agent:
             return shortened(f"InternalServerError: {cut_off}", contract.FAILURE_LIMIT)
         exit_code = code if code >= 0 else 128 - code
         try:
-            said = sandbox.failure.read_text("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
+            failure = sandbox.own(sandbox.failure)
+            said = failure.read_text("utf-8", "replace")[: contract.FAILURE_LIMIT].strip() if failure else ""
         except OSError:
             said = ""
         if not said:

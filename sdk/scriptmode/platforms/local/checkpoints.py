@@ -1,7 +1,7 @@
 """A job's checkpoints: there before the script starts, and copied to their place while it trains, as the service does.
 
-What a later job finds is then never older than a few seconds, however this one ended. Files are copied once they rest;
-what a script removes stays where it was copied to.
+However a job ends, what its script wrote some seconds before is there for the next one. Files are copied once they
+rest; what a script removes stays where it was copied to.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import json
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import PlatformError
+from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local import outputs, places
 from scriptmode.platforms.local.store import replace_file
 
@@ -24,74 +25,113 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.sandbox import Sandbox
     from scriptmode.s3 import S3
 
+    #: By host and name, a file's size and time of change (ns).
+    Signatures = dict[str, dict[str, list[int]]]
+
 #: A file that did not change for so long is copied.
 REST_SECONDS = 2.0
 
 
+@dataclass
+class Kept:
+    """What is at the checkpoints' place: by host and name what was copied from or to it, and whose each name is."""
+
+    signatures: Signatures = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+
+
 class Keeper:
-    """Copies what changed among the hosts' checkpoints to their place; ``record`` is the file of what is there."""
+    """Copies what changed among the hosts' checkpoints to their place; ``record`` is the file of what was copied.
+
+    A name belongs to the first host that changed it: what another one has of it is left out, and told.
+    """
 
     def __init__(self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], record: Path) -> None:
         self._uri = str(request["CheckpointConfig"]["S3Uri"]).rstrip("/")
         self._folders = {sandbox.host: sandbox.checkpoints(request["CheckpointConfig"]) for sandbox in sandboxes}
+        self._own = {sandbox.host: sandbox.own for sandbox in sandboxes}
         self._record = record
-        #: What each file was when it was looked at last: its size and time of change.
-        self._seen: dict[str, list[int]] = {}
 
     def restore(self) -> None:
         """Give every host the checkpoints of an earlier job, if there are any; raise `PlatformError`."""
         first, *others = self._folders.values()
         if places.is_file(self._uri):
             place = places.file_path(self._uri)
-            if not place.is_dir():
-                return
-            places.copy(place, first)
+            if place.is_dir():
+                places.copy(place, first)
         else:
-            below = f"{self._uri}/"
-            if next(self._bucket.objects(below), None) is None:
-                return
-            self._bucket.fetch(below, first)
+            # Nothing there is nothing to restore.
+            with suppress(DataNotFoundError):
+                self._bucket.fetch(f"{self._uri}/", first)
+        for draft in first.rglob(f".*{outputs.DRAFT_SUFFIX}"):
+            # Of a job that was killed as it copied.
+            draft.unlink()
         for folder in others:
             places.copy(first, folder)
-        self._write(_signatures(self._collected().files))
+        self._write(Kept(self._signatures()))
 
     def keep_on(self) -> None:
         """Copy for ever what rests; an error is told once and tried again."""
+        seen: Signatures = {}
         told = ""
         while True:
             time.sleep(REST_SECONDS)
+            before, seen = seen, self._signatures()
             try:
-                self._copy(self._rested())
-            except (PlatformError, OSError) as error:
-                if str(error) != told:
-                    told = str(error)
-                    sys.stderr.write(f"checkpoints were not copied, which is tried again: {told}\n")
-                    sys.stderr.flush()
+                said = self._copy(_common(before, seen))
+            except OSError as error:
+                said = str(error)
+            if said and said != told:
+                told = said
+                sys.stderr.write(f"checkpoints were not copied, which is tried again: {told}\n")
+                sys.stderr.flush()
 
     def finish(self, say: Callable[[str], None]) -> None:
-        """Copy the rest, after the hosts ended; raise `PlatformError`."""
-        tree = self._collected()
-        for note in tree.notes:
-            say(note)
-        self._copy(tree.files)
+        """Copy the rest, after the hosts ended; raise `DataError`."""
+        for host, folder in self._folders.items():
+            for note in outputs.collect("checkpoints", [(host, folder)], self._own).notes:
+                say(note)
+        now = self._signatures()
+        if said := self._copy(now):
+            raise DataError(said)
+        kept = self._read()
+        for host, files in now.items():
+            for name, signature in files.items():
+                owner = kept.owners.get(name, host)
+                if owner != host and kept.signatures.get(host, {}).get(name) != signature:
+                    say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
-    def _collected(self) -> outputs.Collected:
-        return outputs.collect("checkpoints", list(self._folders.items()))
+    def _copy(self, files: Signatures) -> str:
+        """Copy those that changed, the oldest first; say why something was not copied, "" when all was."""
+        kept = self._read()
+        changed = [
+            (signature[1], host, name, signature)
+            for host, own in files.items()
+            for name, signature in own.items()
+            if kept.signatures.get(host, {}).get(name) != signature and kept.owners.get(name, host) == host
+        ]
+        said = ""
+        # What names other files was written after them. A host that comes first takes what two have.
+        by_host = sorted(changed, key=lambda each: list(self._folders).index(each[1]))
+        for _, host, name, _ in by_host:
+            kept.owners.setdefault(name, host)
+        for _, host, name, signature in sorted(changed):
+            if kept.owners[name] != host:
+                continue
+            try:
+                self._put(host, name)
+            except (PlatformError, OSError) as error:
+                said = said or str(error)
+            else:
+                kept.signatures.setdefault(host, {})[name] = signature
+        if changed:
+            self._write(kept)
+        return said
 
-    def _rested(self) -> dict[str, Path]:
-        files = self._collected().files
-        before, self._seen = self._seen, _signatures(files)
-        return {name: files[name] for name, now in self._seen.items() if before.get(name) == now}
-
-    def _copy(self, files: Mapping[str, Path]) -> None:
-        there = self._there()
-        for name, now in _signatures(files).items():
-            if there.get(name) != now:
-                self._put(files[name], f"{self._uri}/{name}")
-                there[name] = now
-                self._write(there)
-
-    def _put(self, file: Path, uri: str) -> None:
+    def _put(self, host: str, name: str) -> None:
+        file, uri = self._own[host](self._folders[host] / name), f"{self._uri}/{name}"
+        if file is None:
+            raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder")
         if places.is_file(uri):
             outputs.deliver(file, uri, keep=True)
         else:
@@ -103,22 +143,32 @@ class Keeper:
 
         return S3()
 
-    def _write(self, there: Mapping[str, list[int]]) -> None:
-        replace_file(self._record, json.dumps(there).encode(), durable=False)
+    def _signatures(self) -> Signatures:
+        """Give the size and time of change (ns) of every host's files, by their names."""
+        found: Signatures = {}
+        for host, folder in self._folders.items():
+            found[host] = {}
+            for name, file in outputs.collect("checkpoints", [(host, folder)], self._own).files.items():
+                # Removed meanwhile, by a script that keeps the newest few.
+                with suppress(FileNotFoundError):
+                    if not file.is_dir():
+                        status = file.stat()
+                        found[host][name] = [status.st_size, status.st_mtime_ns]
+        return found
 
-    def _there(self) -> dict[str, list[int]]:
-        with suppress(FileNotFoundError):
-            found: dict[str, list[int]] = json.loads(self._record.read_bytes())
-            return found
-        return {}
+    def _write(self, kept: Kept) -> None:
+        replace_file(self._record, json.dumps(asdict(kept)).encode(), durable=False)
+
+    def _read(self) -> Kept:
+        try:
+            return Kept(**json.loads(self._record.read_bytes()))
+        except FileNotFoundError:
+            return Kept()
 
 
-def _signatures(files: Mapping[str, Path]) -> dict[str, list[int]]:
-    found = {}
-    for name, file in files.items():
-        # Removed meanwhile, by a script that keeps the newest few.
-        with suppress(FileNotFoundError):
-            if not file.is_dir():
-                status = file.stat()
-                found[name] = [status.st_size, status.st_mtime_ns]
-    return found
+def _common(before: Signatures, now: Signatures) -> Signatures:
+    """Give the files that did not change in between."""
+    return {
+        host: {name: mine for name, mine in files.items() if before.get(host, {}).get(name) == mine}
+        for host, files in now.items()
+    }

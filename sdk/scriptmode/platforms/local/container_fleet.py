@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 import shutil
@@ -15,6 +16,7 @@ from scriptmode.platforms import LOCAL_GPU
 from scriptmode.platforms.local import cluster, file_systems, places
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost
+from scriptmode.platforms.local.hosts.job_containers import Written
 from scriptmode.platforms.local.limits import ContainerLimits
 from scriptmode.platforms.local.sandbox import Sandbox, receivers
 from scriptmode_runtime import contract
@@ -42,7 +44,10 @@ CREDENTIALS = (
 #: Open MPI's ranks take a machine for theirs, and the cores from each other's hosts as they wait. (Open MPI
 #: documentation, "Oversubscription and polling")
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-#: Docker's names are letters, digits and "_.-" after a letter or digit.
+_READABLE = 0o022
+#: What was at the script's ``model_dir`` before: a file beside the staged channels.
+_BEFORE = "model_dir.json"
+#: Two data directories with a job of one name are told apart by so many characters.
 _DIGEST_CHARACTERS = 8
 
 
@@ -58,8 +63,8 @@ class ContainerFleet:
         self._lock = lock
         self._inherited = inherited
         self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-        self._begun = time.time()
         self._guard: job_containers.Guard | None = None
+        self._umask = _READABLE
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
             for name in cluster.hosts(job.request)
@@ -73,6 +78,8 @@ class ContainerFleet:
     def prepare(self) -> None:
         """Make the network and the sandboxes; from now on a guard clears up if this process dies."""
         job = self._folder.label
+        # Whichever user the image has is to read what is written for its container; the job's folder is the caller's.
+        self._umask = os.umask(_READABLE)
         self._guard = job_containers.Guard(job, self._lock)
         isolated = bool(self._job.request.get("EnableNetworkIsolation"))
         job_containers.make_network(self._docker_name("network"), job, is_internal=isolated)
@@ -83,6 +90,8 @@ class ContainerFleet:
                 sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
             _open_to_everybody(sandbox.base)
         if model_dir := _model_dir(self._job):
+            before = {"since": time.time(), "known": sorted(job_containers.folders_below(model_dir))}
+            (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
             model_dir.mkdir(parents=True, exist_ok=True)
             if self._folder.path in model_dir.parents:
                 _open_to_everybody(model_dir)
@@ -126,8 +135,14 @@ class ContainerFleet:
         ]
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
-        """Give the request's variables, and the caller's credentials where it has them in variables."""
+        """Give the request's variables, and the caller's credentials where it has them in variables.
+
+        Hosts without a network get none.
+        """
         own = {name: self._inherited[name] for name in CREDENTIALS if name in self._inherited}
+        if self._job.request.get("EnableNetworkIsolation"):
+            # As on SageMaker, which gives such containers none.
+            own = {}
         if len(self.sandboxes) > 1:
             own.update(_ON_SHARED_CORES)
         return {**own, **self._job.request.get("Environment", {})}
@@ -143,10 +158,11 @@ class ContainerFleet:
         """Remove the containers and the network, then make their files the caller's."""
         if self._guard is None:
             return []
+        os.umask(self._umask)
         if problem := job_containers.clear(self._folder.label):
             return [problem]
         self._guard.dismiss()
-        problem = give_back(self._folder, self._job, self._begun)
+        problem = give_back(self._folder, self._job)
         return [problem] if problem else []
 
     def release(self) -> None:
@@ -198,11 +214,17 @@ class ContainerFleet:
         ]
 
 
-def give_back(folder: JobFolder, job: Job, since: float) -> str:
-    """Make what the job's containers wrote since then the caller's; say why that failed or ""."""
-    written = [path for path in (folder.hosts, _model_dir(job)) if path and path.is_dir()]
+def give_back(folder: JobFolder, job: Job) -> str:
+    """Make what the job's containers wrote the job's owner's; say why that failed or ""."""
+    status = folder.path.stat()
+    owner = status.st_uid, status.st_gid
+    written = [Written(folder.hosts, owner)]
+    record = folder.channels / _BEFORE
+    if (model_dir := _model_dir(job)) and record.exists():
+        before = json.loads(record.read_bytes())
+        written.append(Written(model_dir, owner, before["since"], frozenset(before["known"])))
     image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-    return job_containers.give_back(written, since, image, folder.label)
+    return job_containers.give_back(written, image, folder.label)
 
 
 def _model_dir(job: Job) -> Path | None:

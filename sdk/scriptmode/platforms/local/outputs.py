@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.sandbox import Sandbox
 
+    #: Gives the file that a path is to a host, None where it leads out of the host's tree.
+    Own = Callable[[Path], Path | None]
+
 #: Trained weights hardly compress; the fastest level costs a few percent of size.
 COMPRESSION_LEVEL = 1
 MODEL_ARCHIVE = "model.tar.gz"
+#: What a file is called, after a dot and its name, until it is whole.
+DRAFT_SUFFIX = ".part"
 OUTPUT_ARCHIVE = "output.tar.gz"
 
 
@@ -56,7 +61,8 @@ def publish(
     if with_model:
         trees.append(("model", MODEL_ARCHIVE, "model", [sandbox.model for sandbox in sandboxes]))
     for what, archive, plain, roots in trees:
-        tree = collect(what, list(zip([sandbox.host for sandbox in sandboxes], roots)))
+        hosts = [sandbox.host for sandbox in sandboxes]
+        tree = collect(what, list(zip(hosts, roots)), {sandbox.host: sandbox.own for sandbox in sandboxes})
         for note in tree.notes:
             say(note)
         if what != "model" and not tree.files:
@@ -78,12 +84,23 @@ def without_model(sandboxes: Sequence[Sandbox]) -> bool:
     return not any(files for sandbox in sandboxes for _, _, files in os.walk(sandbox.model))
 
 
-def collect(what: str, roots: Sequence[tuple[str, Path]]) -> Collected:
-    """Lay the hosts' trees over one another; the first host that has a path wins. Links to files become files."""
+def collect(what: str, roots: Sequence[tuple[str, Path]], own: Mapping[str, Own] | None = None) -> Collected:
+    """Lay the hosts' trees over one another; the first host that has a path wins. Links to files become files.
+
+    ``own`` gives, by host, what a path is to it: `Sandbox.own`.
+    """
     tree = Collected()
     owner: dict[str, str] = {}
     for host, root in roots:
-        for name, path in _entries(root):
+        known = (own or {}).get(host, _itself)
+        if known(root) != root:
+            tree.notes.append(f"{what}: nothing of {host} is taken: {root.name!r} was replaced by a link")
+            continue
+        for name, found in _entries(root):
+            path = known(found)
+            if path is None:
+                tree.notes.append(f"{what}: {host}'s {name!r} is left out: it is a link out of /opt/ml")
+                continue
             taken = next((part for part in _paths(name) if part in tree.files and not tree.files[part].is_dir()), name)
             if trouble := _unfit(path):
                 tree.notes.append(f"{what}: {host}'s {name!r} is left out: {trouble}")
@@ -125,13 +142,17 @@ def deliver(file: Path, uri: str, *, keep: bool) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists() and target.samefile(file):
                 return
-            draft = target.with_name(f".{target.name}.part")
+            draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
             copy_file(file, draft)
             draft.replace(target)
         except OSError as error:
             raise DataError(f"{uri}: {error}") from error
     if not keep:
         file.unlink()
+
+
+def _itself(path: Path) -> Path:
+    return path
 
 
 def _entries(root: Path) -> list[tuple[str, Path]]:

@@ -48,7 +48,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         # What served it is dead: nothing below may be touched before.
         mounts.detach(folder.hosts)
     gone = tree.kill_until_gone(left)
-    stays = _clear_containers(folder, state.created)
+    stays = _clear_containers(folder)
     shutil.rmtree(folder.channels, ignore_errors=True)
     agent = processes.get("agent")
     reason = (
@@ -65,7 +65,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     return buried
 
 
-def _clear_containers(folder: JobFolder, created: float) -> str:
+def _clear_containers(folder: JobFolder) -> str:
     """Remove what Docker has of the job and make the files of its containers the caller's; say what was not done."""
     job = folder.read_job()
     if not cluster.is_in_containers(job.request):
@@ -73,6 +73,6 @@ def _clear_containers(folder: JobFolder, created: float) -> str:
     from scriptmode.platforms.local import container_fleet
     from scriptmode.platforms.local.hosts import job_containers
 
-    if said := job_containers.clear(folder.label):
+    if said := job_containers.clear(folder.label, patience=0):
         return f"not all containers: {said}"
-    return container_fleet.give_back(folder, job, created)
+    return container_fleet.give_back(folder, job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LOOPBACK_INTERFACE = "lo"
+#: As Linux follows no more. (path_resolution(7))
+_MOST_LINKS = 40
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,27 @@ class Sandbox:
         """Give the folder that a CheckpointConfig names, or the usual one."""
         default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
         return Path(_moved(config.get("LocalPath", default), str(self.base)))
+
+    def own(self, path: Path) -> Path | None:
+        """Give the file that ``path`` is to the host, links followed as they are there; None where it leads elsewhere.
+
+        A process's links are this machine's own. A container's mean nothing outside it but below its ``/opt/ml``.
+        """
+        if not self.root:
+            return path
+        base = os.path.realpath(self.base)
+        for _ in range(_MOST_LINKS):
+            parent = os.path.realpath(path.parent)
+            if parent != base and not parent.startswith(base + "/"):
+                return None
+            if not path.is_symlink():
+                return path
+            target = str(path.readlink())
+            inside = _moved(target, base)
+            if target.startswith("/") and inside == target:
+                return None
+            path = Path(os.path.normpath(Path(parent, inside)))
+        return None
 
     def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
         """Make the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""

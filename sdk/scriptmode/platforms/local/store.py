@@ -8,7 +8,7 @@
   ``stop``            there once somebody asked the job to stop
   ``agent.log``       the agent's own trouble
   ``logs/``           one file a host
-  ``channels/``       staged inputs, shared by the hosts; gone when the job ended
+  ``channels/``       staged inputs, shared by the hosts, and what is known of checkpoints; gone when the job ended
   ``hosts/<host>/``   the host's /opt/ml; kept after a failure
   ``output/``         model.tar.gz and output.tar.gz, unless the job's output path is elsewhere
 
@@ -51,7 +51,7 @@ class Job:
     stop_grace: float
     #: File systems' ids and their folders on this machine.
     file_systems: Mapping[str, str] = field(default_factory=dict)
-    #: What containers may use: the fields of `limits.Limits`.
+    #: What containers may use: the fields of `limits.ContainerLimits`.
     limits: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -11,7 +11,7 @@ from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS
 from scriptmode.platforms.local import cluster, file_systems, places
-from scriptmode_runtime.contract import DEFAULT_BASE_DIR
+from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -211,6 +211,21 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"CheckpointConfig.LocalPath is {local!r}; hosts of this machine keep it below {DEFAULT_BASE_DIR}/"
 
 
+def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
+    value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
+    if not isinstance(value, str) or not places.is_file(value):
+        return
+    field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
+    try:
+        path = places.file_path(value)
+    except ValueError as error:
+        yield f"{field}: {error}"
+        return
+    root = Path(DEFAULT_BASE_DIR)
+    if cluster.is_in_containers(request) and (path == root or root in path.parents or path in root.parents):
+        yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}: say {DEFAULT_BASE_DIR}/model"
+
+
 def _uri(field: str, uri: str) -> Iterator[str]:
     if places.is_file(uri):
         try:
@@ -227,4 +242,4 @@ def _repeated(what: str, names: list[str]) -> Iterator[str]:
             yield f"{count} times the {what} name {name!r}; names must differ"
 
 
-_RULES = (_algorithm, _instances, _channels, _places)
+_RULES = (_algorithm, _instances, _channels, _places, _model_dir)

@@ -10,9 +10,11 @@ import fcntl
 import itertools
 import os
 import select
+import stat
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Callable, NoReturn
 
+from scriptmode.errors import DataError
 from scriptmode.platforms.local.data.shared import SharedNumbers
 
 if TYPE_CHECKING:
@@ -66,8 +68,10 @@ def feed(place: Path, stream: Stream, gauge: Gauge) -> NoReturn:
     for epoch in itertools.count():
         make(place, epoch + 1)
         path = fifo(place, epoch)
-        # Returns when there is a reader.
-        pipe = os.open(path, os.O_WRONLY)
+        # Returns when there is a reader. A host may have put something else in the FIFO's place.
+        pipe = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+        if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+            raise DataError(f"{str(path)!r} is no FIFO any more; the script must leave it where it is")
         gauge.count()
         _send(pipe, stream, epoch)
         os.close(pipe)

@@ -29,7 +29,7 @@ LABEL = "scriptmode.job"
 NOT_RUN = 125
 #: A container's log is read to its end before its removal is told; its processes are dead by then.
 _DRAIN_SECONDS = 2.0
-_POLL_SECONDS = 0.01
+_POLL_SECONDS = 0.05
 #: Docker's client has one for every call.
 NO_LIMIT_SECONDS = 7 * 24 * 3600
 #: Docker's words, and what to do about them.
@@ -62,7 +62,7 @@ class Container:
     environment: Mapping[str, str]
     binds: tuple[Bind, ...]
     entrypoint: tuple[str, ...] = ()
-    command: tuple[str, ...] = ("train",)
+    command: tuple[str, ...] = ()
     limits: ContainerLimits = field(default_factory=ContainerLimits)
     has_gpus: bool = False
 
@@ -117,20 +117,20 @@ class ContainerHost:
     def terminate(self) -> None:
         """Send SIGTERM to the container, at once or as soon as it runs."""
         self._asked = True
-        if self.poll() is None:
-            self._ask()
+        self.poll()
 
     def kill(self) -> None:
         """Remove the container with everything in it."""
         follower, self._asked = self._follower, False
         if follower is None:
             return
-        problem = _remove_named(self.container.name)
         deadline = time.monotonic() + _DRAIN_SECONDS
-        while problem is None and not follower.poll() and time.monotonic() < deadline:
+        _remove_named(self.container.name)
+        while not follower.poll() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
+            # It may have been just about to make the container.
+            _remove_named(self.container.name)
         if not follower.poll():
-            # It may have been just about to make or start the container.
             follower.kill()
             _remove_named(self.container.name)
 

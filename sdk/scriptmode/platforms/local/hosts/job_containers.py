@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +21,21 @@ from scriptmode.platforms.local.hosts import containers
 from scriptmode.platforms.local.hosts.containers import LABEL, Bind, Container
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-_POLL_SECONDS = 0.01
-#: A command line has room for so many of usual length.
-_PATHS_AT_ONCE = 5000
+_POLL_SECONDS = 0.02
+#: A command line has room for so many of any usual length.
+_PATHS_AT_ONCE = 1000
+#: For millions of files; who waits for it may be somebody who only asks how a job stands.
+_CHOWN_SECONDS = 600
+#: Where a container that gives files back sees their folder.
+_SEEN = "/mnt/written"
 #: Else this machine is the gateway of an internal network, too, and whatever listens on it can be reached.
 _UNSEEN = {"com.docker.network.bridge.inhibit_ipv4": "true"}
 #: What is being removed by somebody else holds its network for a moment.
-_CLEARING_SECONDS = 20.0
+CLEARING_SECONDS = 20.0
+#: What a killed process had asked Docker for may be done a moment later.
+_SETTLING_SECONDS = 1.0
 
 
 def make_network(name: str, job: str, *, is_internal: bool) -> None:
@@ -53,30 +61,31 @@ def cut_off(job: str, network: str) -> list[str]:
     """
     with suppress(ContainerError), engine.connected("containers of the job cannot be listed") as client:
         found = client.api.containers(all=True, filters={"label": f"{LABEL}={job}"})
-        return [each["Names"][0].lstrip("/") for each in found if network not in each["NetworkSettings"]["Networks"]]
+        return [
+            (each["Names"] or [""])[0].lstrip("/")
+            for each in found
+            if network not in each["NetworkSettings"]["Networks"]
+        ]
     return []
 
 
-def clear(job: str) -> str:
-    """Remove every container and network of a job; say why one stays, "" when nothing does."""
-    try:
-        client = engine.connect()
-    except ContainerError as error:
-        return str(error)
-    deadline = time.monotonic() + _CLEARING_SECONDS
-    said = "they come again and again"
-    try:
-        while time.monotonic() < deadline:
-            try:
-                with engine.translated("containers of the job cannot be removed"):
-                    if not _found_and_removed(client, job):
-                        return ""
-            except ContainerError as error:
-                said = str(error)
-            time.sleep(_POLL_SECONDS)
-    finally:
-        client.close()
-    return said
+def clear(job: str, *, patience: float = CLEARING_SECONDS) -> str:
+    """Remove every container and network of a job; say why one stays, "" when nothing does.
+
+    A daemon that does not answer is asked again for ``patience`` seconds: it may be starting anew.
+    """
+    begun = time.monotonic()
+    while True:
+        try:
+            with engine.connected("containers of the job cannot be removed") as client:
+                if not _found_and_removed(client, job):
+                    return ""
+            said, limit = "they come again and again", CLEARING_SECONDS
+        except ContainerError as error:
+            said, limit = str(error), patience
+        if time.monotonic() - begun > limit:
+            return said
+        time.sleep(_POLL_SECONDS)
 
 
 def _found_and_removed(client: Any, job: str) -> int:
@@ -92,26 +101,66 @@ def _found_and_removed(client: Any, job: str) -> int:
     return len(found) + len(networks)
 
 
-def give_back(folders: list[Path], since: float, image: str, job: str) -> str:
-    """Make what is below these folders and was written since then the caller's; say why that failed or "".
+@dataclass(frozen=True)
+class Written:
+    """A folder that a job's containers wrote to. ``owner`` is a user's and a group's number.
 
-    ``since`` is in seconds since the epoch: what others wrote before stays theirs. Root does it itself; another user
-    needs a container for it, of the job's own image.
+    Everything below a folder of the job's own is the job's. Of a shared one that is only what changed ``since``
+    (seconds since the epoch), and no folder that was there before (``known``, by inode).
     """
-    found = {folder: foreign for folder in folders if (foreign := list(_foreign(folder, since)))}
-    if os.geteuid() == 0:
-        for path in (path for foreign in found.values() for top in foreign for path in _below(top)):
-            os.chown(path, os.geteuid(), os.getegid(), follow_symlinks=False)
-        return ""
-    binds = tuple(Bind(str(folder), f"/mnt/{number}") for number, folder in enumerate(found))
-    seen = {bind.source: bind.target for bind in binds}
-    paths = [str(Path(seen[str(folder)], top.relative_to(folder))) for folder, tops in found.items() for top in tops]
-    parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
-    return next(filter(None, (_chown(part, binds, image, job) for part in parts)), "")
+
+    folder: Path
+    owner: tuple[int, int]
+    since: float | None = None
+    known: frozenset[int] = frozenset()
+
+    def foreign(self) -> Iterator[Path]:
+        """Give what is not the owner's; not what is below such a folder, which goes with it."""
+        for parent, folders, files in os.walk(self.folder):
+            foreign = {name for name in (*folders, *files) if self._is_foreign(Path(parent, name))}
+            folders[:] = [name for name in folders if name not in foreign]
+            yield from (Path(parent, name) for name in sorted(foreign))
+
+    def _is_foreign(self, path: Path) -> bool:
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            return False
+        if status.st_uid == self.owner[0] or (self.since is not None and status.st_ctime < self.since):
+            return False
+        return self.since is None or not stat.S_ISDIR(status.st_mode) or status.st_ino not in self.known
 
 
-def _chown(paths: list[str], binds: tuple[Bind, ...], image: str, job: str) -> str:
-    """Have a container make these paths, with all below them, the caller's; say why that failed or ""."""
+def folders_below(folder: Path) -> frozenset[int]:
+    """Give the inodes of a folder and of every folder below it."""
+    return frozenset(Path(parent).stat().st_ino for parent, _, _ in os.walk(folder))
+
+
+def give_back(written: Sequence[Written], image: str, job: str) -> str:
+    """Make what a job's containers wrote its owner's; say why that failed or "".
+
+    Root does it itself; another user needs a container for it, of the job's own image.
+    """
+    try:
+        found = {each: foreign for each in written if (foreign := list(each.foreign()))}
+        if os.geteuid() == 0:
+            for each, tops in found.items():
+                for path in (path for top in tops for path in _below(top)):
+                    os.chown(path, *each.owner, follow_symlinks=False)
+            return ""
+    except OSError as error:
+        return f"files of the job's containers cannot be given back to their owner: {error}"
+    problems = []
+    for each, tops in found.items():
+        paths = [str(Path(_SEEN, top.relative_to(each.folder))) for top in tops]
+        parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
+        problems += [_chown(part, each, image, job) for part in parts]
+    return next(filter(None, problems), "")
+
+
+def _chown(paths: Sequence[str], written: Written, image: str, job: str) -> str:
+    """Have a container make these paths, with all below them, the owner's; say why that failed or ""."""
+    owner = ":".join(map(str, written.owner))
     container = Container(
         name="",
         hostname="owner",
@@ -119,16 +168,16 @@ def _chown(paths: list[str], binds: tuple[Bind, ...], image: str, job: str) -> s
         image=image,
         network="none",
         environment={},
-        binds=binds,
+        binds=(Bind(str(written.folder), _SEEN),),
         entrypoint=("chown",),
-        command=("-R", "-h", f"{os.geteuid()}:{os.getegid()}", "--", *paths),
+        command=("-R", "-h", owner, "--", *paths),
     )
     try:
         with engine.connected("files of the job's containers cannot be given back to their owner") as client:
             identifier = containers.create(client.api, container, user="0:0")
             try:
                 client.api.start(identifier)
-                code = client.api.wait(identifier, timeout=containers.NO_LIMIT_SECONDS)["StatusCode"]
+                code = client.api.wait(identifier, timeout=_CHOWN_SECONDS)["StatusCode"]
             finally:
                 containers.remove(client, identifier)
     except ContainerError as error:
@@ -171,32 +220,21 @@ def _guard(job: str, watched: int) -> None:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        if not os.read(watched, 1) and (problem := clear(job)):
-            sys.stderr.write(f"{problem}\n")
+        if not os.read(watched, 1):
+            problem = clear(job)
+            time.sleep(_SETTLING_SECONDS)
+            problem = clear(job) or problem
+            sys.stderr.write(problem and f"{problem}\n")
         status = 0
     finally:
         sys.stderr.flush()
         os._exit(status)
 
 
-def _foreign(folder: Path, since: float) -> Iterator[Path]:
-    """Give what is not the caller's and was written since then; not what is below such a folder, which goes with it."""
-
-    def is_foreign(path: Path) -> bool:
-        status = path.lstat()
-        return status.st_uid != os.geteuid() and status.st_ctime >= since
-
-    if is_foreign(folder):
-        yield folder
+def _below(top: Path) -> Iterator[Path]:
+    """Give a path and, of a folder, everything below it; what a link names is somebody else's."""
+    yield top
+    if top.is_symlink() or not top.is_dir():
         return
-    for parent, folders, files in os.walk(folder):
-        foreign = {name: None for name in (*folders, *files) if is_foreign(Path(parent, name))}
-        folders[:] = [name for name in folders if name not in foreign]
-        yield from (Path(parent, name) for name in foreign)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """Give the folder and everything below it; what is in folders of others alone stays unseen."""
-    yield folder
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(top):
         yield from (Path(parent, name) for name in (*folders, *files))
