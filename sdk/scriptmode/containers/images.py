@@ -55,7 +55,11 @@ def pull_image(image: str) -> None:
     """Get an image from its registry, in Amazon ECR with the caller's credentials; raises `PlatformError`."""
     from scriptmode.platforms.sagemaker.registry import login
 
-    engine.pull(image, login(image))
+    try:
+        engine.pull(image, login(image))
+    except ContainerError as error:
+        step = "correct image_uri, or log in to its registry with docker login; this project's own images are in none"
+        raise ContainerError(f"{error}; {step}: scriptmode image build, and leave image_uri out") from error
 
 
 def build_image(

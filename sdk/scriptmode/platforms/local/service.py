@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,8 @@ class LocalPlatform:
         file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
         container_limits: Mapping[str, int | float | str] | None = None,
     ) -> None:
-        self._limits = limits(container_limits, os.environ)
+        self._limits = partial(limits, container_limits, os.environ)
+        limits(container_limits, {})
         self._file_systems = file_systems_of(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
@@ -150,7 +152,7 @@ class LocalPlatform:
             self._interpreter(),
             self._stop_grace,
             self._file_systems,
-            asdict(self._limits),
+            asdict(self._limits()) if cluster.is_in_containers(request) else {},
         )
         with self._store.create(job, starting(name, arn, time.time())) as (folder, lock):
             _start_agent(folder, lock)

@@ -37,7 +37,9 @@ _ADVICE = {
     "bind source path does not exist": "the Docker daemon must be one of this machine, which sees its folders",
     "could not select device driver": "install the NVIDIA Container Toolkit, or use instance_type 'local'",
     "non-overlapping": "remove networks that nobody uses: docker network prune",
+    "Range of CPUs": "container_limits['cpus'] is not what this machine has; give less",
     "executable file not found": "the image has no `train`; use one that has, or give container_entry_point",
+    "OCI runtime create failed": "see that the image has the command; container_entry_point names another one",
 }
 
 
