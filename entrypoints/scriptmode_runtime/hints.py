@@ -107,6 +107,19 @@ _TABLE = (
         "Keras 3 cannot fit on several workers: install tf-keras and set TF_USE_LEGACY_KERAS=1, or write the loop",
     ),
     _Row(
+        r"pass this dataset to ClusterCoordinator\.create_per_worker_dataset",
+        "Keras 3 cannot fit with parameter servers: install tf-keras and set TF_USE_LEGACY_KERAS=1; a loop calls that",
+    ),
+    _Row(
+        r"module 'keras[\w.]{0,80}' has no attribute 'experimental'",
+        "Keras 3 has no DatasetCreator: install tf-keras and set TF_USE_LEGACY_KERAS=1, or write the loop",
+    ),
+    _Row(
+        r"module 'keras[\w.]{0,80}' has no attribute 'constant'|'Variable' object has no attribute 'ref'"
+        r"|'SymbolicTensor' object has no attribute 'assign'",
+        "Horovod is older than Keras 3: import scriptmode_runtime.tensorflow.horovod instead, or TF_USE_LEGACY_KERAS=1",
+    ),
+    _Row(
         _line("unrecognized arguments:", " --model_dir", 2500),
         "TensorFlow jobs are given --model_dir: let the script take it, or set the estimator's model_dir=False",
     ),

@@ -42,6 +42,16 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return result
 
 
+def network_parser(description: str | None) -> argparse.ArgumentParser:
+    """Give the parser of the programs that take images of any size and a network of any width besides."""
+    result = parser(description)
+    result.add_argument("--width", type=positive, default=64, help="units of the dense layer: most of the parameters")
+    result.add_argument(
+        "--evaluate-every", type=positive, help="score the network after so many epochs; default: at the end alone"
+    )
+    return result
+
+
 def positive(text: str) -> int:
     """Read a whole number of at least 1; raises ``argparse.ArgumentTypeError`` for anything else."""
     try:

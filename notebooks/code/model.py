@@ -1,7 +1,8 @@
-"""One small convolutional network for 28 x 28 images: build, train a step, save, read back, score.
+"""One small convolutional network for images in ten classes: build, train a step, save, read back, score.
 
-Shared by the programs of this folder. It runs on Keras 2, which TensorFlow has up to 2.15; from
-TensorFlow 2.16 on the package ``tf-keras`` brings it.
+Shared by the programs of this folder. It runs on Keras 2, which TensorFlow has up to 2.15 and the package
+``tf-keras`` brings from 2.16 on, and on Keras 3: where ``tf-keras`` is not there, or with
+``TF_USE_LEGACY_KERAS=0`` in the job's environment.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import importlib.util
 import os
 import tarfile
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -18,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if importlib.util.find_spec("tf_keras") is not None:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 
+import numpy as np
 import tensorflow as tf
 
 if TYPE_CHECKING:
@@ -25,25 +28,33 @@ if TYPE_CHECKING:
 
     from images import Images
 
+# Strategies ask datasets in graphs for options, and tf.data warns of the answer; no program here sets any.
+warnings.filterwarnings("ignore", message="To make it possible to preserve tf.data options")
+
 CLASSES = 10
 #: Models are read back in pieces of this many images, so that memory stays small.
 SCORING_BATCH = 1000
 
 
-def build() -> Any:
-    """Give the network, untrained: pixels uint8 [n, 28, 28] in, logits float32 [n, 10] out."""
+def build(shape: tuple[int, ...] = (28, 28), width: int = 64) -> Any:
+    """Give the network, untrained: pixels uint8 [n, *shape] in, logits float32 [n, 10] out.
+
+    `shape` is rows and columns, and the channels of coloured images. `width` is the units of the dense layer, which
+    has most of the parameters and takes the least time: a wide network has more to exchange for each step.
+    """
     layers = tf.keras.layers
+    rows, columns, *channels = shape
     return tf.keras.Sequential(
         [
-            layers.Input((28, 28), dtype="uint8", name="images"),
+            layers.Input(shape, dtype="uint8", name="images"),
             layers.Rescaling(1 / 255),
-            layers.Reshape((28, 28, 1)),
+            layers.Reshape((rows, columns, *(channels or [1]))),
             layers.Conv2D(16, 3, padding="same", activation="relu"),
             layers.MaxPooling2D(),
             layers.Conv2D(32, 3, padding="same", activation="relu"),
             layers.MaxPooling2D(),
             layers.Flatten(),
-            layers.Dense(64, activation="relu"),
+            layers.Dense(width, activation="relu"),
             layers.Dense(CLASSES, name="logits"),
         ],
         name="fashion",
@@ -93,41 +104,56 @@ def batches(images: Images, batch_size: int, seed: int) -> tf.data.Dataset:
     return dataset.batch(batch_size, drop_remainder=True).prefetch(2)
 
 
+def here(network: Any) -> Any:
+    """Give a copy of the network whose variables are this process's own, wherever those of the network live."""
+    copy = type(network).from_config(network.get_config())
+    copy.set_weights(network.get_weights())
+    return copy
+
+
+def accuracy(network: Any, images: Images) -> float:
+    """Give the part of the images that a network under training classifies right."""
+    copy = here(network)
+    pieces = [images.x[first : first + SCORING_BATCH] for first in range(0, len(images), SCORING_BATCH)]
+    logits = np.concatenate([copy(tf.constant(piece), training=False).numpy() for piece in pieces])
+    return float((logits.argmax(axis=-1) == images.y).mean())
+
+
 def save(network: Any, folder: Path) -> Path:
     """Write the network as a SavedModel, version 1, below `folder`; gives its path.
 
-    The weights are copied into a network of this process first: variables that live on ps tasks
-    would be written by those, each to the disk of its own host.
+    A copy of this process is written: variables that live on ps tasks would be written by those, each to the disk
+    of its own host.
     """
-    here = build()
-    here.set_weights(network.get_weights())
+    copy = here(network)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 28, 28], tf.uint8, name="images")])
+    @tf.function(input_signature=[tf.TensorSpec([None, *copy.input_shape[1:]], tf.uint8, name="images")])
     def serve(images: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {"logits": here(images, training=False)}
+        return {"logits": copy(images, training=False)}
 
     path = folder / "1"
-    tf.saved_model.save(here, str(path), signatures=serve)
+    tf.saved_model.save(copy, str(path), signatures=serve)
     return path
 
 
-def score(folder: Path, images: Images) -> float:
-    """Read the one SavedModel below `folder` and give the part of the images it classifies right.
+def predict(folder: Path, pixels: np.ndarray) -> np.ndarray:
+    """Read the one SavedModel below `folder` and give its logits, float32 [n, 10], for the pixels.
 
     Raises ``FileNotFoundError`` unless there is exactly one.
     """
-    found = sorted(path.parent for path in folder.rglob("saved_model.pb"))
+    found = sorted(path.parent for path in Path(folder).rglob("saved_model.pb"))
     if len(found) != 1:
         message = f"{folder} holds {len(found)} SavedModels, not one"
         raise FileNotFoundError(message)
     loaded = tf.saved_model.load(str(found[0]))
     serve = loaded.signatures["serving_default"]
-    right = 0
-    for first in range(0, len(images), SCORING_BATCH):
-        piece = slice(first, first + SCORING_BATCH)
-        logits = serve(images=tf.constant(images.x[piece]))["logits"]
-        right += int((logits.numpy().argmax(axis=-1) == images.y[piece]).sum())
-    return right / len(images)
+    pieces = [pixels[first : first + SCORING_BATCH] for first in range(0, len(pixels), SCORING_BATCH)]
+    return np.concatenate([serve(images=tf.constant(piece))["logits"].numpy() for piece in pieces])
+
+
+def score(folder: Path, images: Images) -> float:
+    """Give the part of the images that the one SavedModel below `folder` classifies right."""
+    return float((predict(folder, images.x).argmax(axis=-1) == images.y).mean())
 
 
 def score_archive(archive: Path, images: Images) -> float:

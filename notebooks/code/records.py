@@ -1,7 +1,7 @@
-"""Images as TFRecords: how one is written, and how a channel in Pipe mode is read.
+"""Images as TFRecords: how one is written, and how a channel of them is read, in File mode and in Pipe mode.
 
 Shared by the programs of this folder. A pipe is read with ``scriptmode_runtime``'s `PipeModeDataset`, on the host
-whose pipe it is.
+whose pipe it is; files with TensorFlow's own. A channel in File mode may hold .npz files as well.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def write(path: Path, part: images.Images) -> None:
             file.write(tf.train.Example(features=features).SerializeToString())
 
 
-def decode(batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Give the pixels, uint8 [n, 28, 28], and the classes, uint8 [n], of n records."""
+def decode(batch: tf.Tensor, shape: tuple[int, ...]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Give the pixels, uint8 [n, *shape], and the classes, uint8 [n], of n records."""
     parsed = tf.io.parse_example(batch, FEATURES)
-    pixels = tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), [-1, 28, 28])
+    pixels = tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), [-1, *shape])
     return pixels, tf.cast(parsed["label"], tf.uint8)
 
 
@@ -52,24 +52,36 @@ def stream(channel: str) -> tf.data.Dataset:
     return PipeModeDataset(channel, record_format="TFRecord")
 
 
-def batches(records: tf.data.Dataset, batch_size: int, seed: int) -> tf.data.Dataset:
+def batches(stream: tf.data.Dataset, shape: tuple[int, ...], batch_size: int, *, seed: int) -> tf.data.Dataset:
     """Give endless batches of the images of a stream; each pass takes the pipe's next epoch."""
-    dataset = records.repeat().shuffle(SHUFFLED, seed=seed)
-    return dataset.batch(batch_size, drop_remainder=True).map(decode).prefetch(2)
+    dataset = stream.repeat().shuffle(SHUFFLED, seed=seed).batch(batch_size, drop_remainder=True)
+    return dataset.map(lambda batch: decode(batch, shape)).prefetch(2)
 
 
 def load(channel: str) -> images.Images:
-    """Read one epoch of a channel's pipe to its end."""
-    parts = [(x.numpy(), y.numpy()) for x, y in stream(channel).batch(LOADED_AT_ONCE).map(decode)]
-    if not parts:
-        message = f"the pipe of channel {channel!r} brought no record; does it name a folder of TFRecord files?"
+    """Read all of a channel into memory: its files, TFRecord or .npz, or one epoch of its pipe."""
+    if hyperparameters.is_piped(channel):
+        return _read(stream(channel), f"the pipe of channel {channel!r}")
+    folder = hyperparameters.channel(channel)
+    paths = sorted(map(str, folder.glob("*.tfrecord")))
+    if paths:
+        return _read(tf.data.TFRecordDataset(paths), str(folder))
+    return images.load(folder)
+
+
+def _read(dataset: tf.data.Dataset, source: str) -> images.Images:
+    pixels, labels = [], []
+    for batch in dataset.batch(LOADED_AT_ONCE):
+        parsed = tf.io.parse_example(batch, FEATURES)
+        flat = tf.io.decode_raw(parsed["image"], tf.uint8).numpy()
+        pixels.append(flat.reshape(-1, *images.shape_of(flat.shape[1])))
+        labels.append(parsed["label"].numpy().astype(np.uint8))
+    if not pixels:
+        message = f"{source} brought no record; does the channel name a folder of TFRecord files?"
         raise SystemExit(message)
-    return images.Images(np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts]))
+    return images.Images(np.concatenate(pixels), np.concatenate(labels))
 
 
 def held_out() -> images.Images:
-    """Load the images that no trainer sees, from the eval channel's pipe or its files."""
-    channel = hyperparameters.EVAL_CHANNEL
-    if hyperparameters.is_piped(channel):
-        return load(channel)
-    return images.load(hyperparameters.channel(channel))
+    """Load the images that no trainer sees, of the eval channel."""
+    return load(hyperparameters.EVAL_CHANNEL)

@@ -3,7 +3,7 @@
 The changes that Horovod asks of a program are numbered 1 to 6. Runs under ``mpirun``, which
 the distribution ``{"mpi": {"enabled": True, "processes_per_host": n}}`` starts. In Pipe mode each
 rank of a host reads TFRecords from a channel of its own: ``train_0``, ``train_1`` and so on, or
-``train`` where a host has one rank.
+``train`` where a host has one rank. The images of the eval channel say how large images are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ import tensorflow as tf
 from progress import Progress
 
 try:
-    import horovod.tensorflow as hvd
+    try:
+        # Horovod itself, but where it meets Keras 3, which is younger.
+        import scriptmode_runtime.tensorflow.horovod as hvd
+    except ModuleNotFoundError:
+        import horovod.tensorflow as hvd
 except ImportError as error:
     message = f"train_hvd.py needs Horovod built for this TensorFlow ({tf.__version__}): {error}"
     raise SystemExit(message) from error
@@ -36,7 +40,7 @@ def pin_devices() -> None:
     tf.config.threading.set_intra_op_parallelism_threads(max(1, cores))
 
 
-def batches(arguments: hyperparameters.Namespace) -> tuple[tf.data.Dataset, int]:
+def batches(arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> tuple[tf.data.Dataset, int]:
     """Give this rank's endless batches, and how many steps all ranks make in an epoch."""
     # Not local_rank: hosts of the job may be processes of one machine, each with its own channel.
     hosts = hyperparameters.host_count()
@@ -50,8 +54,8 @@ def batches(arguments: hyperparameters.Namespace) -> tuple[tf.data.Dataset, int]
         stream = records.stream(channel)
         if not is_sharded:
             stream = stream.shard(hosts, hvd.rank() // ranks_of_host)
-        return records.batches(stream, arguments.batch_size, seed), steps
-    mine = trainer.share(images.load(hyperparameters.channel(channel)), sharded=is_sharded)
+        return records.batches(stream, shape, arguments.batch_size, seed=seed), steps
+    mine = trainer.share(records.load(channel), sharded=is_sharded)
     # Ranks step together: shares of different size must not give different numbers of steps.
     size = int(hvd.allreduce(tf.constant(float(len(mine)))))
     return model.batches(mine, arguments.batch_size, seed), arguments.steps_per_epoch or size // arguments.batch_size
@@ -60,10 +64,10 @@ def batches(arguments: hyperparameters.Namespace) -> tuple[tf.data.Dataset, int]
 class Training:
     """The network, its optimizer and checkpoints, and the step of this rank."""
 
-    def __init__(self, learning_rate: float) -> None:
-        self.network = model.build()
+    def __init__(self, arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> None:
+        self.network = model.build(shape, arguments.width)
         # 3: as many batches as ranks go into one step, so the steps may be that much longer.
-        self.optimizer = tf.keras.optimizers.Adam(learning_rate * hvd.size())
+        self.optimizer = tf.keras.optimizers.Adam(arguments.learning_rate * hvd.size())
         self.optimizer.build(self.network.trainable_variables)
         self.epoch = tf.Variable(0, dtype=tf.int64)
         # 4: the tape averages the gradients of all ranks.
@@ -93,9 +97,9 @@ class Training:
             self.checkpoints.save()
 
 
-def train(training: Training, arguments: hyperparameters.Namespace) -> Progress:
-    """Train for the given epochs; only rank 0 writes the lines of progress."""
-    dataset, steps = batches(arguments)
+def train(training: Training, arguments: hyperparameters.Namespace, held_out: images.Images | None) -> Progress:
+    """Train for the given epochs; only rank 0, which has the held-out images, writes the lines of progress."""
+    dataset, steps = batches(arguments, training.network.input_shape[1:])
     iterator = iter(dataset)
     silence = {} if hvd.rank() == 0 else {"write": lambda _: None}
     progress = Progress("horovod", hvd.size(), arguments.batch_size, arguments.batch_size * hvd.size(), **silence)
@@ -108,22 +112,25 @@ def train(training: Training, arguments: hyperparameters.Namespace) -> Progress:
         loss, accuracy = hvd.allreduce(tf.constant(figures)).numpy()
         progress.end_epoch(steps, loss=loss, accuracy=accuracy)
         training.checkpoint()
+        if held_out and arguments.evaluate_every and progress.epochs % arguments.evaluate_every == 0:
+            progress.evaluated(model.accuracy(training.network, held_out))
     return progress
 
 
 def main() -> None:
     """Train with all ranks; rank 0 saves the model and scores what it saved."""
-    arguments = hyperparameters.parser(__doc__).parse_args()
-    hyperparameters.channel(hyperparameters.EVAL_CHANNEL)  # missing, it is missed before the training
+    arguments = hyperparameters.network_parser(__doc__).parse_args()
     hvd.init()  # 1: ranks find each other.
     pin_devices()  # 2: no two ranks of a host on one GPU.
     tf.keras.utils.set_random_seed(arguments.seed + hvd.rank())
-    training = Training(arguments.learning_rate)
-    progress = train(training, arguments)
-    if hvd.rank() == 0:
+    held_out = records.held_out() if hvd.rank() == 0 else None
+    shape = hvd.broadcast_object(held_out.shape if held_out else None, root_rank=0)
+    training = Training(arguments, shape)
+    progress = train(training, arguments, held_out)
+    if held_out:
         folder = hyperparameters.model_folder()
         model.save(training.network, folder)
-        progress.summarize(model.score(folder, records.held_out()))
+        progress.summarize(model.score(folder, held_out))
 
 
 if __name__ == "__main__":

@@ -6,16 +6,16 @@ plain TensorFlow servers that the distribution
 ``{"parameter_server": {"enabled": True, "coordinator": True}}`` starts; started by hand as such
 a task, this program is that server.
 
-In Pipe mode each worker reads TFRecords from the train channel's pipe on its own host.
+In Pipe mode each worker reads TFRecords from the train channel's pipe on its own host. The images of the
+eval channel say how large images are.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 import hyperparameters
-import images
 
 # Calls to a task that is not up yet, or gone, must not hang. Read when TensorFlow is imported.
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
@@ -24,6 +24,9 @@ import model
 import records
 import tensorflow as tf
 from progress import Progress
+
+if TYPE_CHECKING:
+    import images
 
 
 class Share(NamedTuple):
@@ -35,20 +38,20 @@ class Share(NamedTuple):
     steps: int
 
 
-def share(arguments: hyperparameters.Namespace, workers: int) -> Share:
+def share(arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, ...]) -> Share:
     """Read the train channel: its files here, for the workers run no program; its pipes on the workers' hosts."""
     channel = hyperparameters.TRAIN_CHANNEL
     is_sharded = hyperparameters.is_sharded(channel)
     if hyperparameters.is_piped(channel):
         steps = hyperparameters.steps_of_pipe(arguments, channel)
-        return Share(lambda: from_pipe(arguments, 1 if is_sharded else workers), steps)
+        return Share(lambda: from_pipe(arguments, 1 if is_sharded else workers, shape), steps)
     if is_sharded:
         message = (
             f"channel {channel!r} is ShardedByS3Key, but the chief reads its files for all workers; "
             "use distribution='FullyReplicated', or input_mode='Pipe'"
         )
         raise SystemExit(message)
-    whole = images.load(hyperparameters.channel(channel))
+    whole = records.load(channel)
     steps = arguments.steps_per_epoch or len(whole) // workers // arguments.batch_size
     return Share(lambda: from_memory(whole, arguments, workers), steps)
 
@@ -63,24 +66,26 @@ def from_memory(whole: images.Images, arguments: hyperparameters.Namespace, work
     return dataset.batch(arguments.batch_size, drop_remainder=True).prefetch(2)
 
 
-def from_pipe(arguments: hyperparameters.Namespace, workers: int) -> tf.data.Dataset:
+def from_pipe(arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, ...]) -> tf.data.Dataset:
     """Give what the pipe of a worker's host brings; with several workers every such part of it."""
     index = tf.distribute.coordinator.experimental_get_current_worker_index()
     stream = records.stream(hyperparameters.TRAIN_CHANNEL)
     if workers > 1:
         stream = stream.shard(workers, tf.cast(index, tf.int64))
-    return records.batches(stream, arguments.batch_size, arguments.seed)
+    return records.batches(stream, shape, arguments.batch_size, seed=arguments.seed)
 
 
 class Training:
     """The network on the ps tasks, and the closure that a worker runs."""
 
-    def __init__(self, strategy: Any, arguments: hyperparameters.Namespace, workers: int) -> None:
+    def __init__(
+        self, strategy: Any, arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, ...]
+    ) -> None:
         self.coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         self.arguments = arguments
         self.workers = workers
         with strategy.scope():
-            self.network = model.build()
+            self.network = model.build(shape, arguments.width)
             self.optimizer = tf.keras.optimizers.Adam(arguments.learning_rate)
             self.optimizer.build(self.network.trainable_variables)
         step = model.step_function(self.network, self.optimizer)
@@ -101,7 +106,7 @@ class Training:
         return model.mean(self.coordinator.fetch(scheduled))
 
 
-def train(training: Training, mine: Share) -> Progress:
+def train(training: Training, mine: Share, held_out: images.Images) -> Progress:
     """Train for the given epochs, each of as many steps as the workers' shares have batches."""
     arguments = training.arguments
     closures = max(1, round(mine.steps * training.workers / arguments.steps_per_closure))
@@ -113,19 +118,26 @@ def train(training: Training, mine: Share) -> Progress:
         progress.begin_epoch()
         loss, accuracy = training.run(iterator, closures)
         progress.end_epoch(closures * arguments.steps_per_closure, loss=loss, accuracy=accuracy)
+        if arguments.evaluate_every and progress.epochs % arguments.evaluate_every == 0:
+            progress.evaluated(model.accuracy(training.network, held_out))
     return progress
 
 
-def main() -> None:
-    """Train as the chief, then save the model and score what was saved; or serve another task."""
-    parser = hyperparameters.parser(__doc__)
+def parse() -> hyperparameters.Namespace:
+    """Read the hyperparameters."""
+    parser = hyperparameters.network_parser(__doc__)
     parser.add_argument(
         "--steps-per-closure",
         type=hyperparameters.positive,
         default=6,
         help="steps that a worker makes for one call of the chief",
     )
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train as the chief, then save the model and score what was saved; or serve another task."""
+    arguments = parse()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type in {"worker", "ps"}:
         tf.distribute.Server(
@@ -139,14 +151,14 @@ def main() -> None:
         message = "TF_CONFIG names no worker: distribution={'parameter_server': {'enabled': True, 'coordinator': True}}"
         raise SystemExit(message)
     tf.keras.utils.set_random_seed(arguments.seed)
-    hyperparameters.channel(hyperparameters.EVAL_CHANNEL)  # missing, it is missed before the training
-    mine = share(arguments, workers)
+    held_out = records.held_out()
+    mine = share(arguments, workers, held_out.shape)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
-    training = Training(strategy, arguments, workers)
-    progress = train(training, mine)
+    training = Training(strategy, arguments, workers, held_out.shape)
+    progress = train(training, mine, held_out)
     folder = hyperparameters.model_folder()
     model.save(training.network, folder)
-    progress.summarize(model.score(folder, records.held_out()))
+    progress.summarize(model.score(folder, held_out))
 
 
 if __name__ == "__main__":

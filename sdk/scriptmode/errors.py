@@ -19,6 +19,7 @@ ScriptmodeError
 │   ├── TrainingJobFailed            it failed: ``reason``
 │   │   └── CapacityError            there were no instances of the type to be had
 │   └── TrainingJobStopped           it was stopped, by a caller or by its time limit
+├── MissingPackageError (ImportError)  a Python package that a call needs is not installed
 └── WaitTimeoutError (TimeoutError)  the caller's patience ended, not the job
 """
 
@@ -128,6 +129,10 @@ class CapacityError(TrainingJobFailed):
 
 class TrainingJobStopped(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
     """The job was stopped, by ``stop()`` or by its time limit (see ``secondary_status``)."""
+
+
+class MissingPackageError(ScriptmodeError, ImportError):
+    """A call needs a Python package that scriptmode does not bring, and that is not installed."""
 
 
 class WaitTimeoutError(ScriptmodeError, TimeoutError):

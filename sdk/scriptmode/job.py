@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.inputs import Input
+    from scriptmode.metric_table import Metrics
     from scriptmode.platforms import LogEvent, Platform
+    from scriptmode.tensorboard import TensorBoard
 
 
 class TrainingJob:
@@ -104,16 +106,46 @@ class TrainingJob:
 
         return described.channels(self.describe())
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """Return the metrics so far as a table: rows of ``metric_name``, ``value`` and ``timestamp``.
+    def metrics(self) -> Metrics:
+        """Return the metrics so far: rows of ``metric_name``, ``value`` and ``timestamp``, shown as a table.
 
         From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
         locally each is one line of the log, without a time.
         """
-        return [
-            {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp}
-            for metric in self.platform.metrics(self.describe())
-        ]
+        from scriptmode import metric_table
+
+        return metric_table.rows_of(self.platform.metrics(self.describe()))
+
+    def plot(self, *names: str) -> Any:
+        """Draw metrics (all, if none is named) and return the ``matplotlib.figure.Figure``, which a notebook shows.
+
+        Raises `SpecError` for a metric without values, `DataError` where there are none at all, and
+        `MissingPackageError` where Matplotlib is not installed.
+        """
+        return self.metrics().plot(*names)
+
+    def tensorboard(self, port: int | None = None) -> TensorBoard:
+        """Start TensorBoard on what the job wrote with ``tf.summary``; return it once it answers at its ``url``.
+
+        A notebook shows it. It reads the hosts' output, model and checkpoint folders and the folders of this machine
+        that hyperparameters name (``job-dir``, ``model_dir``), and goes on while the job runs; of a job elsewhere what
+        it left. It ends with ``close()``, a ``with`` block, or this process. Raises `MissingPackageError` where it is
+        not installed, and `DataError` for a job without event files.
+        """
+        from scriptmode import tensorboard
+
+        return tensorboard.show(self.platform, self.name, port)
+
+    @property
+    def model(self) -> Path:
+        """The folder with the unpacked model, fetched into the data directory when it is first asked for.
+
+        Raises `DataError` while there is no model.
+        """
+        from scriptmode import fetched
+
+        description = self.describe()
+        return fetched.copy_of(self.platform, description, "model", self._model_uri(description))
 
     def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
         """Fetch the model into ``folder``, which is made, and return it; without ``extract`` as the one archive.
@@ -123,14 +155,16 @@ class TrainingJob:
         """
         from scriptmode import model_archive
 
-        description = self.describe()
+        return model_archive.fetch(self.platform, self._model_uri(self.describe()), folder, extract=extract)
+
+    def _model_uri(self, description: dict[str, Any]) -> str:
         uri = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
         if not uri:
             raise DataError(
                 f"training job {self.name} is {description['TrainingJobStatus']} and has no model; "
                 + ("look at its log" if description["TrainingJobStatus"] in ENDED else "wait for it to complete")
             )
-        return model_archive.fetch(self.platform, uri, folder, extract=extract)
+        return str(uri)
 
     def logs(self, *, follow: bool = False) -> Iterator[LogEvent]:
         """Yield the job's log lines so far; with ``follow``, go on until the job ended."""

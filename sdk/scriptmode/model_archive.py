@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms import Platform
 
-_ARCHIVE = "model.tar.gz"
+#: What the service packs of a job; other archives are what somebody else put there.
+_ARCHIVES = ("model.tar.gz", "output.tar.gz")
 
 
 def fetch(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
@@ -46,7 +47,7 @@ def _fetch(platform: Platform, uri: str, target: Path, *, extract: bool) -> None
     with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as beside:
         fetched, unpacked = Path(beside, "fetched"), Path(beside, "unpacked")
         files = platform.fetch(uri, fetched)
-        if files == [fetched / _ARCHIVE] and extract:
+        if extract and files in [[fetched / name] for name in _ARCHIVES]:
             place(str(files[0]), str(unpacked), title=f"the model {uri}")
         else:
             fetched.rename(unpacked)

@@ -15,7 +15,7 @@ from tests.benchmarks.training import CODE, DATA, EPOCHS, pair, steps_per_second
 
 from scriptmode import MPI, Estimator
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image
-from scriptmode.platforms.local.store import default_data_dir
+from scriptmode.data_dir import default_data_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

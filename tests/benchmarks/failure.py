@@ -10,7 +10,7 @@ from tests.benchmarks.figures import Figure
 from tests.fakes.processes import processes_naming
 
 from scriptmode import MPI, Estimator, TrainingJob
-from scriptmode.platforms.local.store import default_data_dir
+from scriptmode.data_dir import default_data_dir
 
 # Every rank notes its process; rank 2 dies once all are up, the others would go on for long.
 SCRIPT = """import os, pathlib, signal, time

@@ -148,3 +148,30 @@ def test_keras_3_on_several_workers_is_told_to_be_keras_2(tmp_path, launch):
     launchers = [launch(base, python=str(python)) for base in job.values()]
     for launcher in launchers:
         assert first_lines(launcher, 300)[1].startswith("Keras 3 cannot fit on several workers: install tf-keras")
+
+
+#: Read with Keras 2, and refused with Keras 3.
+FIT_WITH_SERVERS = f"""{STRATEGY}
+strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+batches = tf.data.Dataset.from_tensor_slices((tf.zeros([64, 4]), tf.zeros([64, 1]))).repeat().batch(8)
+model.fit(batches, steps_per_epoch=8, verbose=0)
+"""
+
+
+@pytest.mark.tf
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="TensorFlow 2.21 is for Python 3.10 and later")
+def test_keras_3_with_parameter_servers_is_told_to_be_keras_2(tmp_path, launch):
+    python = environment("tensorflow-cpu==2.21.0") / "python"
+    hyperparameters = {
+        "sagemaker_program": "train.py",
+        "sagemaker_parameter_server_enabled": True,
+        "sagemaker_parameter_server_coordinator": True,
+    }
+    (base,) = write_job(tmp_path / "job", 1, {"train.py": FIT_WITH_SERVERS}, **hyperparameters).values()
+    launcher = launch(base, python=str(python))
+    assert first_lines(launcher, 300)[1].startswith("Keras 3 cannot fit with parameter servers: install tf-keras")

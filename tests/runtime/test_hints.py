@@ -20,6 +20,13 @@ array([[0., 0., 0., 0.],
        [0., 0., 0., 0.]], dtype=float32)>
 }) with an unsupported type (<class 'tensorflow.python.distribute.values.PerReplica'>) to a Tensor.
 """
+#: The same versions, `model.fit` in ParameterServerStrategy's scope.
+KERAS_THREE_SERVERS = """  File "/venv/lib/python3.12/site-packages/keras/src/utils/traceback_utils.py", line 122, in error_handler
+    raise e.with_traceback(filtered_tb) from None
+  File "/venv/lib/python3.12/site-packages/tensorflow/python/distribute/input_lib.py", line 984, in __iter__
+    raise ValueError("To use this dataset, you need to pass this dataset to "
+ValueError: To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset.
+"""
 #: Horovod 0.28.1 built for TensorFlow 2.15.1, imported with 2.21.0.
 OTHER_TENSORFLOW = f"""tensorflow.python.framework.errors_impl.NotFoundError: {LIBRARY}: undefined symbol: _ZN4absl12lts_2023012518container_internal11kEmptyGroupE
 
@@ -31,6 +38,12 @@ horovod.common.exceptions.HorovodVersionMismatchError: Framework tensorflow inst
              This can result in unexpected behavior including runtime errors.
              Reinstall Horovod using `pip install --no-cache-dir` to build with the new version.
 """
+#: Horovod 0.28.1 and Keras 3.15.1: MetricAverageCallback, the tape and the other callback, broadcast_variables.
+HOROVOD_AND_KERAS_THREE = [
+    "AttributeError: module 'keras.backend' has no attribute 'constant'",
+    "AttributeError: 'Variable' object has no attribute 'ref'",
+    "    AttributeError: 'SymbolicTensor' object has no attribute 'assign'",
+]
 NOT_BUILT = f"""ImportError: Extension horovod.tensorflow has not been built: {LIBRARY} not found
 If this is not expected, reinstall Horovod with HOROVOD_WITH_TENSORFLOW=1 to debug the build error.
 """
@@ -98,6 +111,10 @@ MESSAGES = [
         "takes a chief",
     ),
     (KERAS_THREE, "TF_USE_LEGACY_KERAS=1"),
+    (KERAS_THREE_SERVERS, "Keras 3 cannot fit with parameter servers: install tf-keras and set TF_USE_LEGACY_KERAS=1"),
+    ("AttributeError: module 'keras.utils' has no attribute 'experimental'", "Keras 3 has no DatasetCreator"),
+    ("AttributeError: module 'keras._tf_keras.keras' has no attribute 'experimental'", "Keras 3 has no DatasetCreator"),
+    *((text, "import scriptmode_runtime.tensorflow.horovod instead") for text in HOROVOD_AND_KERAS_THREE),
     ("train.py: error: unrecognized arguments: --lr 0.1", "--name value"),
     ("train.py: error: unrecognized arguments: --lr 0.1 --model_dir s3://b/m", "are given --model_dir"),
     ("Error: No such option: --lr", "--name value"),
@@ -190,7 +207,7 @@ HOSTILE = [
     "x", "a:", "a: ", ":", "horovod/", "libmpi", "libmpi.so", "libmpi.so.", "OOM when allocating", "OOM when allocating GPU:",
     "ssh: connect to host ", "ssh: Could not resolve hostname ", "unrecognized arguments: ", "unrecognized arguments:",
     "Permission denied (publickey", "Host key verification failed", "Extension horovod.", "module 'tensorflow", "module '",
-    "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
+    "module 'keras", "module 'keras.", "partially initialized module '", "ModuleNotFoundError: No module named '", "unsupported type (", NO_DAEMON_FIVE,
     f"Permission denied (publickey{NO_DAEMON_FIVE}", "Traceback (most recent call last):",
     "Traceback (most recent call last):\nDuring handling of the above exception, another exception occurred:\n",
 ]  # fmt: skip

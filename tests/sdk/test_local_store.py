@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, last_lines, replace_file
+from scriptmode.platforms.local.store import Job, JobStore, last_lines, replace_file
 from scriptmode.spec import Resources, Script, TrainingJobSpec
 
 JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)

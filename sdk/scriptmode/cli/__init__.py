@@ -9,6 +9,7 @@ import click
 from scriptmode import ScriptmodeError
 from scriptmode.cli.describe import describe
 from scriptmode.cli.image import image
+from scriptmode.cli.jobs import jobs
 from scriptmode.cli.list_jobs import list_jobs
 from scriptmode.cli.logs import logs
 from scriptmode.cli.stop import stop
@@ -26,7 +27,7 @@ def scriptmode() -> None:
     """  # noqa: D301 - click's mark for lines to be left as they are
 
 
-for command in (describe, image, list_jobs, logs, stop):
+for command in (describe, image, jobs, list_jobs, logs, stop):
     scriptmode.add_command(command)
 
 

@@ -154,6 +154,12 @@ class Platform(Protocol):
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Return every value so far of a described job's metrics, each metric's in order of time."""
 
+    def host_folders(self, name: str) -> dict[str, Path]:
+        """Return the ``/opt/ml`` of each host of a job, by host, where that is a folder of this machine and (still) is.
+
+        In the order of the hosts; raises `JobNotFoundError`.
+        """
+
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object, or all objects below the prefix, ``uri`` into ``folder``; return the files written."""
 

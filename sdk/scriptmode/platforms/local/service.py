@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
+from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError, SpecError
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, metrics, places, recovery
@@ -20,7 +21,7 @@ from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.file_systems import mapping as file_systems_of
 from scriptmode.platforms.local.limits import limits
 from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore, default_data_dir, replace_file
+from scriptmode.platforms.local.store import Job, JobStore, replace_file
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -184,6 +185,12 @@ class LocalPlatform:
         """Find the job's metrics in its log by their regular expressions; the log keeps no time of day."""
         name = str(description["TrainingJobName"])
         return metrics.found_in(self.log_events(name, follow=False), description)
+
+    def host_folders(self, name: str) -> dict[str, Path]:
+        """Return the hosts' folders: while the job runs, and after a failure."""
+        folder = self._store.find(name)
+        found = {host: folder.host(host) for host in cluster.hosts(folder.read_job().request)}
+        return {host: path for host, path in found.items() if path.is_dir()}
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the file, or all files below the folder, ``uri``; s3:// places by boto3's settings."""

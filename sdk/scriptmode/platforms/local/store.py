@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, suggestion
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scriptmode.platforms.local.state import JobState
-
-DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
 
 
 @dataclass(frozen=True)
@@ -258,15 +257,6 @@ class JobStore:
         """Give every job's folder, in no order."""
         for name in self.names():
             yield JobFolder(self.jobs / name)
-
-
-def default_data_dir() -> Path:
-    """Give the data directory: the environment variable's, else the platform's convention."""
-    if named := os.environ.get(DATA_DIR_VARIABLE):
-        return Path(named).expanduser().absolute()
-    import platformdirs
-
-    return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:

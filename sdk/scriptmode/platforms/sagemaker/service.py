@@ -167,6 +167,10 @@ class SageMakerPlatform:
 
         return values_of(description, self._connection)
 
+    def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: the hosts' folders are the service's."""
+        return {}
+
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
         return self._s3.fetch(uri, folder)

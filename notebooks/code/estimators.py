@@ -1,0 +1,123 @@
+"""What the programs with ``tf.estimator`` share: the model function, its progress, and what an exported model takes.
+
+``tf.estimator`` is part of TensorFlow up to 2.15.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable
+
+import model
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    import images
+    from progress import Progress
+
+
+def require() -> None:
+    """End the program with a message where TensorFlow has no ``tf.estimator``; else have it say errors only."""
+    if not hasattr(tf, "estimator"):
+        message = (
+            f"TensorFlow {tf.__version__} has no tf.estimator, which 2.16 removed: use TensorFlow 2.15 "
+            "(Python 3.9 to 3.11), or the programs without it: train_mwms.py for mirrored workers, train_ps.py "
+            "for parameter servers"
+        )
+        raise SystemExit(message)
+    # Every class of the Estimator is deprecated; saying so each time would hide the progress.
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+
+
+class ProgressHook(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
+    """Writes the lines of progress, from the steps of all trainers that the master sees."""
+
+    def __init__(self, progress: Progress, epoch_steps: int, figures: dict[str, tf.Tensor]) -> None:
+        self.progress = progress
+        self.epoch_steps = epoch_steps
+        self.tensors = {**figures, "step": tf.compat.v1.train.get_global_step()}
+        self.figures: list[tuple[Any, Any]] = []
+        self.began: int | None = None
+        self.step = 0
+        self.now = 0.0
+
+    def before_run(self, _: Any) -> Any:
+        """Ask for this step's figures."""
+        return tf.compat.v1.train.SessionRunArgs(self.tensors)
+
+    def after_run(self, _: Any, values: Any) -> None:
+        """Count the step; the first one, which compiles, only starts the clock."""
+        self.step, self.now = int(values.results["step"]), self.progress.clock()
+        if self.began is None:
+            self.progress.epochs = self.step // self.epoch_steps
+            self._begin()
+            return
+        self.figures.append((values.results["loss"], values.results["accuracy"]))
+        if self.step >= (self.progress.epochs + 1) * self.epoch_steps:
+            self._end()
+            self._begin()
+
+    def end(self, _: Any) -> None:
+        """Close the last epoch, whose last step a worker may have made, as of the last step here."""
+        if self.figures:
+            self._end()
+
+    def _begin(self) -> None:
+        self.began, self.figures = self.step, []
+        self.progress.begin_epoch()
+
+    def _end(self) -> None:
+        loss, accuracy = model.mean(self.figures)
+        steps = self.step - (self.began or 0)
+        self.progress.end_epoch(steps, loss=loss, accuracy=accuracy, ended=self.now)
+
+
+def model_function(
+    progress: Progress,
+    epoch_steps: int,
+    optimizer: Callable[[], Any],
+    scaffold: Callable[[], Any] = lambda: None,
+) -> Any:
+    """Give the ``model_fn`` of the network.
+
+    `optimizer` and `scaffold` are made in the graph of the training: an optimizer of ``tf.compat.v1``,
+    and what its session is built on if that is to be other than usual.
+    """
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        spec, modes = tf.estimator.EstimatorSpec, tf.estimator.ModeKeys
+        network = model.build()
+        logits = network(features["images"], training=mode == modes.TRAIN)
+        if mode == modes.PREDICT:
+            output = tf.estimator.export.PredictOutput({"logits": logits})
+            exports = {tf.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY: output}
+            return spec(mode, predictions={"logits": logits}, export_outputs=exports)
+        loss, accuracy = model.loss_and_accuracy(logits, labels)
+        if mode == modes.EVAL:
+            right = tf.compat.v1.metrics.accuracy(labels, tf.argmax(logits, axis=-1))
+            return spec(mode, loss=loss, eval_metric_ops={"accuracy": right})
+        step = optimizer().minimize(
+            loss,
+            global_step=tf.compat.v1.train.get_global_step(),
+            var_list=network.trainable_variables,
+        )
+        hook = ProgressHook(progress, epoch_steps, {"loss": loss, "accuracy": accuracy})
+        return spec(mode, loss=loss, train_op=step, training_chief_hooks=[hook], scaffold=scaffold())
+
+    return model_fn
+
+
+def receive_images() -> Any:
+    """Give the ``serving_input_receiver_fn``'s result: pixels as they are."""
+    pixels = tf.compat.v1.placeholder(tf.uint8, [None, 28, 28], name="images")
+    return tf.estimator.export.ServingInputReceiver({"images": pixels}, {"images": pixels})
+
+
+def features(pixels: tf.Tensor, labels: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Name the pixels as the model function and the exported model call them."""
+    return {"images": pixels}, labels
+
+
+def eval_batches(held_out: images.Images) -> tf.data.Dataset:
+    """Give the images that no trainer sees, once."""
+    dataset = tf.data.Dataset.from_tensor_slices((held_out.x, held_out.y))
+    return dataset.batch(model.SCORING_BATCH).map(features)

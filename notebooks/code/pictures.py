@@ -1,0 +1,84 @@
+"""Pictures for the notebooks: what a model saw, and how a training went.
+
+Needs Matplotlib. Each is drawn beneath the cell that asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from images import Images
+
+#: Fashion-MNIST's classes, in the order of their numbers.
+FASHION = (
+    "T-shirt/top",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
+COLUMNS = 6
+
+
+def draw_predictions(shown: Images, logits: np.ndarray, names: Sequence[str] = FASHION) -> None:
+    """Draw images with what the model takes them for and how sure it is; in red where it is wrong."""
+    rows = -(-len(shown) // COLUMNS)
+    figure, axes = plt.subplots(rows, COLUMNS, figsize=(2 * COLUMNS, 2.3 * rows), squeeze=False)
+    for each in axes.flat:
+        each.axis("off")
+    for each, pixels, label, scores in zip(axes.flat, shown.x, shown.y, logits):
+        chances = np.exp(scores - scores.max())
+        taken = int(chances.argmax())
+        text = f"{names[taken]} {chances[taken] / chances.sum():.0%}"
+        right = taken == label
+        each.set_title(text if right else f"{text}\nis {names[label]}", color="black" if right else "red", fontsize=9)
+        each.imshow(pixels, cmap="gray_r", vmin=0, vmax=255)
+    figure.tight_layout()
+    plt.show()
+
+
+def draw_lines(lines: Mapping[str, Sequence[float]], places: Sequence[int], *, label: str) -> None:
+    """Draw lines over places that the label names; a line may end before the last place."""
+    draw_curves({name: (places[: len(values)], values) for name, values in lines.items()}, label=label)
+
+
+def draw_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, label: str) -> None:
+    """Draw lines that each have places of their own, and their values there."""
+    figure, axes = plt.subplots(figsize=(7, 3.5))
+    for above, (name, (places, values)) in enumerate(curves.items()):
+        # Wider the further below: of lines that lie on one another each is seen.
+        width = 1.5 + 4 * (len(curves) - 1 - above) / len(curves)
+        axes.plot(places, values, marker="o", linewidth=width, label=name)
+    axes.set_xlabel(label)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    plt.show()
+
+
+def draw_bars(panels: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
+    """Draw a panel for each quantity, with a group of bars for each case: one for each name; ``None`` has no bar."""
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 3.5), squeeze=False)
+    for each, (quantity, cases) in zip(axes[0], panels.items()):
+        names = list(dict.fromkeys(name for case in cases.values() for name in case))
+        for index, name in enumerate(names):
+            places = [place + index / (len(names) + 1) for place in range(len(cases))]
+            bars = each.bar(places, [case.get(name) or 0 for case in cases.values()], 1 / (len(names) + 1), label=name)
+            each.bar_label(bars, ["-" if case.get(name) is None else "" for case in cases.values()])
+        each.set_xticks([place + (len(names) - 1) / (len(names) + 1) / 2 for place in range(len(cases))], list(cases))
+        each.set_title(quantity)
+    axes[0][0].legend()
+    figure.tight_layout()
+    plt.show()

@@ -1,0 +1,115 @@
+"""Train the network so that a job may be stopped at any step, and the next one goes on from there.
+
+Weights, the optimizer's state and the step are written to the folder that the platform keeps (``checkpoint_s3_uri``):
+every so many steps, and on SIGTERM, which a job that is stopped gets 120 s before SIGKILL, and so does one whose spot
+capacity is taken. The next job with the same ``checkpoint_s3_uri`` begins with what was written last. The order of
+the images comes from the seed and the epoch alone: it sees the batches that the stopped one would have seen.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import hyperparameters
+import model
+import numpy as np
+import records
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    import images
+
+#: Of a program that ends because of SIGTERM.
+TERMINATED = 128 + signal.SIGTERM
+
+
+class Interruption:
+    """Whether the platform asked for the end. A step is not torn apart: the loop looks between steps."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        signal.signal(signal.SIGTERM, self._ask)
+
+    def _ask(self, *_: object) -> None:
+        self.asked = True
+
+
+class Training:
+    """The network, its step, and its state on disk."""
+
+    def __init__(self, arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> None:
+        self.network = model.build(shape)
+        self.optimizer = tf.keras.optimizers.Adam(arguments.learning_rate)
+        # Its state must be there to be restored.
+        self.optimizer.build(self.network.trainable_variables)
+        self.learn = tf.function(model.step_function(self.network, self.optimizer))
+        self.step = tf.Variable(0, dtype=tf.int64)
+        state = tf.train.Checkpoint(network=self.network, optimizer=self.optimizer, step=self.step)
+        folder = str(hyperparameters.checkpoint_folder())
+        self._manager = tf.train.CheckpointManager(state, folder, max_to_keep=2)
+
+    def resume(self) -> None:
+        """Begin with the newest checkpoint, if there is one."""
+        path = self._manager.restore_or_initialize()
+        if path:
+            print(f"resumed at step {int(self.step)}", flush=True)
+
+    def save(self) -> None:
+        """Write a checkpoint; it has its name once it is whole."""
+        self._manager.save(checkpoint_number=int(self.step))
+
+
+def batch(mine: images.Images, arguments: hyperparameters.Namespace, steps: int, number: int) -> tuple[Any, Any]:
+    """Give the batch of step `number`, counted from 0 over all epochs of `steps` steps."""
+    epoch, place = divmod(number, steps)
+    order = np.random.default_rng((arguments.seed, epoch)).permutation(len(mine))
+    chosen = order[place * arguments.batch_size :][: arguments.batch_size]
+    return tf.constant(mine.x[chosen]), tf.constant(mine.y[chosen])
+
+
+def train(training: Training, arguments: hyperparameters.Namespace, interruption: Interruption) -> bool:
+    """Make the steps that are left, or those until the platform asks for the end; tell whether all are made."""
+    mine = records.load(hyperparameters.TRAIN_CHANNEL)
+    steps = arguments.steps_per_epoch or len(mine) // arguments.batch_size
+    last = arguments.epochs * steps
+    training.resume()
+    figures = []
+    for number in range(int(training.step), last):
+        figures.append(training.learn(batch(mine, arguments, steps, number)))
+        training.step.assign_add(1)
+        # Asked once: what comes after the check is of the next step.
+        done, ends = number + 1, interruption.asked
+        if done % arguments.checkpoint_steps == 0 or done == last or ends:
+            training.save()
+            loss, accuracy = model.mean(figures)
+            figures = []
+            print(f"step {done} of {last}: loss={loss:.4f} accuracy={accuracy:.4f}", flush=True)
+        if ends and done < last:
+            print(f"stopped at step {done}: the next job goes on from there", flush=True)
+            return False
+    return True
+
+
+def main() -> int:
+    """Train; once all steps are made save the model and score what was saved."""
+    interruption = Interruption()
+    parser = hyperparameters.parser(__doc__)
+    parser.add_argument(
+        "--checkpoint-steps", type=hyperparameters.positive, default=50, help="steps from one checkpoint to the next"
+    )
+    arguments = parser.parse_args()
+    tf.keras.utils.set_random_seed(arguments.seed)
+    held_out = records.held_out()
+    training = Training(arguments, held_out.shape)
+    if not train(training, arguments, interruption):
+        return TERMINATED
+    folder = hyperparameters.model_folder()
+    model.save(training.network, folder)
+    print(f"finished at step {int(training.step)}: accuracy={model.score(folder, held_out):.4f}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""A Python package as a job's source, run by a module's name, and the arguments after ``--`` as hyperparameters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import SourceError, SpecError
+from scriptmode.cli.jobs_config import near
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+#: Beside the package in the source: what hosts start where no setup.py makes them run modules by name themselves.
+LAUNCHER = "run_module.py"
+_LAUNCHER_TEXT = '''"""Runs {module} by its name, as python -m does; written by scriptmode jobs submit training."""
+
+import runpy
+
+runpy.run_module("{module}", run_name="__main__", alter_sys=True)
+'''
+#: A value may be a negative number, which no option is.
+_NUMBER = re.compile(r"-\.?\d")
+
+
+def source(package_path: Path, module: str, folder: Path) -> dict[str, Any]:
+    """Give an estimator's arguments that pack a package and run one of its modules by name.
+
+    A package beside a setup.py is installed with its requirements, as its whole parent folder. Without one the package
+    alone is packed, with a program written into ``folder``, which the caller keeps until the job is submitted. Raises
+    `SourceError` for what is no package and for a module that is not in it.
+    """
+    package = package_path.resolve()
+    if not (package / "__init__.py").is_file():
+        raise SourceError(
+            f"--package-path {str(package_path)!r} is no Python package: it has no __init__.py; "
+            "name the folder that the modules are in, or create that file"
+        )
+    entry_point = _module_file(package, module)
+    if (package.parent / "setup.py").is_file():
+        return {"source_dir": str(package.parent), "entry_point": entry_point.relative_to(package.parent).as_posix()}
+    launcher = folder / LAUNCHER
+    launcher.write_text(_LAUNCHER_TEXT.format(module=module), encoding="utf-8")
+    return {"entry_point": str(launcher), "dependencies": [str(package)]}
+
+
+def _module_file(package: Path, module: str) -> Path:
+    first, *rest = module.split(".")
+    if first != package.name or not all(map(str.isidentifier, rest)):
+        raise SourceError(
+            f"--module-name {module!r} is no module of the package {package.name!r}; "
+            f"name one with its package, such as {package.name}.task"
+        )
+    path = package.joinpath(*rest)
+    for candidate in (path.with_suffix(".py"), path / "__main__.py"):
+        if rest and candidate.is_file():
+            return candidate
+    names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
+    modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
+    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{near(module, modules)}")
+
+
+def hyperparameters(words: Sequence[str]) -> dict[str, str]:
+    """Read a program's arguments as names and values, which reach it again as ``--name value``.
+
+    Values stay the texts they are. Raises `SpecError` for what no hyperparameter can carry: a flag without a value, a
+    word without a name, a name given twice.
+    """
+    found: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        option = re.fullmatch(r"(?s)--?(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", word)
+        if option is None or _NUMBER.match(word):
+            raise SpecError(
+                f"argument {word!r} after -- has no name, and a training job's arguments have names and values; "
+                "write --name=value"
+            )
+        name, value = option["name"], option["value"]
+        _check_name(word, name)
+        if option["given"] is None:
+            if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
+                raise SpecError(
+                    f"argument {word!r} after -- has no value, and a training job's arguments have names and values; "
+                    f"let the program take {word}=true"
+                )
+            value = rest.pop(0)
+        if name in found:
+            raise SpecError(
+                f"argument --{name} after -- is given twice; a training job's arguments have one value each"
+            )
+        found[name] = value
+    return found
+
+
+def _check_name(word: str, name: str) -> None:
+    dashes = min(len(name), 2)
+    if not word.startswith("-" * dashes) or (dashes == 1 and word.startswith("--")):
+        raise SpecError(
+            f"argument {word!r} after -- would reach the program as {'-' * dashes}{name}: names of one letter have one "
+            "dash, longer ones two; write it so"
+        )

@@ -1,0 +1,17 @@
+"""Where this user's jobs, and copies of what jobs left elsewhere, are kept on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
+
+
+def default_data_dir() -> Path:
+    """Give the data directory: the environment variable's, else the platform's convention."""
+    if named := os.environ.get(DATA_DIR_VARIABLE):
+        return Path(named).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))

@@ -1,0 +1,165 @@
+"""A job's event files (``tf.summary``) in one folder of this machine, as TensorBoard reads them.
+
+While a job runs here, what its hosts write is copied as it grows: their folders go with the job, and TensorBoard would
+forget what it was showing. Once a job ended, here or elsewhere, its artifacts are fetched.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from scriptmode import fetched
+from scriptmode.errors import DataAccessError, DataError
+from scriptmode.platforms import ENDED
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.platforms import Platform
+
+#: What every event file has in its name (TensorFlow's EventsWriter; other programs' writers keep to it).
+_MARK = "tfevents"
+#: The folders of a host that a script may write to, and how runs below them are called.
+_AREAS = {
+    "data": contract.OUTPUT_DATA_DIR,
+    "intermediate": contract.OUTPUT_INTERMEDIATE_DIR,
+    # The default of CreateTrainingJob's TensorBoardOutputConfig.LocalPath.
+    "tensorboard": f"{contract.OUTPUT_DIR}/tensorboard",
+    "model": contract.MODEL_DIR,
+    "checkpoints": contract.CHECKPOINTS_DIR,
+}
+#: Hyperparameters by which scripts are told where to log; a data_dir may have millions of files to look through.
+_LOGGED_TO = frozenset(
+    {"job_dir", "model_dir", "log_dir", "logdir", "output_dir", "summary_dir", "checkpoint_dir", "tensorboard_dir"}
+)
+_PIECE = 1024 * 1024
+
+
+class EventFiles:
+    """Gathers a job's event files into ``folder``, which the caller owns; `gather` again brings what is new."""
+
+    def __init__(self, platform: Platform, name: str, folder: Path) -> None:
+        self._platform = platform
+        self._name = name
+        self.folder = folder
+        #: By area and path within it the copies, one for each host that had such a file; first host first.
+        self._copies: dict[str, list[Path]] = {}
+        self._links: set[Path] = set()
+
+    def gather(self) -> bool:
+        """Bring what is there by now; say whether that was all: the job had ended before."""
+        description = self._platform.describe(self._name)
+        has_ended = description["TrainingJobStatus"] in ENDED
+        self._link_folders(description)
+        for host, base in self._platform.host_folders(self._name).items():
+            for area, inside in _AREAS.items():
+                self._copy_all(base / inside, area, host)
+        if has_ended:
+            for area, folder in self._artifacts(description):
+                self._copy_all(folder, area)
+        return has_ended
+
+    def found(self) -> bool:
+        """Say whether there is any event file by now."""
+        return bool(self._links or self._copies)
+
+    def check_found(self) -> None:
+        """Raise `DataError`, with what to do about it, where no event file is there yet."""
+        if self.found():
+            return
+        status = self._platform.describe(self._name)["TrainingJobStatus"]
+        if status in ENDED:
+            raise DataError(
+                f"training job {self._name} is {status} and left no event files in its output, model or checkpoints; "
+                "have the script write tf.summary to a folder in $SM_OUTPUT_DATA_DIR"
+            )
+        raise DataError(
+            f"training job {self._name} is {status} and has written no event files yet where this machine reads them; "
+            "call again once it has, on Amazon SageMaker when the job ended"
+        )
+
+    def _link_folders(self, description: Mapping[str, Any]) -> None:
+        """Link the folders of this machine that hyperparameters name, such as job-dir: they outlive the job."""
+        for key, folder in _named_folders(description):
+            link = self.folder / key
+            if link not in self._links and any(True for _ in _event_files(folder)):
+                link.symlink_to(folder, target_is_directory=True)
+                self._links.add(link)
+
+    def _artifacts(self, description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+        """Fetch what has event files, as far as is known; else one after the other until one has."""
+        for area, uri in _places(description):
+            known = {"data", *(inside.partition("/")[0] for inside in self._copies)}
+            if self.found() and area not in known:
+                continue
+            try:
+                yield area, fetched.copy_of(self._platform, description, area, uri)
+            except DataAccessError:
+                raise
+            except DataError:
+                # Not there: a job need not have left it.
+                continue
+
+    def _copy_all(self, root: Path, area: str, host: str = "") -> None:
+        for path in _event_files(root):
+            inside = f"{area}/{path.relative_to(root).as_posix()}"
+            copies = self._copies.setdefault(inside, [])
+            target = self.folder / host / inside
+            if host and target not in copies:
+                copies.append(target)
+            elif not host:
+                # Of hosts with the same path an artifact has the first one's.
+                target = copies[0] if copies else target
+            _append(path, target)
+
+
+def _event_files(root: Path) -> Iterator[Path]:
+    """Give the event files below a folder, in order; what vanishes meanwhile is not there."""
+    with suppress(OSError):
+        for path in sorted(root.rglob(f"*{_MARK}*")):
+            if path.is_file():
+                yield path
+
+
+def _append(source: Path, target: Path) -> None:
+    """Copy what a growing file has more than its copy."""
+    with suppress(FileNotFoundError), source.open("rb") as file:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("ab") as copy:
+            file.seek(copy.tell())
+            while piece := file.read(_PIECE):
+                copy.write(piece)
+
+
+def _named_folders(description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    for key, text in description.get("HyperParameters", {}).items():
+        value = contract.decode(text)
+        if not isinstance(value, str) or key.replace("-", "_") not in _LOGGED_TO:
+            continue
+        path = unquote(urlparse(value).path) if value.startswith("file://") else value
+        is_hosts = path == contract.DEFAULT_BASE_DIR or path.startswith(contract.DEFAULT_BASE_DIR + "/")
+        if path.startswith("/") and not is_hosts and Path(path).is_dir():
+            yield key, Path(path)
+
+
+def _places(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give where a job's artifacts are, the likeliest for event files first."""
+    name = description["TrainingJobName"]
+    board = description.get("TensorBoardOutputConfig", {}).get("S3OutputPath")
+    if board:
+        # The Debugger's documentation: below the path, a folder of the job.
+        yield "tensorboard", f"{board.rstrip('/')}/{name}/tensorboard-output"
+    output = description["OutputDataConfig"]
+    base = f"{output['S3OutputPath'].rstrip('/')}/{name}/output"
+    is_packed = output.get("CompressionType", "GZIP") == "GZIP"
+    yield "data", f"{base}/output.tar.gz" if is_packed else f"{base}/data/"
+    model = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
+    if model:
+        yield "model", model
+    checkpoints = description.get("CheckpointConfig", {}).get("S3Uri")
+    if checkpoints:
+        yield "checkpoints", checkpoints

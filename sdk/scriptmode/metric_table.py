@@ -1,0 +1,138 @@
+"""A job's metrics as what they are looked at in: rows, a table, a pandas frame, a picture."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import DataError, MissingPackageError, SpecError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Inches: of all axes' width, and of the height of each.
+_WIDTH, _HEIGHT = 7.0, 2.4
+
+
+class Metrics(list[dict[str, Any]]):
+    """The rows of a job's metrics, a list of ``metric_name``, ``value`` and ``timestamp``; shown as a table.
+
+    The table has a column for each metric. Its lines are the times of the values where the platform knows them, else
+    each metric's first value, its second, and so on.
+    """
+
+    @property
+    def names(self) -> list[str]:
+        """The metrics that have values, in the order of their first."""
+        return list(dict.fromkeys(row["metric_name"] for row in self))
+
+    def values(self, name: str) -> list[float]:
+        """Return a metric's values, in the order of time; raise `SpecError` for one that has none."""
+        self._check(name)
+        return [row["value"] for row in self if row["metric_name"] == name]
+
+    def columns(self) -> list[str]:
+        """Return the table's heads: what its lines go by, and the metrics."""
+        return ["time" if self._is_timed() else "#", *self.names]
+
+    def lines(self) -> list[list[Any]]:
+        """Return the table's lines, each a time or a number from 1 on and the metrics' values, ``None`` for none."""
+        places: dict[Any, dict[str, float]] = {}
+        seen: dict[str, int] = {}
+        for row in self:
+            name = row["metric_name"]
+            seen[name] = seen.get(name, 0) + 1
+            key = row["timestamp"] if self._is_timed() else seen[name]
+            places.setdefault(key, {})[name] = row["value"]
+        return [[key, *(places[key].get(name) for name in self.names)] for key in sorted(places)]
+
+    def table(self) -> str:
+        """Return the table as text, in columns as wide as their widest cell."""
+        if not self:
+            return "no values of metrics"
+        cells = [self.columns(), *([_text(cell) for cell in line] for line in self.lines())]
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
+
+    def to_pandas(self) -> Any:
+        """Return a ``pandas.DataFrame`` of the rows; raise `MissingPackageError` where there is no pandas."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingPackageError(
+                "to_pandas() needs pandas, which is not installed: pip install pandas; rows and lines() need nothing"
+            ) from error
+        return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp"])
+
+    def plot(self, *names: str) -> Any:
+        """Draw metrics (all, if none is named) below one another; return the ``matplotlib.figure.Figure``.
+
+        Raises `SpecError` for a metric without values, `DataError` where there are no values at all, and
+        `MissingPackageError` where there is no Matplotlib.
+        """
+        if not self:
+            raise DataError(
+                "there are no values of metrics to draw; name what is to be found in the log: "
+                'metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
+            )
+        for name in names:
+            self._check(name)
+        chosen = names or tuple(self.names)
+        figure = _figure(len(chosen))
+        for axes, name in zip(figure.subplots(len(chosen), squeeze=False)[:, 0], chosen):
+            rows = [row for row in self if row["metric_name"] == name]
+            across = [row["timestamp"] for row in rows] if self._is_timed() else range(1, len(rows) + 1)
+            axes.plot(across, [row["value"] for row in rows], marker="." if len(rows) <= 100 else None)  # noqa: PLR2004
+            axes.set_ylabel(name)
+            axes.grid(visible=True, alpha=0.3)
+        axes.set_xlabel("time" if self._is_timed() else "number of the value")
+        return figure
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f"<th>{html.escape(head)}</th>" for head in self.columns())
+        lines = ("".join(f"<td>{html.escape(_text(cell))}</td>" for cell in line) for line in self.lines())
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _is_timed(self) -> bool:
+        return bool(self) and all(row["timestamp"] is not None for row in self)
+
+    def _check(self, name: str) -> None:
+        if name not in self.names:
+            raise SpecError(f"there are no values of a metric {name!r}{suggestion(str(name), self.names)}")
+
+
+def _figure(count: int) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingPackageError(
+            "plot() needs Matplotlib, which is not installed: pip install matplotlib; metrics() needs nothing"
+        ) from error
+
+    class Shown(Figure):
+        """Shows itself in a notebook, whatever pyplot was told to draw on."""
+
+        def _repr_png_(self) -> bytes:
+            import io
+
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png")
+            return buffer.getvalue()
+
+    return Shown(figsize=(_WIDTH, _HEIGHT * count), layout="constrained")
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, (int, float)):
+        return f"{cell:g}"
+    return f"{cell:%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
+
+
+def rows_of(metrics: Sequence[Any]) -> Metrics:
+    """Give a platform's metrics as rows."""
+    return Metrics(
+        {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp} for metric in metrics
+    )

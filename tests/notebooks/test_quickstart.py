@@ -1,0 +1,55 @@
+"""The quickstart, executed as a newcomer does: as it is, to the picture at its end."""
+
+import io
+import time
+from urllib.parse import unquote, urlparse
+
+import nbformat
+import numpy as np
+import pytest
+from notebooks.execution import NOTEBOOKS, executed
+from PIL import Image
+
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def quickstart():
+    began = time.monotonic()
+    with executed("quickstart") as execution:
+        execution.seconds = time.monotonic() - began
+        yield execution
+
+
+def test_the_quickstart_has_five_cells_and_takes_less_than_three_minutes(quickstart):
+    kept = nbformat.read(NOTEBOOKS / "quickstart.ipynb", as_version=4)
+    assert len([cell for cell in kept.cells if cell.cell_type == "code"]) == 5
+    assert quickstart.seconds < 180
+
+
+def test_the_quickstart_trains_on_two_hosts_and_shows_what_they_say(quickstart):
+    assert quickstart.value("job.status") == "Completed"
+    said = quickstart.text()
+    assert "algo-1" in said
+    assert "epoch 1: loss=" in said
+    assert quickstart.value("sorted({event.host for event in job.logs()})") == ["algo-1", "algo-2"]
+
+
+def test_the_model_of_the_quickstart_knows_the_articles(quickstart):
+    # Guessing gives 0.10; three epochs of the subset give 0.85.
+    assert quickstart.value("accuracy") > 0.78
+    model = unquote(urlparse(quickstart.value("job.model_data")).path)
+    assert model.startswith(quickstart.value("__import__('os').environ['SCRIPTMODE_DATA_DIR']"))
+
+
+def test_the_quickstart_ends_in_a_picture_of_its_predictions(quickstart):
+    last = [cell for cell in quickstart.notebook.cells if cell.cell_type == "code"][-1]
+    assert [output for output in last.outputs if "image/png" in output.get("data", {})]
+    (png,) = quickstart.pictures()
+    picture = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+    assert picture.shape[0] > 300
+    # Articles in many greys, and in red what it got wrong.
+    assert len(np.unique(picture[..., 0])) > 50
+    wrong = quickstart.value("int((logits[:24].argmax(axis=-1) != held_out.y[:24]).sum())")
+    red = (picture[..., 0] > 200) & (picture[..., 1:].max(axis=-1) < 80)
+    assert red.any() == (wrong > 0)

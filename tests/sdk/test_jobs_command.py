@@ -1,0 +1,242 @@
+"""``scriptmode jobs``: Cloud ML Engine's words, on real jobs of this machine and requests to Amazon SageMaker."""
+
+import json
+import textwrap
+
+import pytest
+from click.testing import CliRunner
+
+from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJob
+from scriptmode.cli import scriptmode
+from scriptmode.cli.jobs_machines import NEAREST, TIERS
+from scriptmode.service_model import shapes
+
+#: Tells how it was started, and by whom; a name that only the package's own folder on the path resolves.
+TASK = """
+import json, os, sys
+from trainer import words
+
+if __name__ == "__main__":
+    config = json.loads(os.environ.get("TF_CONFIG", "{}"))
+    counts = {job: len(hosts) for job, hosts in config.get("cluster", {}).items()}
+    task = config.get("task", {}).get("type", "alone")
+    print(json.dumps({"task": task, "cluster": counts, "words": sys.argv[1:], "said": words.SAID}), flush=True)
+"""
+CUSTOM = "trainingInput: {scaleTier: CUSTOM, masterType: standard, workerType: n1-highcpu-8, workerCount: 2}"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch, no_settings):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "trainer"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "words.py").write_text("SAID = 'by name'\n")
+    (folder / "task.py").write_text(textwrap.dedent(TASK))
+    return folder
+
+
+def jobs(*words):
+    """Run the command in this process; raise what it raises."""
+    done = CliRunner().invoke(scriptmode, ["jobs", *words])
+    if isinstance(done.exception, ScriptmodeError):
+        raise done.exception
+    return done
+
+
+def submit(package, *words, name="mnist-1", module="trainer.task"):
+    return jobs("submit", "training", name, "--package-path", str(package), "--module-name", module, *words)
+
+
+def config(package, text):
+    path = package.parent / "config.yaml"
+    path.write_text(textwrap.dedent(text))
+    return "--config", str(path)
+
+
+def told(name):
+    """What each host's program said of itself."""
+    lines = [event.message for event in TrainingJob.attach(name).logs()]
+    return [json.loads(line) for line in lines if line.startswith('{"task"')]
+
+
+def test_a_package_is_run_by_its_modules_name_with_the_arguments_as_they_were_given(package):
+    words = ("--max_steps=100", "--rate", "1e-3", "--shift=-2", "-n", "07", "--empty=", "--text=a b=c")
+    done = submit(package, "--stream-logs", "--staging-bucket", "staging", "--job-dir", "out", "--", *words)
+    assert done.exit_code == 0, done.output
+    assert "training job mnist-1 submitted: 1 master\n" in done.output
+    (said,) = told("mnist-1")
+    assert (said["task"], said["said"]) == ("alone", "by name")
+    pairs = dict(zip(said["words"][::2], said["words"][1::2]))
+    assert pairs == {
+        "--max_steps": "100",
+        "--rate": "1e-3",
+        "--shift": "-2",
+        "-n": "07",
+        "--empty": "",
+        "--text": "a b=c",
+        "--job-dir": str(package.parent / "out"),
+    }
+    assert list((package.parent / "staging" / "packages").rglob("sourcedir.tar.gz"))
+
+
+@pytest.mark.parametrize(("lead", "more"), [("master", ""), ("chief", ", useChiefInTfConfig: true")])
+def test_a_custom_tier_is_a_cluster_of_hosts_with_one_role_each(package, lead, more):
+    text = CUSTOM.replace("}", f", parameterServerType: large_model, parameterServerCount: '1'{more}}}")
+    # The command line wins over the file.
+    done = submit(package, *config(package, text), "--worker-count", "1", "--input", f"train={package}")
+    assert done.exit_code == 0, done.output
+    job = TrainingJob.attach("mnist-1")
+    groups = {group["InstanceGroupName"]: group for group in job.describe()["ResourceConfig"]["InstanceGroups"]}
+    assert {name: group["InstanceCount"] for name, group in groups.items()} == {lead: 1, "worker": 1, "ps": 1}
+    assert {group["InstanceType"] for group in groups.values()} == {"local_process"}
+    assert job.inputs()["train"].instance_groups == (lead, "worker")
+    job.stop()
+
+
+def test_jobs_are_listed_described_followed_and_cancelled(package):
+    (package / "sleeps.py").write_text("import time\nprint('asleep', flush=True)\ntime.sleep(600)\n")
+    assert submit(package, module="trainer.sleeps").exit_code == 0
+    assert "mnist-1" in jobs("list").output
+    assert json.loads(jobs("describe", "mnist-1").output)["TrainingJobName"] == "mnist-1"
+    assert "is stopping" in jobs("cancel", "mnist-1").output
+    with pytest.raises(ScriptmodeError, match="mnist-1 was stopped"):
+        jobs("stream-logs", "mnist-1")
+    assert "has ended already: Stopped" in jobs("cancel", "mnist-1").output
+
+
+def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkeypatch):
+    from scriptmode.cli import jobs_package
+
+    launched = jobs_package.source(package, "trainer.task", package.parent)
+    assert launched["dependencies"] == [str(package)]
+    (package.parent / "setup.py").touch()
+    installed = jobs_package.source(package, "trainer.task", package.parent)
+    assert installed == {"source_dir": str(package.parent), "entry_point": "trainer/task.py"}
+
+
+def test_premium_1_is_refused_where_every_machine_would_be_a_process_of_this_one(package, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    with pytest.raises(SpecError) as caught:
+        submit(package, "--scale-tier", "premium-1")
+    said = str(caught.value)
+    assert "scaleTier PREMIUM_1 is 31 machines (1 master, 19 workers, 11 parameter servers)" in said
+    assert "2 cores, and more than 8 are not started" in said
+    assert "scaleTier: CUSTOM" in said
+    assert "--max-processes 31" in said
+    with pytest.raises(SpecError, match="is 8 machines .*more than 7 are not"):
+        submit(package, "--scale-tier", "STANDARD_1", "--max-processes", "7")
+
+
+ARGUMENTS = [
+    (["--verbose"], "'--verbose' after -- has no value.*let the program take --verbose=true"),
+    (["--verbose", "--rate=1"], "'--verbose' after -- has no value"),
+    (["train"], "'train' after -- has no name.*write --name=value"),
+    (["--rate=1", "--rate=2"], "--rate after -- is given twice"),
+    (["-max_steps=1"], "would reach the program as --max_steps"),
+    (["--n=1"], "would reach the program as -n"),
+    (["--job-dir=/x"], "--job-dir stands before and after --"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), ARGUMENTS, ids=[" ".join(words) for words, _ in ARGUMENTS])
+def test_an_argument_that_no_hyperparameter_carries_is_refused(package, words, message):
+    with pytest.raises(SpecError, match=message):
+        submit(package, "--job-dir", "/out", "--", *words)
+
+
+CONFIGS = {
+    "trainingInput: {workerCounts: 3}": "has no key 'workerCounts'; did you mean 'workerCount'?",
+    "trainingInputs: {}": "has no key 'trainingInputs'; did you mean 'trainingInput'?",
+    "scaleTier: BASIC": "'scaleTier' stands beside trainingInput; indent it",
+    "trainingInput: {scaleTier: STANDARD1}": "there is no scaleTier 'STANDARD1'; did you mean 'STANDARD_1'?",
+    "trainingInput: {scaleTier: BASIC_TPU}": "only Google has; use BASIC_GPU or CUSTOM",
+    "trainingInput: {scaleTier: STANDARD_1, workerCount: 9}": "workerCount is 9, but scaleTier STANDARD_1 says it",
+    "trainingInput: {scaleTier: CUSTOM}": "scaleTier CUSTOM with 1 master needs masterType; write one",
+    "trainingInput: {scaleTier: CUSTOM, masterType: standard, workerCount: 2}": "with 2 workers needs workerType",
+    "trainingInput: {scaleTier: CUSTOM, masterType: complex_modle_m}": "did you mean 'complex_model_m'?",
+    CUSTOM: "workers without a parameter server share no variables; write parameterServerCount: 1",
+    "trainingInput: {workerCount: many}": "workerCount is 'many'; write a whole number",
+    "trainingInput: {pythonVersion: 3.10}": r"pythonVersion is 3.1; write a text, in quotes",
+    "trainingInput: {args: --max_steps=1}": "args is '--max_steps=1'; write a list",
+    "trainingInput: {hyperparameters: {}}": "it tunes; start one job for each set of values",
+    "trainingInput: {scheduling: {maxRunningTime: 2h}}": "maxRunningTime is '2h'; write seconds, such as 7200s",
+    "trainingInput: [1]": "write keys and values",
+    "a: [": "is no YAML",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), CONFIGS.items(), ids=list(CONFIGS))
+def test_a_wrong_config_names_the_key_the_value_and_the_next_step(package, text, message):
+    with pytest.raises(SpecError) as caught:
+        submit(package, *config(package, text))
+    assert message in str(caught.value)
+    assert jobs("list").stdout == ""
+
+
+PLACES = [
+    (["--staging-bucket", "gs://bucket"], SpecError, "Google Cloud Storage.*s3://, or a folder"),
+    (["--job-dir", "gs://bucket/job"], SpecError, "--job-dir 'gs://bucket/job' is in Google Cloud Storage"),
+    (["--platform", "sagemaker", "--staging-bucket", "bucket"], SpecError, "not in S3.*write s3://bucket/prefix"),
+    (["--platform", "sagemaker", "--region", "us-central1"], SpecError, "region of Google's; name one of AWS's"),
+    (["--input", "train"], SpecError, "'train' is no channel; write --input train=s3"),
+    (["--labels", "a"], SpecError, "write --labels key=value"),
+    (["--config", "nowhere.yaml"], SpecError, "'nowhere.yaml' cannot be read"),
+    (["--module-name", "trainer.tusk"], SourceError, "did you mean 'trainer.task'"),
+    (["--module-name", "task"], SourceError, "'task' is no module of the package 'trainer'; name one .*trainer.task"),
+    (["--package-path", "."], SourceError, "no Python package: it has no __init__.py"),
+]
+
+
+@pytest.mark.parametrize(("words", "error", "message"), PLACES, ids=[" ".join(words) for words, _, _ in PLACES])
+def test_a_place_that_the_platform_does_not_have_is_refused(package, words, error, message):
+    with pytest.raises(error, match=message):
+        submit(package, *words)
+
+
+def test_a_job_name_that_only_google_takes_is_spelled_anew(package):
+    with pytest.raises(SpecError, match="'mnist_1' has underscores; write 'mnist-1'"):
+        submit(package, name="mnist_1")
+
+
+def test_machines_of_googles_are_refused_on_amazon_sagemaker_with_the_nearest_there(package):
+    custom = CUSTOM.replace("}", ", parameterServerType: standard, parameterServerCount: 1}")
+    with pytest.raises(SpecError, match="'standard' is a machine of Google's.*the nearest is 'ml.m5.xlarge'"):
+        submit(package, *config(package, custom), "--platform", "sagemaker")
+    with pytest.raises(SpecError, match="'local_process' is this machine's"):
+        submit(package, "--scale-tier", "custom", "--master-machine-type", "local_process", "--platform", "sagemaker")
+    with pytest.raises(SpecError, match="'n2-standard-4' is a machine of Google's.*choose one with as many cores"):
+        submit(package, "--scale-tier", "custom", "--master-machine-type", "n2-standard-4", "--platform", "sagemaker")
+
+
+def test_every_nearest_machine_is_one_of_amazon_sagemakers():
+    types = set(shapes()["TrainingInstanceType"]["enum"])
+    assert set(NEAREST.values()) <= types
+    assert {each.type for tier in TIERS.values() for each in tier} <= set(NEAREST)
+
+
+def test_a_tier_on_amazon_sagemaker_is_a_cluster_of_its_nearest_machines(package, monkeypatch):
+    from scriptmode.cli import jobs_training
+    from scriptmode.testing import FakeSageMaker
+
+    fake = FakeSageMaker()
+    fake.buckets["bucket"] = fake.account
+    real = jobs_training.Estimator
+    monkeypatch.setattr(jobs_training, "Estimator", lambda **given: real(**given, sagemaker_session=fake))
+    done = submit(
+        package, "--platform", "sagemaker", "--scale-tier", "STANDARD_1", "--staging-bucket", "s3://bucket/staging",
+        "--image-uri", "img:1", "--role", "arn:aws:iam::123456789012:role/r", "--job-dir", "s3://bucket/out",
+        "--labels", "team=vision", "--", "--max_steps=9",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    request = next(call for call in fake.calls if call.operation == "create_training_job").arguments
+    groups = [
+        (each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"])
+        for each in request["ResourceConfig"]["InstanceGroups"]
+    ]
+    assert groups == [("master", "ml.c5.2xlarge", 1), ("worker", "ml.c5.2xlarge", 4), ("ps", "ml.m5.xlarge", 3)]
+    assert request["HyperParameters"]["max_steps"] == '"9"'
+    assert request["HyperParameters"]["job-dir"] == '"s3://bucket/out"'
+    assert request["OutputDataConfig"]["S3OutputPath"] == "s3://bucket/staging"
+    assert {"Key": "team", "Value": "vision"} in request["Tags"]
