@@ -9,10 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
-from references import environment
 
 from scriptmode import MPI, Estimator, MultiWorkerMirrored, ParameterServer, TrainingInput
-from scriptmode.platforms.local import LocalPlatform
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "notebooks"
@@ -29,7 +27,7 @@ def data_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
-def fit(entry_point, distribution, *, hosts=2, sharded=False, platform=None, **hyperparameters):
+def fit(entry_point, distribution, *, hosts=2, sharded=False, **hyperparameters):
     how = "ShardedByS3Key" if sharded else "FullyReplicated"
     estimator = Estimator(
         entry_point=entry_point,
@@ -39,7 +37,6 @@ def fit(entry_point, distribution, *, hosts=2, sharded=False, platform=None, **h
         distribution=distribution,
         hyperparameters={"epochs": 1, **hyperparameters},
         max_run=360,
-        platform=platform,
     )
     return estimator.fit(
         {
@@ -102,34 +99,18 @@ def test_two_ranks_on_each_of_two_hosts_are_one_ring():
         assert any(name.endswith("saved_model.pb") for name in archive.getnames())
 
 
-@pytest.fixture(scope="module")
-def keras_3():
-    """A platform whose hosts have today's TensorFlow and no Keras 2."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TF_USE_LEGACY_KERAS", "0")
-        if not WITH_TF_ESTIMATOR:
-            yield LocalPlatform()
-            return
-        patch.setenv("PYTHONPATH", str(ROOT / "entrypoints"))
-        yield LocalPlatform(python=environment("tensorflow-cpu==2.21.0") / "python")
-
-
-with_horovod = pytest.mark.skipif(WITH_TF_ESTIMATOR, reason="Horovod is built for the TensorFlow installed, 2.15")
-
-
-@pytest.mark.skipif(sys.version_info < (3, 10), reason="TensorFlow 2.21 is for Python 3.10 and later")
+@pytest.mark.skipif(WITH_TF_ESTIMATOR, reason="the hosts' Keras is Keras 2; containers train with Keras 3")
 @pytest.mark.parametrize(
     ("entry_point", "distribution", "hosts", "layout"),
     [
         pytest.param("train_ps.py", ParameterServer(coordinator=True), 2, "parameter_server", id="coordinator"),
         pytest.param("train_mwms.py", MultiWorkerMirrored(), 2, "multi_worker_mirrored", id="mirrored"),
-        pytest.param(
-            "train_hvd.py", MPI(processes_per_host=2), 1, "horovod", id="horovod", marks=[pytest.mark.mpi, with_horovod]
-        ),
+        pytest.param("train_hvd.py", MPI(processes_per_host=2), 1, "horovod", id="horovod", marks=pytest.mark.mpi),
     ],
 )
-def test_the_loops_train_networks_of_keras_3(keras_3, entry_point, distribution, hosts, layout):
-    job = fit(entry_point, distribution, hosts=hosts, platform=keras_3)
+def test_the_loops_train_networks_of_keras_3(monkeypatch, entry_point, distribution, hosts, layout):
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
+    job = fit(entry_point, distribution, hosts=hosts)
     said = summary(job)
     assert (said["layout"], said["trainers"]) == (layout, "2")
     assert float(said["accuracy"]) > 0.6

@@ -1,0 +1,36 @@
+"""Train the network on several workers by ``model.fit``, which Keras 2 can do, and Keras 3 cannot.
+
+All hosts run this program, as the workers that ``TF_CONFIG`` names. With Keras 3 the job fails, and says what to do:
+``TF_USE_LEGACY_KERAS=1`` in its environment, or a loop such as that of train_mwms.py.
+"""
+
+from __future__ import annotations
+
+import hyperparameters
+import images
+import model
+import tensorflow as tf
+
+
+def main() -> None:
+    """Fit, and write the figures of the last epoch."""
+    arguments = hyperparameters.parser(__doc__).parse_args()
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    train = images.load(hyperparameters.channel(hyperparameters.TRAIN_CHANNEL))
+    batches = model.batches(train, arguments.batch_size * strategy.num_replicas_in_sync, arguments.seed)
+    with strategy.scope():
+        network = model.build()
+        network.compile(
+            optimizer=tf.keras.optimizers.Adam(arguments.learning_rate),
+            loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["accuracy"],
+        )
+    fitted = network.fit(batches, epochs=arguments.epochs, steps_per_epoch=arguments.steps_per_epoch or 50, verbose=2)
+    print(
+        f"summary: layout=fit trainers={strategy.num_replicas_in_sync} accuracy={fitted.history['accuracy'][-1]:.4f}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
