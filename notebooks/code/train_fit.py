@@ -18,6 +18,8 @@ def main() -> None:
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     train = images.load(hyperparameters.channel(hyperparameters.TRAIN_CHANNEL))
     batches = model.batches(train, arguments.batch_size * strategy.num_replicas_in_sync, arguments.seed)
+    steps = arguments.steps_per_epoch or len(train) // arguments.batch_size // strategy.num_replicas_in_sync
+    tf.keras.utils.set_random_seed(arguments.seed)
     with strategy.scope():
         network = model.build()
         network.compile(
@@ -25,7 +27,7 @@ def main() -> None:
             loss=tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
         )
-    fitted = network.fit(batches, epochs=arguments.epochs, steps_per_epoch=arguments.steps_per_epoch or 50, verbose=2)
+    fitted = network.fit(batches, epochs=arguments.epochs, steps_per_epoch=steps, verbose=2)
     print(
         f"summary: layout=fit trainers={strategy.num_replicas_in_sync} accuracy={fitted.history['accuracy'][-1]:.4f}",
         flush=True,

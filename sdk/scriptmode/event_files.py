@@ -118,10 +118,15 @@ class EventFiles:
 
 
 def _event_files(root: Path) -> Iterator[Path]:
-    """Give the event files below a folder, in order; what vanishes meanwhile is not there."""
+    """Give the event files below a folder, in order; what vanishes meanwhile is not there.
+
+    Links are not followed: those of a container mean nothing on this machine.
+    """
+    if root.is_symlink():
+        return
     with suppress(OSError):
         for path in sorted(root.rglob(f"*{_MARK}*")):
-            if path.is_file():
+            if path.is_file() and not path.is_symlink():
                 yield path
 
 

@@ -44,7 +44,6 @@ def test_the_trainers_share_one_count_of_steps(cloud):
     assert sorted(made) == ["master 0", "worker 0", "worker 1"]
     # Each may be amid a step when another makes the last one.
     assert STEPS <= sum(map(int, made.values())) <= STEPS + 2
-    assert int(made["master 0"]) < STEPS
 
 
 def test_the_master_checkpoints_and_evaluates_and_all_learn(cloud):

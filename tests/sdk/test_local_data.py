@@ -152,14 +152,14 @@ def test_a_delivery_replaces_what_was_there_whole(tmp_path):
     (tmp_path / "artifact").write_text("new")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "artifact").write_text("old")
-    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/out/artifact", keep=True)
+    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/out", "artifact", keep=True)
     assert (tmp_path / "out" / "artifact").read_text() == "new"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["artifact"]
-    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/other/artifact", keep=False)
+    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/other", "artifact", keep=False)
     assert not (tmp_path / "artifact").exists()
 
 
 def test_an_artifact_that_is_in_its_place_already_stays(tmp_path):
     (tmp_path / "artifact").write_text("new")
-    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/artifact", keep=False)
+    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}", "artifact", keep=False)
     assert (tmp_path / "artifact").read_text() == "new"

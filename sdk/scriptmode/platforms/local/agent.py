@@ -229,17 +229,18 @@ class Agent:
         def publish() -> str:
             if outcome.secondary == "Completed" and outputs.without_model(sandboxes):
                 self._say_to_user(self._fleet.no_model)
-            if self._keeper:
-                self._keeper.finish(self._say_to_user)
-            return outputs.publish(
+            uri = outputs.publish(
                 self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
             )
+            if self._keeper:
+                self._keeper.finish(self._say_to_user)
+            return uri
 
         chore = Chore(publish, self._lock)
         while not chore.poll():
             self._wait(training.POLL_SECONDS)
         if chore.error:
-            self._say(f"artifacts were not delivered: {chore.error}")
+            self._say_to_user(f"artifacts were not delivered: {chore.error}")
             if with_model:
                 kept = f"what the hosts left is kept in {self._folder.output} and {self._folder.hosts}"
                 return Outcome("Failed", f"ClientError: Artifact upload failed: {chore.error}; {kept}")

@@ -1,7 +1,7 @@
 """A job's checkpoints: there before the script starts, and copied to their place while it trains, as the service does.
 
-However a job ends, what its script wrote some seconds before is there for the next one. Files are copied once they
-rest; what a script removes stays where it was copied to.
+However a job ends, what its script had finished some seconds before is there for the next one. Files are copied once
+they rest; what a script removes stays where it was copied to.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ class Keeper:
             if place.is_dir():
                 places.copy(place, first)
         else:
-            # Nothing there is nothing to restore.
-            with suppress(DataNotFoundError):
-                self._bucket.fetch(f"{self._uri}/", first)
+            self._fetch(first)
         for draft in first.rglob(f".*{outputs.DRAFT_SUFFIX}"):
             # Of a job that was killed as it copied.
             draft.unlink()
@@ -70,16 +68,26 @@ class Keeper:
             places.copy(first, folder)
         self._write(Kept(self._signatures()))
 
+    def _fetch(self, folder: Path) -> None:
+        from scriptmode.s3 import code_of
+
+        try:
+            self._bucket.fetch(f"{self._uri}/", folder)
+        except DataNotFoundError as error:
+            # Nothing there is nothing to restore; without a bucket nothing could be kept.
+            if code_of(error) == "NoSuchBucket":
+                raise
+
     def keep_on(self) -> None:
         """Copy for ever what rests; an error is told once and tried again."""
         seen: Signatures = {}
         told = ""
         while True:
             time.sleep(REST_SECONDS)
-            before, seen = seen, self._signatures()
             try:
+                before, seen = seen, self._signatures()
                 said = self._copy(_common(before, seen))
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 said = str(error)
             if said and said != told:
                 told = said
@@ -120,8 +128,13 @@ class Keeper:
                 continue
             try:
                 self._put(host, name)
-            except (PlatformError, OSError) as error:
-                said = said or str(error)
+            except FileNotFoundError:
+                # Removed meanwhile, by a script that keeps the newest few.
+                continue
+            except (PlatformError, OSError, ValueError) as error:
+                # What was written later may name it.
+                said = str(error)
+                break
             else:
                 kept.signatures.setdefault(host, {})[name] = signature
         if changed:
@@ -129,13 +142,13 @@ class Keeper:
         return said
 
     def _put(self, host: str, name: str) -> None:
-        file, uri = self._own[host](self._folders[host] / name), f"{self._uri}/{name}"
+        file = self._own[host](self._folders[host] / name)
         if file is None:
             raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder")
-        if places.is_file(uri):
-            outputs.deliver(file, uri, keep=True)
+        if places.is_file(self._uri):
+            outputs.deliver(file, self._uri, name, keep=True)
         else:
-            self._bucket.upload_file(file, uri)
+            self._bucket.upload_file(file, f"{self._uri}/{name}")
 
     @cached_property
     def _bucket(self) -> S3:

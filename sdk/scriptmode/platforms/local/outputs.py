@@ -69,11 +69,11 @@ def publish(
             continue
         if compressed:
             pack(tree, folder / archive)
-            deliver(folder / archive, f"{base}/{archive}", keep=False)
+            deliver(folder / archive, base, archive, keep=False)
         else:
             for name, file in tree.files.items():
                 if not file.is_dir():
-                    deliver(file, f"{base}/{plain}/{name}", keep=True)
+                    deliver(file, base, f"{plain}/{name}", keep=True)
     if not with_model:
         return ""
     return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
@@ -130,14 +130,16 @@ def pack(tree: Collected, archive: Path) -> None:
     draft.replace(archive)
 
 
-def deliver(file: Path, uri: str, *, keep: bool) -> None:
-    """Put a file at a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming the URI."""
-    if not places.is_file(uri):
+def deliver(file: Path, place: str, name: str, *, keep: bool) -> None:
+    """Put a file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where."""
+    uri = f"{place}/{name}"
+    if not places.is_file(place):
         from scriptmode.s3 import S3
 
         S3().upload_file(file, uri)
     else:
-        target = places.file_path(uri)
+        # The name is as it is: what looks encoded in it is not.
+        target = places.file_path(place) / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             if target.exists() and target.samefile(file):
