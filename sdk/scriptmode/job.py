@@ -140,12 +140,18 @@ class TrainingJob:
     def model(self) -> Path:
         """The folder with the unpacked model, fetched into the data directory when it is first asked for.
 
-        Raises `DataError` while there is no model.
+        Raises `DataError` while there is no model, and for one with nothing in it.
         """
         from scriptmode import fetched
 
         description = self.describe()
-        return fetched.copy_of(self.platform, description, "model", self._model_uri(description))
+        folder = fetched.copy_of(self.platform, description, "model", self._model_uri(description))
+        if not any(folder.iterdir()):
+            raise DataError(
+                f"training job {self.name} is {description['TrainingJobStatus']} and left an empty model; "
+                "have the script write to the folder that SM_MODEL_DIR names"
+            )
+        return folder
 
     def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
         """Fetch the model into ``folder``, which is made, and return it; without ``extract`` as the one archive.

@@ -236,7 +236,7 @@ def parse(words: Sequence[str] | None = None, environ: Mapping[str, str] = os.en
     arguments.export_dir = arguments.export_dir or (arguments.job_dir and arguments.job_dir / "export")
     for name, option in (("job_dir", "--job-dir"), ("train_data", "--train_data"), ("eval_data", "--eval_data")):
         if getattr(arguments, name) is None:
-            parser.error(f"{option} names no folder, and no training job does")
+            parser.error(f"{option} names no folder, and no training job does; give --input train=... --input eval=...")
         if str(getattr(arguments, name)).startswith("s3:"):
             parser.error(f"{option} is in S3, but this program writes files; leave it out for a folder of the job's")
     return arguments
