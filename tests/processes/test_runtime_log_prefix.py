@@ -99,7 +99,8 @@ def test_mpirun_tags_its_ranks_itself(tmp_path, launch):
 def test_ranks_without_tags_are_still_named_with_their_error(tmp_path, launch):
     mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
     script = (
-        "import os, time\nprint('begun', flush=True)\n"
+        "import os, time\nprint('begun', flush=True)\nopen(os.environ['OMPI_COMM_WORLD_RANK'], 'w').close()\n"
+        "while not (os.path.exists('0') and os.path.exists('1')): time.sleep(0.01)\n"
         "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': raise ValueError('rank one\\n has had enough')\ntime.sleep(60)"
     )
     job = write_job(tmp_path / "job", 1, {"train.py": script}, sagemaker_program="train.py", **mpi)
