@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_LINE = "import os, time; os.write(1, b'first line %d\\n' % time.monotonic_ns())\n"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)\n"
 HOSTS = ("algo-1", "algo-2")
-FIRST_LINES, KILLS, TRAININGS = 7, 5, 3
+FIRST_LINES, KILLS, TRAININGS = 7, 5, 5
 #: A server on each host that lets in whoever has the one key, which is its own, too.
 SSHD = (
     "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -h /keys/id -o AuthorizedKeysFile=/keys/id.pub -o StrictModes=no "
