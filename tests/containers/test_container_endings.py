@@ -45,8 +45,9 @@ def jobs(tmp_path, built):
     jobs.close()
 
 
-def until_up(jobs, name):
-    return until(lambda: "algo-1: up" in jobs.lines(name), SOON)
+def until_up(jobs, name, *hosts):
+    wanted = {f"{host}: up" for host in ("algo-1", *hosts)}
+    return until(lambda: wanted <= set(jobs.lines(name)), SOON)
 
 
 def test_the_scripts_exit_code_is_the_jobs(jobs):
@@ -111,7 +112,7 @@ def test_no_container_outlives_a_killed_agent_whether_anybody_asks_or_not(jobs):
 
 def test_a_killed_container_fails_the_job_and_leaves_nothing(jobs):
     name = jobs.start(SLEEP, hosts=2)
-    until_up(jobs, name)
+    until_up(jobs, name, "algo-2")
     assert docker("kill", jobs.container(name, "algo-2")).returncode == 0
     description = jobs.wait(name, 5.0)
     assert description["TrainingJobStatus"] == "Failed"
