@@ -11,7 +11,6 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.local.sandbox import Sandbox
-    from scriptmode.s3 import S3
 
     #: By host and name, a file's size and time of change (ns).
     Signatures = dict[str, dict[str, list[int]]]
@@ -66,13 +64,13 @@ class Keeper:
             draft.unlink()
         for folder in others:
             places.copy(first, folder)
-        self._write(Kept(self._signatures()))
+        self._write(Kept(_signatures(self._trees())))
 
     def _fetch(self, folder: Path) -> None:
         from scriptmode.s3 import code_of
 
         try:
-            self._bucket.fetch(f"{self._uri}/", folder)
+            outputs.bucket().fetch(f"{self._uri}/", folder)
         except DataNotFoundError as error:
             # Nothing there is nothing to restore; without a bucket nothing could be kept.
             if code_of(error) == "NoSuchBucket":
@@ -85,7 +83,7 @@ class Keeper:
         while True:
             time.sleep(REST_SECONDS)
             try:
-                before, seen = seen, self._signatures()
+                before, seen = seen, _signatures(self._trees())
                 said = self._copy(_common(before, seen))
             except (OSError, ValueError) as error:
                 said = str(error)
@@ -96,10 +94,10 @@ class Keeper:
 
     def finish(self, say: Callable[[str], None]) -> None:
         """Copy the rest, after the hosts ended; raise `DataError`."""
-        for host, folder in self._folders.items():
-            for note in outputs.collect("checkpoints", [(host, folder)], self._own).notes:
-                say(note)
-        now = self._signatures()
+        trees = self._trees()
+        for note in (note for tree in trees.values() for note in tree.notes):
+            say(note)
+        now = _signatures(trees)
         if said := self._copy(now):
             raise DataError(said)
         kept = self._read()
@@ -145,29 +143,13 @@ class Keeper:
         file = self._own[host](self._folders[host] / name)
         if file is None:
             raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder")
-        if places.is_file(self._uri):
-            outputs.deliver(file, self._uri, name, keep=True)
-        else:
-            self._bucket.upload_file(file, f"{self._uri}/{name}")
+        outputs.deliver(file, self._uri, name, keep=True)
 
-    @cached_property
-    def _bucket(self) -> S3:
-        from scriptmode.s3 import S3
-
-        return S3()
-
-    def _signatures(self) -> Signatures:
-        """Give the size and time of change (ns) of every host's files, by their names."""
-        found: Signatures = {}
-        for host, folder in self._folders.items():
-            found[host] = {}
-            for name, file in outputs.collect("checkpoints", [(host, folder)], self._own).files.items():
-                # Removed meanwhile, by a script that keeps the newest few.
-                with suppress(FileNotFoundError):
-                    if not file.is_dir():
-                        status = file.stat()
-                        found[host][name] = [status.st_size, status.st_mtime_ns]
-        return found
+    def _trees(self) -> dict[str, outputs.Collected]:
+        """Give what each host has."""
+        return {
+            host: outputs.collect("checkpoints", [(host, folder)], self._own) for host, folder in self._folders.items()
+        }
 
     def _write(self, kept: Kept) -> None:
         replace_file(self._record, json.dumps(asdict(kept)).encode(), durable=False)
@@ -177,6 +159,19 @@ class Keeper:
             return Kept(**json.loads(self._record.read_bytes()))
         except FileNotFoundError:
             return Kept()
+
+
+def _signatures(trees: Mapping[str, outputs.Collected]) -> Signatures:
+    """Give the size and time of change (ns) of every host's files, by their names."""
+    found: Signatures = {host: {} for host in trees}
+    for host, tree in trees.items():
+        for name, file in tree.files.items():
+            # Removed meanwhile, by a script that keeps the newest few.
+            with suppress(FileNotFoundError):
+                if not file.is_dir():
+                    status = file.stat()
+                    found[host][name] = [status.st_size, status.st_mtime_ns]
+    return found
 
 
 def _common(before: Signatures, now: Signatures) -> Signatures:

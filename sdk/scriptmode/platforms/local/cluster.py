@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import LOCAL_CONTAINER
-from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
+from scriptmode_runtime.contract import HOMOGENEOUS_GROUP, MODEL_DIR_PARAMETER, decode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,12 @@ def is_in_containers(request: Mapping[str, Any]) -> bool:
     resources = request.get("ResourceConfig", {})
     parts = resources.get("InstanceGroups") or [resources]
     return any(part.get("InstanceType") in LOCAL_CONTAINER for part in parts)
+
+
+def told_model_dir(request: Mapping[str, Any]) -> str:
+    """Give what the script is told as ``model_dir``; "" where that is no text."""
+    value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
+    return value if isinstance(value, str) else ""
 
 
 def input_mode(request: Mapping[str, Any], channel: Mapping[str, Any]) -> str:

@@ -44,6 +44,7 @@ CREDENTIALS = (
 #: Open MPI's ranks take a machine for theirs, and the cores from each other's hosts as they wait. (Open MPI
 #: documentation, "Oversubscription and polling")
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+#: What leaves everybody the right to read.
 _READABLE = 0o022
 #: What was at the script's ``model_dir`` before: a file beside the staged channels.
 _BEFORE = "model_dir.json"
@@ -139,10 +140,9 @@ class ContainerFleet:
 
         Hosts without a network get none.
         """
-        own = {name: self._inherited[name] for name in CREDENTIALS if name in self._inherited}
-        if self._job.request.get("EnableNetworkIsolation"):
-            # As on SageMaker, which gives such containers none.
-            own = {}
+        # As on SageMaker, which gives containers without a network none.
+        given = () if self._job.request.get("EnableNetworkIsolation") else CREDENTIALS
+        own = {name: self._inherited[name] for name in given if name in self._inherited}
         if len(self.sandboxes) > 1:
             own.update(_ON_SHARED_CORES)
         return {**own, **self._job.request.get("Environment", {})}
@@ -229,8 +229,8 @@ def give_back(folder: JobFolder, job: Job) -> str:
 
 def _model_dir(job: Job) -> Path | None:
     """Give the place of this machine that the script is told as ``model_dir``; None where it is none."""
-    value = contract.decode(job.request.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER, ""))
-    return places.file_path(value) if isinstance(value, str) and places.is_file(value) else None
+    value = cluster.told_model_dir(job.request)
+    return places.file_path(value) if places.is_file(value) else None
 
 
 def _open_to_everybody(base: Path, *, files: bool = False) -> None:

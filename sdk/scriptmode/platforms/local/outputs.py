@@ -6,6 +6,7 @@ import os
 import stat
 import tarfile
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.sandbox import Sandbox
+    from scriptmode.s3 import S3
 
     #: Gives the file that a path is to a host, None where it leads out of the host's tree.
     Own = Callable[[Path], Path | None]
@@ -134,9 +136,7 @@ def deliver(file: Path, place: str, name: str, *, keep: bool) -> None:
     """Put a file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where."""
     uri = f"{place}/{name}"
     if not places.is_file(place):
-        from scriptmode.s3 import S3
-
-        S3().upload_file(file, uri)
+        bucket().upload_file(file, uri)
     else:
         # The name is as it is: what looks encoded in it is not.
         target = places.file_path(place) / name
@@ -151,6 +151,14 @@ def deliver(file: Path, place: str, name: str, *, keep: bool) -> None:
             raise DataError(f"{uri}: {error}") from error
     if not keep:
         file.unlink()
+
+
+@cache
+def bucket() -> S3:
+    """Give this process's client of S3: it takes longer to make than a small file to store."""
+    from scriptmode.s3 import S3
+
+    return S3()
 
 
 def _itself(path: Path) -> Path:

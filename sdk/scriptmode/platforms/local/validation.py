@@ -11,7 +11,7 @@ from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS
 from scriptmode.platforms.local import cluster, file_systems, places
-from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER, decode
+from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -212,8 +212,8 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
-    value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
-    if not isinstance(value, str) or not places.is_file(value):
+    value = cluster.told_model_dir(request)
+    if not places.is_file(value):
         return
     field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
     try:

@@ -116,14 +116,19 @@ def exit_words(code: int) -> str:
         return f"signal {-code}"
 
 
+def forget_handlers(instead: signal.Handlers) -> None:
+    """In a forked child of a process with `Children`, let the signals that those handle do this ``instead``."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, instead)
+
+
 def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> None:
     """Be the child: never returns."""
     status = 1
     try:
         tree.die_with_parent()
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
+        forget_handlers(signal.SIG_DFL)
         if os.getppid() != parent:
             os._exit(status)
         try:

@@ -198,18 +198,14 @@ def _half_of_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
-def _remove_named(name: str) -> str | None:
-    """Remove a container whatever it does; give None when that is done, else why it is not."""
-    try:
-        with engine.connected(f"container {name} cannot be removed") as client:
-            client.api.remove_container(name, force=True, v=True)
-    except ContainerError as error:
-        return str(error)
-    return None
+def _remove_named(name: str) -> None:
+    """Remove a container whatever it does, if it is there; what stays is removed with everything of the job."""
+    with suppress(ContainerError), engine.connected(f"container {name} cannot be removed") as client:
+        remove(client, name)
 
 
 def remove(client: Any, identifier: str) -> None:
-    """Remove a container whatever it does."""
+    """Remove a container, by Docker's identifier or its name, whatever it does."""
     with gone_is_fine():
         client.api.remove_container(identifier, force=True, v=True)
 

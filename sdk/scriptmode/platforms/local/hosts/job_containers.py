@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.containers import engine
 from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts import containers
+from scriptmode.platforms.local.hosts.children import forget_handlers
 from scriptmode.platforms.local.hosts.containers import LABEL, Bind, Container
 
 if TYPE_CHECKING:
@@ -217,9 +218,7 @@ def _guard(job: str, watched: int) -> None:
     status = 1
     try:
         os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
+        forget_handlers(signal.SIG_IGN)
         if not os.read(watched, 1):
             problem = clear(job)
             time.sleep(_SETTLING_SECONDS)
