@@ -13,6 +13,7 @@ from tests.benchmarks import (
     failure,
     first_step,
     footprint,
+    job_list,
     launcher,
     reader,
     relay,
@@ -23,6 +24,7 @@ from tests.benchmarks import (
 
 MODULES = (
     client, submit, launcher, relay, failure, cluster, containers, training, reader, streams, first_step, footprint,
+    job_list,
 )  # fmt: skip
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 

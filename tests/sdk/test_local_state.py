@@ -49,7 +49,7 @@ def test_a_description_has_exactly_the_services_shape(statuses):
     state = lived(*statuses)
     description = describe(request, state)
     assert against(DESCRIBED, description) == ""
-    assert against(SUMMARY, summarise(state)) == ""
+    assert against(SUMMARY, summarise(state.brief)) == ""
     assert description["SecondaryStatus"] in DESCRIBED.members["SecondaryStatus"].enum
     assert description["TrainingJobStatus"] in DESCRIBED.members["TrainingJobStatus"].enum
     assert all(moment.tzinfo for key, moment in description.items() if key.endswith("Time"))

@@ -6,13 +6,14 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.platforms.local.state import STATUS_OF
 from scriptmode.spec import Limits
 from scriptmode_runtime.contract import FAILURE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.local.state import JobState, Transition
+    from scriptmode.platforms.local.state import Brief, JobState, Transition
 
 
 def max_runtime(request: Mapping[str, Any]) -> int:
@@ -52,18 +53,18 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
     return response
 
 
-def summarise(state: JobState) -> dict[str, Any]:
+def summarise(brief: Brief) -> dict[str, Any]:
     """Render a TrainingJobSummary."""
     summary = {
-        "TrainingJobName": state.name,
-        "TrainingJobArn": state.arn,
-        "CreationTime": _time(state.created),
-        "LastModifiedTime": _time(state.modified),
-        "TrainingJobStatus": state.status,
-        "SecondaryStatus": state.secondary,
+        "TrainingJobName": brief.name,
+        "TrainingJobArn": brief.arn,
+        "CreationTime": _time(brief.created),
+        "LastModifiedTime": _time(brief.modified),
+        "TrainingJobStatus": STATUS_OF[brief.secondary],
+        "SecondaryStatus": brief.secondary,
     }
-    if state.training_ended is not None:
-        summary["TrainingEndTime"] = _time(state.training_ended)
+    if brief.training_ended is not None:
+        summary["TrainingEndTime"] = _time(brief.training_ended)
     return summary
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
 from scriptmode.data_dir import default_data_dir
-from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError, SpecError
+from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
@@ -205,13 +205,12 @@ class LocalPlatform:
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
-        states = []
-        for folder in self._store.folders():
-            # A folder without a state is no job: a client that is just creating one, or somebody's own.
-            with suppress(JobNotFoundError):
-                states.append(recovery.settled(folder))
-        summaries = [summarise(state) for state in sorted(states, key=lambda state: state.created, reverse=True)]
-        return [summary for summary in summaries if which.takes(summary)][: which.limit]
+        from itertools import islice
+
+        from scriptmode.platforms.local import ended_jobs
+
+        newest_first = sorted(ended_jobs.briefs(self._store), key=lambda brief: brief.created, reverse=True)
+        return list(islice(filter(which.takes, map(summarise, newest_first)), which.limit))
 
     def _check_script(self, spec: TrainingJobSpec) -> None:
         """Raise `SpecError` for a job that hosts that are processes cannot run."""

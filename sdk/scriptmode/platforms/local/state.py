@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Every secondary status a local job can have, and the status it means.
 STATUS_OF = {
@@ -46,6 +46,17 @@ class Transition:
     ended: float | None = None
 
 
+class Brief(NamedTuple):
+    """What a list says of a job; times are seconds since the epoch."""
+
+    name: str
+    arn: str
+    created: float
+    modified: float
+    secondary: str
+    training_ended: float | None = None
+
+
 @dataclass(frozen=True)
 class JobState:
     """What changes while a job lives; times are seconds since the epoch."""
@@ -79,6 +90,11 @@ class JobState:
     def stoppable(self) -> bool:
         """Whether a request to stop changes how the job ends."""
         return self.secondary in STOPPABLE
+
+    @property
+    def brief(self) -> Brief:
+        """What a list says of it."""
+        return Brief(self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended)
 
     def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
         """Enter ``secondary``; the same one again changes nothing."""

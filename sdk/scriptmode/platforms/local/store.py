@@ -115,11 +115,6 @@ class JobFolder:
         """Record where the job stands."""
         replace_file(self.path / "state.json", _json(state.to_json()))
 
-    def state_version(self) -> tuple[int, int]:
-        """Give a value that changes whenever the state is written."""
-        status = (self.path / "state.json").stat()
-        return status.st_ino, status.st_mtime_ns
-
     def ask_to_stop(self) -> None:
         """Leave the request to stop where the agent looks."""
         (self.path / "stop").touch()
@@ -195,6 +190,8 @@ class JobStore:
         self.jobs = data_dir / "jobs"
         self.sources = data_dir / "sources"
         self.ports = data_dir / "ports"
+        #: What is known of ended jobs without reading their states.
+        self.ended_jobs = data_dir / "ended-jobs.json"
 
     @contextmanager
     def create(self, job: Job, state: JobState) -> Iterator[tuple[JobFolder, int]]:
@@ -253,10 +250,14 @@ class JobStore:
             return {entry for entry in os.listdir(self.jobs) if entry[0] != "."}  # noqa: PTH208 - thousands
         return set()
 
-    def folders(self) -> Iterator[JobFolder]:
-        """Give every job's folder, in no order."""
-        for name in self.names():
-            yield JobFolder(self.jobs / name)
+    def folder(self, name: str) -> JobFolder:
+        """Give the folder of a job that is known to be there."""
+        return JobFolder(self.jobs / name)
+
+    def state_version(self, name: str) -> str:
+        """Give a text that changes whenever the job's state is written; raise ``FileNotFoundError`` without a state."""
+        status = os.stat(f"{self.jobs}/{name}/state.json")  # noqa: PTH116 - thousands
+        return f"{status.st_ino}.{status.st_mtime_ns}"
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:

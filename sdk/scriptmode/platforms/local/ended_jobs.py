@@ -1,0 +1,59 @@
+"""What jobs are listed as. Ended ones are kept in one file, so that a list of thousands does not read every state."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import JobNotFoundError
+from scriptmode.platforms.local import recovery
+from scriptmode.platforms.local.state import Brief
+from scriptmode.platforms.local.store import replace_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scriptmode.platforms.local.store import JobStore
+
+
+def briefs(store: JobStore) -> list[Brief]:
+    """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time."""
+    known = _read(store.ended_jobs)
+    kept: dict[str, list[Any]] = {}
+    found: list[Brief] = []
+    is_new = False
+    for name in store.names():
+        # A folder without a state is no job: a client that is just creating one, or somebody's own.
+        with suppress(FileNotFoundError, NotADirectoryError, JobNotFoundError):
+            version = store.state_version(name)
+            row = known.get(name)
+            # A state that ended changes no more; another job of that name has another file.
+            if row is not None and row[0] == version:
+                brief = Brief(name, *row[1:])
+                kept[name] = row
+            else:
+                state = recovery.settled(store.folder(name))
+                brief = state.brief
+                if state.ended:
+                    kept[name] = [version, *brief[1:]]
+                    is_new = True
+            found.append(brief)
+    if is_new or len(kept) != len(known):
+        # Nothing but time is lost where it cannot be written.
+        with suppress(OSError):
+            replace_file(store.ended_jobs, json.dumps(kept, separators=(",", ":")).encode(), durable=False)
+    return found
+
+
+def _read(path: Path) -> dict[str, list[Any]]:
+    """Read what was kept; what another version of this library kept, or a broken file, is nothing."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(content, dict):
+        return {}
+    # The version, then a brief without its name.
+    length = len(Brief._fields)
+    return {name: row for name, row in content.items() if isinstance(row, list) and len(row) == length}

@@ -1,0 +1,102 @@
+"""A list of jobs reads the states of those alone that it has not read to their ends before."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from scriptmode.platforms import JobFilter
+from scriptmode.platforms.local import LocalPlatform, ended_jobs
+from scriptmode.platforms.local.state import starting
+from scriptmode.platforms.local.store import Job, JobStore
+
+JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return JobStore(tmp_path / "data")
+
+
+def ended(store, name, created=0.0, secondary="Completed"):
+    state = starting(name, f"arn/{name}", created).moved("Downloading", created + 1).moved(secondary, created + 9)
+    with store.create(JOB, state) as (folder, _):
+        return folder
+
+
+def listed(store, **which):
+    jobs = LocalPlatform(data_dir=store.data_dir).list(JobFilter(**which))
+    return [(job["TrainingJobName"], job["TrainingJobStatus"]) for job in jobs]
+
+
+def test_a_second_list_says_what_the_first_said(store):
+    ended(store, "a", 1.0)
+    ended(store, "b", 2.0, "Failed")
+    platform = LocalPlatform(data_dir=store.data_dir)
+    first = platform.list()
+    assert set(json.loads(store.ended_jobs.read_text())) == {"a", "b"}
+    assert platform.list() == first
+    assert [job["TrainingJobName"] for job in first] == ["b", "a"]
+
+
+def test_a_known_jobs_state_is_not_read_again(store):
+    state = ended(store, "a").path / "state.json"
+    assert listed(store) == [("a", "Completed")]
+    times = state.stat().st_atime_ns, state.stat().st_mtime_ns
+    with state.open("r+b") as file:
+        file.truncate(1)
+    os.utime(state, ns=times)
+    assert listed(store) == [("a", "Completed")]
+
+
+def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
+    shutil.rmtree(ended(store, "a").path)
+    ended(store, "b")
+    assert listed(store) == [("b", "Completed")]
+    shutil.rmtree(store.folder("b").path)
+    ended(store, "b", 5.0, "Failed")
+    assert listed(store) == [("b", "Failed")]
+    shutil.rmtree(store.folder("b").path)
+    assert listed(store) == []
+    assert json.loads(store.ended_jobs.read_text()) == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"a": 1}', '{"a": ["x"]}', "\x00"],
+    ids=["empty", "half", "list", "number", "short", "nul"],
+)
+def test_a_broken_file_is_made_anew(store, content):
+    ended(store, "a")
+    store.ended_jobs.write_text(content)
+    assert listed(store) == [("a", "Completed")]
+    assert json.loads(store.ended_jobs.read_text())["a"][2:] == [0.0, 9.0, "Completed", 9.0]
+
+
+def test_a_job_that_goes_on_is_asked_each_time(store):
+    with store.create(JOB, starting("a", "arn/a", 0.0)) as (folder, _):
+        assert listed(store) == [("a", "InProgress")]
+        assert not store.ended_jobs.exists()
+        folder.write_state(folder.read_state().moved("Failed", 3.0))
+        assert listed(store) == [("a", "Failed")]
+
+
+def test_a_folder_without_a_state_is_no_job(store):
+    ended(store, "a")
+    (store.jobs / "somebodys").mkdir()
+    (store.jobs / "a-file").touch()
+    assert listed(store) == [("a", "Completed")]
+
+
+def test_a_list_is_filtered_and_cut_newest_first(store):
+    for number in range(6):
+        ended(store, f"job-{number}", float(number), "Failed" if number % 2 else "Completed")
+    assert listed(store, status="Failed", limit=2) == [("job-5", "Failed"), ("job-3", "Failed")]
+
+
+def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):
+    ended(store, "a")
+    store.ended_jobs.mkdir()
+    assert listed(store) == [("a", "Completed")]
+    assert [brief.name for brief in ended_jobs.briefs(store)] == ["a"]
