@@ -139,10 +139,10 @@ def test_what_leads_through_a_proxy_is_left_to_boto3(monkeypatch, no_credentials
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_million_objects_are_listed_in_flat_memory(monkeypatch, no_credentials):
+def test_hundreds_of_thousands_of_objects_are_listed_in_flat_memory(monkeypatch, no_credentials):
     def listing(after):
         first = int(after[4:]) + 1 if after else 0
-        return ((f"key/{number:07}", 1) for number in range(first, 1_000_000))
+        return ((f"key/{number:07}", 1) for number in range(first, 300_000))
 
     code = (
         "from scriptmode.platforms.local.data.s3_objects import S3Objects\n"
@@ -155,5 +155,5 @@ def test_a_million_objects_are_listed_in_flat_memory(monkeypatch, no_credentials
         server.use(monkeypatch)
         run = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, text=True)
     early, late, count, last = run.stdout.split()
-    assert (count, last) == ("1000000", "s3://bkt/key/0999999")
+    assert (count, last) == ("300000", "s3://bkt/key/0299999")
     assert int(late) - int(early) < 4 * 1024
