@@ -32,11 +32,28 @@ HOSTILE_NAMES = {
     "backslash": "back\\slash",
 }
 
+#: Tests that one process has: those that train longest, and those that share what takes long to make.
+TOGETHER = {
+    "containers/": "trainings",
+    "notebooks/": "trainings",
+    "contract/toolkit/": "toolkit",
+    "faults/": "faults",
+}
+
 
 def pytest_configure():
     """Take signals as a terminal would send them: a shell that runs the tests in the background ignores these two."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items):
+    """Let one process have all tests of a file, or of folders that would be in each other's way or make things twice."""
+    tests = Path(__file__).parent
+    for item in items:
+        name = item.path.relative_to(tests).as_posix()
+        group = next((group for folder, group in TOGETHER.items() if name.startswith(folder)), name)
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(params=HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())
