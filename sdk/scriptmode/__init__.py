@@ -1,6 +1,7 @@
 """Train a TensorFlow script on many processes and machines by one call."""
 
-from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from typing import TYPE_CHECKING, Any
+
 from scriptmode.errors import (
     CapacityError,
     ConfigError,
@@ -24,11 +25,45 @@ from scriptmode.errors import (
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode.estimator import Estimator, TensorFlow
-from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
-from scriptmode.job import TrainingJob
-from scriptmode.platforms import LogEvent, get_execution_role
-from scriptmode.spec import InstanceGroup
+
+if TYPE_CHECKING:
+    from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+    from scriptmode.estimator import Estimator, TensorFlow
+    from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+    from scriptmode.job import TrainingJob
+    from scriptmode.planning import Plan
+    from scriptmode.platforms import LogEvent, get_execution_role
+    from scriptmode.spec import InstanceGroup
+else:
+    # Each name is loaded when it is first asked for: a command that needs few of them starts at once.
+    _HOMES = {
+        "MPI": "distribution",
+        "MultiWorkerMirrored": "distribution",
+        "ParameterServer": "distribution",
+        "Estimator": "estimator",
+        "TensorFlow": "estimator",
+        "FileSystemInput": "inputs",
+        "ShuffleConfig": "inputs",
+        "TrainingInput": "inputs",
+        "TrainingJob": "job",
+        "Plan": "planning",
+        "LogEvent": "platforms",
+        "get_execution_role": "platforms",
+        "InstanceGroup": "spec",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'scriptmode' has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"scriptmode.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list:
+        return sorted({*globals(), *_HOMES})
+
 
 __all__ = [
     "MPI",
@@ -48,6 +83,7 @@ __all__ = [
     "MissingPackageError",
     "MultiWorkerMirrored",
     "ParameterServer",
+    "Plan",
     "PlatformError",
     "QuotaError",
     "RequestError",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import DataError, MissingPackageError, SpecError, suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+_DEFINE = '; name what is to be found in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
 #: Inches: of all axes' width, and of the height of each.
 _WIDTH, _HEIGHT = 7.0, 2.4
 
@@ -18,8 +19,13 @@ class Metrics(list[dict[str, Any]]):
     """The rows of a job's metrics, a list of ``metric_name``, ``value`` and ``timestamp``; shown as a table.
 
     The table has a column for each metric. Its lines are the times of the values where the platform knows them, else
-    each metric's first value, its second, and so on.
+    each metric's first value, its second, and so on. ``definitions`` are the names and the regular expressions that
+    the job's metrics were looked for with.
     """
+
+    def __init__(self, rows: Iterable[dict[str, Any]] = (), definitions: Iterable[tuple[str, str]] = ()) -> None:
+        super().__init__(rows)
+        self.definitions = dict(definitions)
 
     @property
     def names(self) -> list[str]:
@@ -30,6 +36,12 @@ class Metrics(list[dict[str, Any]]):
         """Return a metric's values, in the order of time; raise `SpecError` for one that has none."""
         self._check(name)
         return [row["value"] for row in self if row["metric_name"] == name]
+
+    def of(self, *names: str) -> Metrics:
+        """Return the rows of these metrics alone; raise `SpecError` for one that has no values."""
+        for name in names:
+            self._check(name)
+        return Metrics((row for row in self if row["metric_name"] in names), self.definitions.items())
 
     def columns(self) -> list[str]:
         """Return the table's heads: what its lines go by, and the metrics."""
@@ -49,7 +61,7 @@ class Metrics(list[dict[str, Any]]):
     def table(self) -> str:
         """Return the table as text, in columns as wide as their widest cell."""
         if not self:
-            return "no values of metrics"
+            return f"no values of metrics{_unmatched(self.definitions)}"
         cells = [self.columns(), *([_text(cell) for cell in line] for line in self.lines())]
         widths = [max(map(len, column)) for column in zip(*cells)]
         return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
@@ -71,10 +83,7 @@ class Metrics(list[dict[str, Any]]):
         `MissingPackageError` where there is no Matplotlib.
         """
         if not self:
-            raise DataError(
-                "there are no values of metrics to draw; name what is to be found in the log: "
-                'metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
-            )
+            raise DataError(f"there are no values of metrics to draw{_unmatched(self.definitions) or _DEFINE}")
         for name in names:
             self._check(name)
         chosen = names or tuple(self.names)
@@ -99,7 +108,17 @@ class Metrics(list[dict[str, Any]]):
 
     def _check(self, name: str) -> None:
         if name not in self.names:
-            raise SpecError(f"there are no values of a metric {name!r}{suggestion(str(name), self.names)}")
+            asked = {name: self.definitions[name]} if name in self.definitions else {}
+            hint = _unmatched(asked) or suggestion(str(name), self.names)
+            raise SpecError(f"there are no values of a metric {name!r}{hint or _DEFINE}")
+
+
+def _unmatched(definitions: Mapping[str, str]) -> str:
+    """Say which regular expressions found nothing, and what to do; "" where there are none."""
+    if not definitions:
+        return ""
+    listed = " and ".join(f"{regex!r} of metric {name!r}" for name, regex in definitions.items())
+    return f": the Regex {listed} found no number in the log so far; print such a line, or correct the Regex"
 
 
 def _figure(count: int) -> Any:
@@ -131,8 +150,7 @@ def _text(cell: Any) -> str:
     return f"{cell:%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
 
 
-def rows_of(metrics: Sequence[Any]) -> Metrics:
-    """Give a platform's metrics as rows."""
-    return Metrics(
-        {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp} for metric in metrics
-    )
+def rows_of(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:
+    """Give a platform's metrics as rows, with the names and regular expressions that they were looked for with."""
+    rows = ({"metric_name": each.name, "value": each.value, "timestamp": each.timestamp} for each in metrics)
+    return Metrics(rows, definitions)

@@ -93,7 +93,7 @@ class Resources:
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:
             if names.count(name) > 1:
-                raise SpecError(f"{names.count(name)} instance groups are named {name!r}; names must differ")
+                raise SpecError(f"{names.count(name)} instance groups are named {name!r}; rename all but one")
 
     @property
     def count(self) -> int:
@@ -157,7 +157,9 @@ class Script:
         _text("source_dir", self.source_dir)
         _whole_number("container_log_level", self.log_level, 0)
         if self.dependencies and self.is_packed:
-            raise SpecError(f"dependencies cannot be added to source_dir {self.source_dir!r}, which is packed already")
+            raise SpecError(
+                f"dependencies cannot be added to a packed source_dir, {self.source_dir!r}; pack them into it"
+            )
         if self.is_packed and str(self.source_dir).endswith("/"):
             raise SpecError(
                 f"source_dir is {self.source_dir!r}, a folder in S3; give a sourcedir.tar.gz there, or a local folder"
@@ -192,7 +194,7 @@ class Output:
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
                 raise SpecError(f"{name} is {uri!r}; give an 's3://...' URI (or 'file://...' on the local platform)")
         if self.checkpoint_local_path is not None and self.checkpoint_uri is None:
-            raise SpecError("checkpoint_local_path needs checkpoint_s3_uri, the place it is saved to")
+            raise SpecError("checkpoint_local_path needs checkpoint_s3_uri; give it: the place it is saved to")
         if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
             raise SpecError(
                 f"checkpoint_local_path is {self.checkpoint_local_path!r}; give a whole path on the hosts, such as "
@@ -213,7 +215,7 @@ class Limits:
         _whole_number("max_run", self.max_run, 1)
         _switch("use_spot_instances", self.use_spot_instances)
         if self.use_spot_instances and self.max_wait is None:
-            raise SpecError(f"use_spot_instances needs max_wait, at least max_run ({self.max_run} s)")
+            raise SpecError(f"use_spot_instances needs max_wait; give at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
             if not self.use_spot_instances:
                 raise SpecError("max_wait is for spot training; add use_spot_instances=True or leave it out")
@@ -236,7 +238,7 @@ class Network:
         _switch("enable_network_isolation", self.isolation)
         _switch("encrypt_inter_container_traffic", self.encrypt_traffic)
         if bool(self.subnets) != bool(self.security_group_ids):
-            raise SpecError("subnets and security_group_ids go together: give both or neither")
+            raise SpecError("subnets and security_group_ids go together; give both or neither")
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,15 @@ import tempfile
 from tests.benchmarks import (
     client,
     cluster,
+    command_line,
     containers,
     failure,
     first_step,
     footprint,
     job_list,
     launcher,
+    live_view,
+    plan,
     reader,
     relay,
     streams,
@@ -24,7 +27,7 @@ from tests.benchmarks import (
 
 MODULES = (
     client, submit, launcher, relay, failure, cluster, containers, training, reader, streams, first_step, footprint,
-    job_list,
+    job_list, live_view, command_line, plan,
 )  # fmt: skip
 BENCHMARKS = {module.__name__.rpartition(".")[2]: module for module in MODULES}
 

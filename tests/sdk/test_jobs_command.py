@@ -3,6 +3,7 @@
 import json
 import textwrap
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -39,8 +40,8 @@ def package(tmp_path, monkeypatch, no_settings):
 
 def jobs(*words):
     """Run the command in this process; raise what it raises."""
-    done = CliRunner().invoke(scriptmode, ["jobs", *words])
-    if isinstance(done.exception, ScriptmodeError):
+    done = CliRunner().invoke(scriptmode, ["jobs", *words], standalone_mode=False)
+    if done.exception is not None:
         raise done.exception
     return done
 
@@ -99,7 +100,7 @@ def test_jobs_are_listed_described_followed_and_cancelled(package):
     (package / "sleeps.py").write_text("import time\nprint('asleep', flush=True)\ntime.sleep(600)\n")
     assert submit(package, module="trainer.sleeps").exit_code == 0
     assert "mnist-1" in jobs("list").output
-    assert json.loads(jobs("describe", "mnist-1").output)["TrainingJobName"] == "mnist-1"
+    assert json.loads(jobs("describe", "mnist-1", "--json").output)["TrainingJobName"] == "mnist-1"
     assert "is stopping" in jobs("cancel", "mnist-1").output
     with pytest.raises(ScriptmodeError, match="mnist-1 was stopped"):
         jobs("stream-logs", "mnist-1")
@@ -186,6 +187,8 @@ PLACES = [
     (["--module-name", "trainer.tusk"], SourceError, "did you mean 'trainer.task'"),
     (["--module-name", "task"], SourceError, "'task' is no module of the package 'trainer'; name one .*trainer.task"),
     (["--package-path", "."], SourceError, "no Python package: it has no __init__.py"),
+    (["--package-path", "trianer"], SourceError, "'trianer' is not there; did you mean 'trainer'"),
+    (["--runtime-version", "9.9"], SpecError, r"framework_version is '9.9'.*\(--runtime-version\)"),
 ]
 
 
@@ -240,3 +243,10 @@ def test_a_tier_on_amazon_sagemaker_is_a_cluster_of_its_nearest_machines(package
     assert request["HyperParameters"]["job-dir"] == '"s3://bucket/out"'
     assert request["OutputDataConfig"]["S3OutputPath"] == "s3://bucket/staging"
     assert {"Key": "team", "Value": "vision"} in request["Tags"]
+
+
+@pytest.mark.parametrize("words", [["--max_steps=9"], ["train"]], ids=["option", "word"])
+def test_words_of_the_program_without_the_two_dashes_are_told_where_they_belong(package, words):
+    with pytest.raises(click.UsageError, match="the program's own arguments come after --"):
+        submit(package, *words)
+    assert jobs("list").stdout == ""

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from scriptmode import ScriptmodeError
-from scriptmode.cli.describe import describe
-from scriptmode.cli.image import image
-from scriptmode.cli.jobs import jobs
-from scriptmode.cli.list_jobs import list_jobs
-from scriptmode.cli.logs import logs
-from scriptmode.cli.stop import stop
+from scriptmode.cli.group import Program, Verb
+
+#: In the order in which a newcomer needs them. Each line is how the verb's own help begins.
+VERBS = {
+    "run": Verb("scriptmode.cli.run:run", "Start a training job from options or a file, and follow it to its end."),
+    "plan": Verb("scriptmode.cli.plan:plan", "Print what a training job would be and do, and start nothing."),
+    "list": Verb("scriptmode.cli.list_jobs:list_jobs", "List training jobs, newest first."),
+    "describe": Verb("scriptmode.cli.describe:describe", "Print what is known of JOB."),
+    "logs": Verb("scriptmode.cli.logs:logs", "Print JOB's log, each line with its host."),
+    "attach": Verb(
+        "scriptmode.cli.attach:attach",
+        "Come back to JOB: print what is known of it and, while it runs, follow it to its end.",
+    ),
+    "stop": Verb("scriptmode.cli.stop:stop", "Ask each JOB to stop."),
+    "rerun": Verb("scriptmode.cli.rerun:rerun", "Start JOB once more under a new name, and follow it to its end."),
+    "metrics": Verb("scriptmode.cli.metrics:metrics", "Print what the metric definitions of JOB found in its log."),
+    "model": Verb("scriptmode.cli.model:model", "Fetch what a job has trained."),
+    "image": Verb("scriptmode.cli.image:image", "Build the image that jobs train in, and push it."),
+    "jobs": Verb("scriptmode.cli.jobs:jobs", "Submit training jobs as on Cloud ML Engine, and look after them."),
+    "doctor": Verb(
+        "scriptmode.cli.doctor:doctor",
+        "See what this machine has for training jobs, and what to do about what is missing.",
+    ),
+    "completion": Verb(
+        "scriptmode.cli.completion:completion",
+        "Print what lets SHELL complete verbs, options and the names of this machine's jobs.",
+    ),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Program, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:
-    """Look after training jobs of this machine and of Amazon SageMaker, and the images they train in.
+    """Start training jobs on this machine and on Amazon SageMaker, and look after them.
 
     \b
     Example:
-      scriptmode list
-      scriptmode logs -f tensorflow-training-2026-01-31-12-00-00-000
+      scriptmode run train.py --instance-count 2 --input train=data -- --epochs 5
+      scriptmode logs -f --last
+
+    \b
+    JOB is a job's name; --last stands for the newest. What each verb does: scriptmode VERB --help.
     """  # noqa: D301 - click's mark for lines to be left as they are
 
 
-for command in (describe, image, jobs, list_jobs, logs, stop):
-    scriptmode.add_command(command)
-
-
 def main() -> None:
-    """Run the command; an error of ours is one line and exit code 1."""
-    try:
-        scriptmode()
-    except ScriptmodeError as error:
-        click.echo(f"scriptmode: {error}", err=True)
-        sys.exit(1)
+    """Run the command; an error of ours is one line and an exit code."""
+    scriptmode()

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
 import click
 
-from scriptmode import TrainingJob
+from scriptmode.cli import output
+from scriptmode.cli.options import as_json, one_job
+from scriptmode.cli.summary import text
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
 
 
 @click.command()
-@click.argument("job")
-def describe(job: str) -> None:
-    """Print what the service says of JOB, as JSON."""
-    click.echo(json.dumps(TrainingJob.attach(job).describe(), indent=2, default=str))
+@one_job
+@as_json
+def describe(job: TrainingJob, *, as_json: bool) -> None:
+    """Print what is known of JOB: status, hosts, inputs, hyperparameters, places.
+
+    With --json in the service's own shape, DescribeTrainingJob's.
+
+    \b
+    Example:
+      scriptmode describe --last
+      scriptmode describe mnist-1 --json | jq .SecondaryStatusTransitions
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    description = job.describe()
+    if as_json:
+        output.document(description)
+    else:
+        click.echo(text(description))

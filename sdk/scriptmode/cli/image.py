@@ -6,6 +6,9 @@ from typing import Any, Callable
 
 import click
 
+from scriptmode.cli import output
+from scriptmode.cli.group import Group
+from scriptmode.cli.options import account, as_json
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image
 
 _OPTIONS = (
@@ -32,29 +35,38 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group()
+@click.group(cls=Group)
 def image() -> None:
-    """Build the image that jobs train in, and push it to where SageMaker finds it."""
+    """Build the image that jobs train in, and push it to where SageMaker finds it.
+
+    \b
+    Example:
+      scriptmode image build
+      scriptmode image push team/training
+    """  # noqa: D301 - click's mark for lines to be left as they are
 
 
 @image.command()
 @_options
 @click.option("--tag", metavar="NAME", help="One more name for the image.")
-def build(tag: str | None, **wanted: Any) -> None:
+@as_json
+def build(tag: str | None, *, as_json: bool, **wanted: Any) -> None:
     """Build the training image for a TensorFlow version, unless it is there, and print its name.
 
     \b
     Example:
       scriptmode image build --tensorflow 2.15.1 --tag training:1
     """  # noqa: D301 - click's mark for lines to be left as they are
-    click.echo(build_image(**wanted, tag=tag, on_line=_show))
+    _print("image", build_image(**wanted, tag=tag, on_line=_show), as_json=as_json)
 
 
 @image.command()
 @click.argument("repository")
 @_options
 @click.option("--image", "name", metavar="NAME", help="Another image than the one that these options build.")
-def push(repository: str, name: str | None, **wanted: Any) -> None:
+@account
+@as_json
+def push(repository: str, name: str | None, *, as_json: bool, **wanted: Any) -> None:
     """Push the training image to REPOSITORY and print its URI, which is what image_uri takes.
 
     Without a registry before it, REPOSITORY is one of Amazon ECR in your account and Region, and is created there.
@@ -63,7 +75,14 @@ def push(repository: str, name: str | None, **wanted: Any) -> None:
     Example:
       scriptmode image push team/training --tensorflow 2.15.1
     """  # noqa: D301 - click's mark for lines to be left as they are
-    click.echo(push_image(repository, name or default_image(**wanted), on_line=_show))
+    _print("image_uri", push_image(repository, name or default_image(**wanted), on_line=_show), as_json=as_json)
+
+
+def _print(what: str, name: str, *, as_json: bool) -> None:
+    if as_json:
+        output.document({what: name})
+    else:
+        click.echo(name)
 
 
 def _show(line: str) -> None:

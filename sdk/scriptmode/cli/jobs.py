@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from scriptmode import TrainingJob
+from scriptmode.cli import following, output
 from scriptmode.cli.describe import describe
+from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.group import Group
 from scriptmode.cli.jobs_training import training
 from scriptmode.cli.list_jobs import list_jobs
+from scriptmode.cli.options import as_json, one_job
 from scriptmode.cli.stop import stop
 
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
 
-@click.group()
+
+@click.group(cls=Group)
 def jobs() -> None:
-    """Submit training jobs as on Cloud ML Engine, and look after them."""
+    """Submit training jobs as on Cloud ML Engine, and look after them.
+
+    \b
+    Example:
+      scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task
+      scriptmode jobs stream-logs mnist-1
+    """  # noqa: D301 - click's mark for lines to be left as they are
 
 
-@jobs.group()
+@jobs.group(cls=Group)
 def submit() -> None:
-    """Submit a job."""
+    """Submit a job.
+
+    \b
+    Example:
+      scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task
+    """  # noqa: D301 - click's mark for lines to be left as they are
 
 
-@jobs.command("stream-logs")
-@click.argument("job")
-def stream_logs(job: str) -> None:
-    """Follow JOB's log until it ended; exit code 1 unless it completed."""
-    TrainingJob.attach(job).follow()
+@jobs.command("stream-logs", epilog=EXIT_CODES)
+@one_job
+@following.plain
+@as_json
+def stream_logs(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
+    """Follow JOB's log until it ended; with --json one object a line.
+
+    \b
+    Example:
+      scriptmode jobs stream-logs mnist-1
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    if not as_json:
+        following.follow(job, is_plain=is_plain)
+        return
+    with following.coming_back(job):
+        for event in job.logs(follow=True):
+            output.line({"host": event.host, "message": event.message})
+        job.wait()
 
 
 submit.add_command(training)

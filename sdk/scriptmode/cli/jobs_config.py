@@ -6,13 +6,13 @@ projects.jobs); that the command line wins is in the reference of ``gcloud ai-pl
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
+from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,10 +163,4 @@ def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> 
         if key in _ELSEWHERE and key not in known:
             raise SpecError(f"{where} has {key!r}, which has no counterpart here: {_ELSEWHERE[key]}")
         if key not in known:
-            raise SpecError(f"{where} has no key {key!r}{near(str(key), known)}")
-
-
-def near(wrong: str, known: tuple[str, ...]) -> str:
-    """Say which known word was probably meant, or list them all."""
-    close = difflib.get_close_matches(wrong, known, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(known)}"
+            raise SpecError(f"{where} has no key {key!r}{suggestion(str(key), known)}")

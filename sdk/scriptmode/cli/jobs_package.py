@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import SourceError, SpecError
-from scriptmode.cli.jobs_config import near
+from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,10 @@ def source(package_path: Path, module: str, folder: Path) -> dict[str, Any]:
     `SourceError` for what is no package and for a module that is not in it.
     """
     package = package_path.resolve()
+    if not package.exists():
+        beside = [path.parent.name for path in sorted(package.parent.glob("*/__init__.py"))]
+        hint = suggestion(package.name, beside) if beside else "; name the folder that the modules are in"
+        raise SourceError(f"--package-path {str(package_path)!r} is not there{hint}")
     if not (package / "__init__.py").is_file():
         raise SourceError(
             f"--package-path {str(package_path)!r} is no Python package: it has no __init__.py; "
@@ -58,7 +62,7 @@ def _module_file(package: Path, module: str) -> Path:
             return candidate
     names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
     modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
-    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{near(module, modules)}")
+    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{suggestion(module, modules)}")
 
 
 def hyperparameters(words: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,6 @@ Google Cloud SDK; --platform, --input, --role, --image-uri and --max-processes a
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -14,8 +13,13 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode import Estimator, SpecError, TrainingInput
-from scriptmode.cli import jobs_config, jobs_machines, jobs_package
+from scriptmode import Estimator, SpecError, TrainingInput, TrainingJob, TrainingJobError
+from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, output
+from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.flags import speaking
+from scriptmode.cli.options import as_json, use, use_profile
+from scriptmode.cli.places import place, uri
+from scriptmode.cli.programs import ProgramCommand, words_after_dashes
 
 #: Flags that say what a key of TrainingInput says.
 _FLAGS = {
@@ -48,9 +52,10 @@ _OPTIONS = (
     click.option("--runtime-version", metavar="VERSION", help="TensorFlow's."),
     click.option("--python-version", metavar="VERSION", help="For an image of AWS's, such as 3.10."),
     click.option("--labels", metavar="KEY=VALUE,...", help="Tags of the job."),
-    click.option("--stream-logs", is_flag=True, help="Follow the job; exit code 1 unless it completed."),
+    click.option("--stream-logs", is_flag=True, help="Follow the job; the exit code is then the job's."),
     click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, as it is here
     click.option("--region", help="Of Amazon SageMaker; this machine has none."),
+    click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help="Of the AWS settings."),
     click.option("--platform", type=click.Choice(["local", "sagemaker"]), default="local", show_default=True),
     click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, help="A channel; may be repeated."),
     click.option("--role", help="Amazon SageMaker's role for the job."),
@@ -58,7 +63,23 @@ _OPTIONS = (
     click.option(
         "--max-processes", type=click.IntRange(min=1), help="Of this machine. [default: 4 a core, at least 8]"
     ),
+    following.plain,
+    as_json,
 )
+#: What says here what arguments of the estimator and of ``fit`` say.
+_SAID_BY = {
+    "output_path": "--staging-bucket",
+    "code_location": "--staging-bucket",
+    "role": "--role",
+    "image_uri": "--image-uri",
+    "framework_version": "--runtime-version",
+    "py_version": "--python-version",
+    "max_run": "scheduling.maxRunningTime in --config",
+    "tags": "--labels",
+    "inputs": "--input",
+    "hyperparameters": "the arguments after --",
+    "job_name": "NAME",
+}
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -67,10 +88,9 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command()
+@click.command(cls=ProgramCommand, epilog=f"With --stream-logs: {EXIT_CODES[0].lower()}{EXIT_CODES[1:]}")
 @click.argument("name")
 @_options
-@click.argument("user_args", nargs=-1, type=click.UNPROCESSED)
 def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
     """Submit the training job NAME: a package, run by a module's name on the machines of a scale tier.
 
@@ -78,16 +98,17 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
 
     \b
     Example:
-      scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task
+      scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task \\
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
     """  # noqa: D301 - click's mark for lines to be left as they are
+    given["user_args"] = words_after_dashes()
     settings = jobs_config.settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
     is_local = given["platform"] == "local"
     found = jobs_machines.machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
         found = jobs_machines.for_sagemaker(found, settings.scale_tier)
         _use_region(settings.region)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, speaking(_SAID_BY):
         estimator = Estimator(
             **jobs_machines.placement(found),
             **_source(given["package_path"], settings, Path(folder)),
@@ -102,11 +123,24 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         )
         inputs = _inputs(given["inputs"], found, is_local=is_local)
         job = estimator.fit(inputs, wait=False, job_name=_job_name(name))
+    if given["as_json"]:
+        _print_json(job, wait=stream_logs)
+        return
     click.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
     if stream_logs:
-        job.follow()
+        following.follow(job, is_plain=given["is_plain"])
     else:
         click.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
+
+
+def _print_json(job: TrainingJob, *, wait: bool) -> None:
+    with following.coming_back(job, follow=wait):
+        try:
+            description = job.wait() if wait else job.describe()
+        except TrainingJobError as error:
+            output.document(error.description)
+            raise
+    output.document(description)
 
 
 def _job_name(name: str) -> str:
@@ -128,33 +162,15 @@ def _hyperparameters(settings: jobs_config.Settings, *, is_local: bool) -> dict[
     if settings.job_dir is not None:
         if "job-dir" in found:
             raise SpecError("--job-dir stands before and after --; keep the one before")
-        found["job-dir"] = _place("--job-dir", settings.job_dir, is_local=is_local)
+        found["job-dir"] = place("--job-dir", settings.job_dir, is_local=is_local)
     return found
 
 
 def _places(staging: str | None, *, is_local: bool) -> dict[str, Any]:
     if staging is None:
         return {}
-    place = _uri(_place("--staging-bucket", staging, is_local=is_local)).rstrip("/")
-    return {"output_path": place, "code_location": f"{place}/packages"}
-
-
-def _place(flag: str, place: str, *, is_local: bool) -> str:
-    """Give an ``s3://`` place as it is, and one of this machine as a whole path."""
-    if place.startswith("gs://"):
-        raise SpecError(
-            f"{flag} {place!r} is in Google Cloud Storage, which no platform here reads; name a place in s3://"
-            + (", or a folder of this machine" if is_local else "")
-        )
-    if place.startswith("s3://"):
-        return place
-    if not is_local:
-        raise SpecError(f"{flag} {place!r} is not in S3, where Amazon SageMaker looks; write s3://bucket/prefix")
-    return str(Path(place.removeprefix("file://")).expanduser().absolute())
-
-
-def _uri(place: str) -> str:
-    return place if place.startswith("s3://") else f"file://{place}"
+    found = uri("--staging-bucket", staging, is_local=is_local).rstrip("/")
+    return {"output_path": found, "code_location": f"{found}/packages"}
 
 
 def _inputs(
@@ -164,11 +180,11 @@ def _inputs(
     groups = [each.role for each in found if each.role != "ps"] if len(found) > 1 else []
     channels = {}
     for word in words:
-        name, separator, place = word.partition("=")
-        if not (name and separator and place):
+        name, separator, where = word.partition("=")
+        if not (name and separator and where):
             raise SpecError(f"--input {word!r} is no channel; write --input train=s3://bucket/train")
-        uri = _uri(_place(f"--input {name}", place, is_local=is_local))
-        channels[name] = TrainingInput(uri, instance_groups=groups)
+        found_at = uri(f"--input {name}", where, is_local=is_local)
+        channels[name] = TrainingInput(found_at, instance_groups=groups)
     return channels or None
 
 
@@ -186,4 +202,4 @@ def _use_region(region: str | None) -> None:
         return
     if re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
         raise SpecError(f"--region {region!r} is a region of Google's; name one of AWS's, such as us-east-1")
-    os.environ["AWS_DEFAULT_REGION"] = region
+    use(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})

@@ -2,34 +2,52 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timezone
+from typing import Any
 
 import click
 
 from scriptmode import TrainingJob
+from scriptmode.cli import output
+from scriptmode.cli.options import account, as_json, platform
+
+_STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 
 
 @click.command("list")
-@click.option("--platform", type=click.Choice(["local", "sagemaker"]), default="local", show_default=True)
-@click.option("--status", help="Completed, Failed, InProgress, Stopping or Stopped.")
-@click.option("--name", help="Part of the job's name.")
+@platform("Whose jobs. [default: local]")
+@account
+@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="In this status.")
+@click.option("--name", metavar="TEXT", help="With this in the name.")
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Created after this time, UTC.")
-@click.option("--limit", type=click.IntRange(min=1), help="The newest ones only.")
-def list_jobs(
-    platform: str, *, status: str | None, name: str | None, since: datetime | None, limit: int | None
-) -> None:
-    """List training jobs, newest first, with the time of their creation in UTC.
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The newest ones only.")
+@as_json
+def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
+    """List training jobs, newest first: when each was created (UTC), its status, how long it took, its name.
 
     \b
     Example:
-      scriptmode list --platform sagemaker --status Failed --since 2026-01-31
+      scriptmode list --status Failed --limit 5
+      scriptmode list --platform sagemaker --since 2026-01-31 --json
     """  # noqa: D301 - click's mark for lines to be left as they are
+    since: datetime | None = wanted["since"]
     after = None if since is None else since.replace(tzinfo=timezone.utc)
+    name, status = wanted["name"], wanted["status"]
     jobs = TrainingJob.list(platform, name_contains=name, status=status, created_after=after, limit=limit)
+    if as_json:
+        output.document(jobs)
+        return
     if not jobs:
-        where = "on this machine" if platform == "local" else "in this account and Region"
+        where = "in this account and Region" if platform == "sagemaker" else "on this machine"
         which = "such training jobs" if status or name or since else "training jobs"
         click.echo(f"no {which} {where}", err=True)
-    for job in jobs:
-        created = job["CreationTime"].astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
-        click.echo(f"{created}Z  {job['TrainingJobStatus']:<11}  {job['TrainingJobName']}")
+        return
+    head = [("CREATED", "STATUS", "TIME", "NAME")] if sys.stdout.isatty() else []
+    output.columns([*head, *(_row(job) for job in jobs)])
+
+
+def _row(job: dict[str, Any]) -> tuple[str, ...]:
+    ended = job.get("TrainingEndTime")
+    took = "-" if ended is None else output.duration((ended - job["CreationTime"]).total_seconds())
+    return output.moment(job["CreationTime"]), job["TrainingJobStatus"], took, job["TrainingJobName"]

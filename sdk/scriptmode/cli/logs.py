@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
-from scriptmode import TrainingJob
+from scriptmode.cli import following, output
+from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.options import as_json, one_job
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
 
 
-@click.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ended; exit code 1 unless it completed.")
-@click.argument("job")
-def logs(job: str, follow: bool) -> None:  # noqa: FBT001 - click gives it by name
-    """Print JOB's log, each line with its host."""
-    found = TrainingJob.attach(job)
-    if follow:
-        found.follow()
-    else:
-        found.print_logs()
+@click.command(epilog=f"With --follow: {EXIT_CODES[0].lower()}{EXIT_CODES[1:]}")
+@one_job
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ended; the exit code is then the job's.")
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Of this host, such as algo-2; may be repeated.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of each host the last N lines so far.")
+@following.plain
+@as_json
+def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:
+    """Print JOB's log, each line with its host; with --json one object a line.
+
+    \b
+    Example:
+      scriptmode logs -f --last
+      scriptmode logs mnist-1 --host algo-2 --tail 20
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    is_whole = not chosen["hosts"] and chosen["tail"] is None
+    if follow and is_whole and not as_json:
+        following.follow(job, is_plain=is_plain)
+        return
+    with following.coming_back(job, follow=follow):
+        if as_json:
+            for event in job.logs(follow=follow, **chosen):
+                output.line({"host": event.host, "message": event.message})
+        else:
+            job.print_logs(follow=follow, **chosen)
+        if follow:
+            job.wait()

@@ -1,19 +1,69 @@
-"""``scriptmode stop JOB``."""
+"""``scriptmode stop JOB...``."""
 
 from __future__ import annotations
 
 import click
 
-from scriptmode import TrainingJob
+from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
+from scriptmode.cli import output
+from scriptmode.cli.options import account, as_json, attached, last, names, platform
 
 
 @click.command()
-@click.argument("job")
-def stop(job: str) -> None:
-    """Ask JOB to stop: SIGTERM, then 120 s to save what it has."""
-    found = TrainingJob.attach(job)
-    if found.ended:
-        click.echo(f"training job {job} has ended already: {found.status}")
-        return
-    found.stop()
-    click.echo(f"training job {job} is stopping; follow it: scriptmode logs -f {job}")
+@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=names)
+@last
+@platform()
+@account
+@click.option("--wait", is_flag=True, help="Until they have ended.")
+@as_json
+def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool, as_json: bool) -> None:
+    """Ask each JOB to stop: SIGTERM, then 120 s to save what it has.
+
+    Exit code: 0 when each was asked, or had ended already; 1 when one of them could not be asked.
+
+    \b
+    Example:
+      scriptmode stop mnist-1 mnist-2 --wait
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    found: list[tuple[TrainingJob, bool]] = []
+    failures: list[ScriptmodeError] = []
+    for name in jobs or (None,):
+        try:
+            job = attached(name, last=last, platform=platform)
+            found.append((job, _asked(job)))
+        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs are to be stopped all the same
+            failures.append(error)
+    statuses = [_ended(job) if wait else job.status for job, _ in found]
+    if as_json:
+        output.document([{"job": job.name, "status": status} for (job, _), status in zip(found, statuses)])
+    else:
+        for (job, is_asked), status in zip(found, statuses):
+            click.echo(_told(job, status, is_asked=is_asked, has_waited=wait))
+    for failure in failures[:-1]:
+        click.echo(f"scriptmode: {failure}", err=True)
+    if failures:
+        raise failures[-1]
+
+
+def _asked(job: TrainingJob) -> bool:
+    """Ask a job to stop, unless it has ended."""
+    if job.ended:
+        return False
+    job.stop()
+    return True
+
+
+def _ended(job: TrainingJob) -> str:
+    try:
+        job.wait()
+    except TrainingJobError as error:
+        return error.status
+    return job.status
+
+
+def _told(job: TrainingJob, status: str, *, is_asked: bool, has_waited: bool) -> str:
+    if not is_asked:
+        return f"training job {job.name} has ended already: {status}"
+    if has_waited:
+        return f"training job {job.name} has ended: {status}"
+    return f"training job {job.name} is stopping; follow it: scriptmode logs -f {job.name}"

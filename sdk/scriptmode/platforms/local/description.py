@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.platforms.local.state import STATUS_OF
-from scriptmode.spec import Limits
 from scriptmode_runtime.contract import FAILURE_LIMIT
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def max_runtime(request: Mapping[str, Any]) -> int:
     """Give the seconds a request lets its job run; the service's default is a day."""
+    from scriptmode.spec import Limits
+
     return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
 
 

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import cluster
-from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.state import JobState
     from scriptmode.platforms.local.store import JobFolder
+
+
+#: How often a job that is watched is asked whether its agent lives.
+_AGENT_SECONDS = 0.5
 
 
 def settled(folder: JobFolder) -> JobState:
@@ -29,6 +32,26 @@ def settled(folder: JobFolder) -> JobState:
     return with_stop(folder, folder.read_state())
 
 
+class Watched:
+    """A job that is looked at many times a second: what did not change is not read again, a lost agent found soon."""
+
+    def __init__(self, folder: JobFolder) -> None:
+        self._folder = folder
+        self._state: JobState | None = None
+        self._version: object = None
+        self._next = 0.0
+
+    def settled(self) -> JobState:
+        """Give what `settled` gives, an agent's death half a second late."""
+        # Before the state is read: what is written meanwhile is then seen by the next look.
+        version = self._folder.version()
+        if self._state is None or version != self._version or time.monotonic() >= self._next:
+            self._state = settled(self._folder)
+            self._version = version
+            self._next = time.monotonic() + _AGENT_SECONDS
+        return self._state
+
+
 def with_stop(folder: JobFolder, state: JobState) -> JobState:
     """Let a job be Stopping from the moment it was asked to stop; the agent says the same a moment later."""
     asked = folder.stop_asked() if state.stoppable else None
@@ -36,6 +59,8 @@ def with_stop(folder: JobFolder, state: JobState) -> JobState:
 
 
 def _bury(folder: JobFolder, state: JobState) -> JobState:
+    from scriptmode.platforms.local.hosts import mounts, tree
+
     processes = folder.read_processes()
 
     def left() -> list[int]:

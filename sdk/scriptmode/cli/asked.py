@@ -1,0 +1,188 @@
+"""What ``run`` and ``plan`` were asked for: the file first, the options over it, as an estimator and its inputs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import Estimator, SpecError
+from scriptmode.cli import channels, job_file, places
+from scriptmode.cli.estimator_options import FLAGS, SINGLE
+from scriptmode.cli.jobs_package import hyperparameters as program_words
+from scriptmode.cli.options import pair
+from scriptmode.cli.words import number_or_text
+from scriptmode.errors import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_LOCAL_PROCESS = "local_process"
+_KINDS = {
+    "mpi": "mpi",
+    "parameter-server": "parameter_server",
+    "multi-worker-mirrored": "multi_worker_mirrored_strategy",
+    "multi-worker-mirrored-strategy": "multi_worker_mirrored_strategy",
+}
+#: Arguments that are places of what jobs write.
+_PLACES = ("output_path", "code_location", "checkpoint_s3_uri")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An estimator's arguments, ``fit``'s inputs and job name, and by argument the option that says it."""
+
+    arguments: Mapping[str, Any]
+    inputs: Mapping[str, Any] | None
+    job_name: str | None
+    flags: Mapping[str, str]
+
+    def estimator(self) -> Estimator:
+        """Make the estimator; raises its `SpecError`."""
+        return Estimator(**self.arguments)
+
+
+def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
+    """Read the command's options and the words after ``--``; raise `SpecError` for what makes no job."""
+    path: Path | None = given["file"]
+    said = {} if path is None else _of_file(path, has_source=given["source_dir"] is not None)
+    inputs, name = said.pop("inputs", None), said.pop("job_name", None)
+    arguments = {**said, **_of_options(given), **_laid_over(said, given, words)}
+    if "instance_type" not in arguments and "instance_groups" not in arguments:
+        if given["platform"] == "sagemaker":
+            raise SpecError("--instance-type is missing; Amazon SageMaker needs one, such as ml.m5.xlarge")
+        arguments["instance_type"] = _LOCAL_PROCESS
+    is_local = _is_local(arguments, given["platform"])
+    for argument in _PLACES:
+        if isinstance(arguments.get(argument), str):
+            is_of_file = path is not None and arguments[argument] == said.get(argument)
+            base = path.parent if path is not None and is_of_file else None
+            flag = argument if is_of_file else _flag(argument)
+            arguments[argument] = places.uri(flag, arguments[argument], is_local=is_local, base=base)
+    found = {} if path is None or inputs is None else channels.channels(path, inputs, is_local=is_local)
+    for text in given["inputs"]:
+        channel, place = pair("--input", text, "train=s3://bucket/train")
+        found[channel] = places.uri(f"--input {channel}", place, is_local=is_local)
+    flags = {argument: _flag(argument) for argument in (*job_file.accepted(), *FLAGS) if argument not in said}
+    return Asked(arguments, found or None, given["job_name"] or name, flags)
+
+
+def _flag(argument: str) -> str:
+    return FLAGS.get(argument, f"--set {argument}=...")
+
+
+def _of_file(path: Path, *, has_source: bool) -> dict[str, Any]:
+    """Read the file's arguments, with paths from its own folder on; a script in a source folder is named in it."""
+    said, base = job_file.read(path), path.parent
+    if isinstance(said.get("distribution"), str):
+        said["distribution"] = _distribution(f"{path}: distribution", said["distribution"], {})
+    if "instance_groups" in said:
+        said["instance_groups"] = channels.instance_groups(f"{path}: instance_groups", said["instance_groups"])
+    if "git_config" in said or "://" in str(said.get("source_dir", "")):
+        return said
+    if "source_dir" in said:
+        said["source_dir"] = str(base / said["source_dir"])
+    elif "entry_point" in said and not has_source:
+        said["entry_point"] = str(base / said["entry_point"])
+    if "dependencies" in said:
+        said["dependencies"] = [str(base / each) for each in said["dependencies"]]
+    return said
+
+
+def _of_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    found = {argument: given[argument] for argument in SINGLE if given[argument] is not None}
+    if given["program"] is not None:
+        found["entry_point"] = given["program"]
+    if given["dependencies"]:
+        found["dependencies"] = list(given["dependencies"])
+    options = {
+        "processes_per_host": given["processes_per_host"],
+        "coordinator": given["coordinator"] or None,
+        "evaluator": given["evaluator"] or None,
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    if given["distribution"] is not None:
+        found["distribution"] = _distribution("--distribution", given["distribution"], options)
+    elif options:
+        flag = f"--{next(iter(options)).replace('_', '-')}"
+        raise SpecError(f"{flag} says how a distribution is done, and there is none; add --distribution")
+    for text in given["others"]:
+        name, value = _setting(text)
+        if name in found:
+            raise SpecError(f"--set {name} and {_flag(name)} both say {name}; keep one")
+        found[name] = value
+    return found
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, word = pair("--set", text, "max_wait=7200")
+    kinds = job_file.accepted().get(name, ())
+    value: Any = word
+    try:
+        value = json.loads(word)
+    except ValueError as error:
+        if kinds and not {"str", "object"} & set(kinds):
+            raise SpecError(f"--set {name} is {word!r}, which is no JSON ({error}); write a JSON value") from error
+    job_file.check("--set", name, value)
+    if name == "distribution" and isinstance(value, str):
+        value = _distribution("--set distribution", value, {})
+    if name == "instance_groups":
+        value = channels.instance_groups("--set instance_groups", value)
+    return name, value
+
+
+def _laid_over(said: Mapping[str, Any], given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    """Give the arguments that have names and values: each name of the options beside those of the file, or over it."""
+    found: dict[str, Any] = {}
+    for argument, option in (
+        ("hyperparameters", _hyperparameters(given, words)),
+        ("environment", dict(pair("--env", text, "NAME=value") for text in given["environment"])),
+        ("tags", dict(pair("--tag", text, "team=vision") for text in given["tags"])),
+    ):
+        if option:
+            found[argument] = {**_named(said.get(argument) or {}, "Key", "Value"), **option}
+    metrics = dict(pair("--metric", text, "'loss=loss=([0-9.]+)'") for text in given["metrics"])
+    if metrics:
+        all_of_them = {**_named(said.get("metric_definitions") or {}, "Name", "Regex"), **metrics}
+        found["metric_definitions"] = [{"Name": name, "Regex": regex} for name, regex in all_of_them.items()]
+    return found
+
+
+def _named(value: Any, key: str, content: str) -> dict[str, Any]:
+    """Give a list of the service's pairs as a dict; a dict is one already."""
+    if isinstance(value, dict):
+        return value
+    try:
+        return {each[key]: each[content] for each in value}
+    except (TypeError, KeyError) as error:
+        raise SpecError(f"{value!r} is no list of {{{key!r}: ..., {content!r}: ...}}; correct the file") from error
+
+
+def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
+    options = dict(pair("-p", text, "epochs=5") for text in given["hyperparameters"])
+    after = program_words(words)
+    for name in after:
+        if name in options:
+            raise SpecError(f"{name} is given by --hyperparameter and after --; keep one")
+    return {name: number_or_text(value) for name, value in {**options, **after}.items()}
+
+
+def _distribution(where: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    kind = _KINDS.get(name.replace("_", "-"))
+    if kind is None:
+        raise SpecError(f"{where} is {name!r}{suggestion(name, list(_KINDS)[:3])}")
+    return {kind: {"enabled": True, **options}}
+
+
+def _is_local(arguments: Mapping[str, Any], platform: str | None) -> bool:
+    groups = arguments.get("instance_groups") or ()
+    types = [group.instance_type for group in groups] or [str(arguments.get("instance_type"))]
+    is_local = not any(each.startswith("ml.") for each in types)
+    if platform is not None and is_local != (platform == "local"):
+        other = "runs on this machine" if is_local else "is Amazon SageMaker's"
+        raise SpecError(
+            f"--platform is {platform!r}, but the instance type {types[0]!r} {other}; correct --instance-type, "
+            "or leave --platform out"
+        )
+    return is_local

@@ -1,0 +1,45 @@
+"""``scriptmode attach JOB``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from scriptmode.cli import following, output
+from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.options import as_json, one_job
+from scriptmode.cli.summary import text
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
+
+
+@click.command(epilog=EXIT_CODES)
+@one_job
+@following.plain
+@as_json
+def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
+    """Come back to JOB: print what is known of it and, while it runs, follow it to its end.
+
+    With --json one object a line: the job's description, each line of its log, its description at the end.
+
+    \b
+    Example:
+      scriptmode attach --last
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    description = job.describe()
+    if not as_json:
+        # The reason of a failure comes at the end, with what to do about it.
+        click.echo(text({**description, "FailureReason": ""}))
+        if job.ended:
+            job.wait()
+        else:
+            following.follow(job, is_plain=is_plain)
+        return
+    output.line({"description": description})
+    with following.coming_back(job):
+        for event in job.logs(follow=True):
+            output.line({"host": event.host, "message": event.message})
+        output.line({"description": job.describe()})
+        job.wait()

@@ -1,0 +1,105 @@
+"""Groups of verbs: one that loads a verb when it is called, and the whole program with its errors and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from scriptmode import ScriptmodeError
+from scriptmode.errors import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: As a shell says of a program that SIGINT ended.
+_INTERRUPTED = 130
+
+
+class Verb(NamedTuple):
+    """Where a verb is, as ``module:name``, and what it does: the first sentence of its help."""
+
+    place: str
+    help: str
+
+
+class Group(click.Group):
+    """A group of verbs: alone it prints its help, and a verb that it does not have is told with the nearest one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Print the help where nothing is said."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; raise `click.UsageError` for another word."""
+        word = args[0]
+        if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
+            raise click.UsageError(
+                f"there is no {ctx.command_path} {word!r}{suggestion(word, self.list_commands(ctx))}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+
+class Program(Group):
+    """The whole command: it knows its verbs without loading them, and ends with one line and an exit code."""
+
+    def __init__(self, *args: Any, verbs: Mapping[str, Verb], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own form
+        """Give the verbs, in the order in which a newcomer needs them."""
+        return list(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        """Load a verb."""
+        if cmd_name not in self.verbs:
+            return None
+        module, _, name = self.verbs[cmd_name].place.partition(":")
+        found: click.Command = getattr(import_module(module), name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
+        """Write the verbs and what they do."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's own form
+        **extra: Any,
+    ) -> Any:
+        """Run the command and exit; an error is told on stderr, as JSON where the command was asked for it.
+
+        Without ``standalone_mode`` errors are the caller's and nothing exits.
+        """
+        words = list(sys.argv[1:] if args is None else args)
+        if not standalone_mode:
+            return super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.Abort:
+            sys.exit(_INTERRUPTED)
+        except (click.ClickException, ScriptmodeError) as error:
+            from scriptmode.cli import ending
+
+            sys.exit(ending.tell(error, as_json="--json" in before_dashes(words)[0]))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def before_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Give the words before ``--``, which are the command's, and those after it, which are the program's."""
+    if "--" not in words:
+        return list(words), []
+    place = list(words).index("--")
+    return list(words[:place]), list(words[place + 1 :])

@@ -1,0 +1,36 @@
+"""``scriptmode metrics JOB``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from scriptmode.cli import output
+from scriptmode.cli.options import as_json, job_and
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
+
+
+@click.command()
+@job_and("names")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@as_json
+def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
+    """Print what the metric definitions of JOB found in its log: a table, a column for each metric.
+
+    With --json a list of metric_name, value and timestamp (null where the platform keeps no times).
+
+    \b
+    Example:
+      scriptmode metrics mnist-1 loss accuracy
+      scriptmode metrics --last --json
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    found = job.metrics()
+    if names:
+        found = found.of(*names)
+    if as_json:
+        output.document(found)
+    else:
+        click.echo(found.table())

@@ -1,0 +1,51 @@
+"""``scriptmode model download JOB``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from scriptmode.cli import output
+from scriptmode.cli.group import Group
+from scriptmode.cli.options import as_json, job_and
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
+
+
+@click.group(cls=Group)
+def model() -> None:
+    """Fetch what a job has trained.
+
+    \b
+    Example:
+      scriptmode model download mnist-1 model
+    """  # noqa: D301 - click's mark for lines to be left as they are
+
+
+@model.command()
+@job_and("folder")
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option("--no-extract", is_flag=True, help="The one archive, as it is stored.")
+@as_json
+def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:
+    """Fetch the model of JOB into FOLDER, and print its path.
+
+    FOLDER is new or empty; where none is named, it is one named JOB. With --last, FOLDER alone is named.
+
+    \b
+    Example:
+      scriptmode model download mnist-1 model
+      scriptmode model download --last model
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    place = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
+    if as_json:
+        output.document({"job": job.name, "folder": str(place), "files": _files(place)})
+    else:
+        click.echo(place)
+
+
+def _files(place: Path) -> list[str]:
+    return sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())

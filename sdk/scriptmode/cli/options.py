@@ -1,0 +1,138 @@
+"""Options that many verbs have: which job, on which platform, of which account, and how it is printed."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+import click
+
+from scriptmode import ScriptmodeError, TrainingJob
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+PLATFORMS = ("local", "sagemaker")
+#: Variables that boto3 would follow rather than the profile of another one.
+_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def account(function: _Function) -> _Function:
+    """Add --region and --profile, which boto3 goes by for this command."""
+    region = click.option(
+        "--region", metavar="NAME", expose_value=False, callback=_use_region, help="Of Amazon SageMaker."
+    )
+    profile = click.option(
+        "--profile", metavar="NAME", expose_value=False, callback=use_profile, help="Of the AWS settings."
+    )
+    return region(profile(function))
+
+
+def platform(help_text: str = "Where the job is. [default: where it is found]") -> Callable[[_Function], _Function]:
+    """Add --platform."""
+    return click.option("--platform", type=click.Choice(PLATFORMS), help=help_text)
+
+
+def one_job(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add JOB and --last, and the options that say where it is; the function is given the job as ``job``."""
+    return job_and(None)(function)
+
+
+def job_and(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add what `one_job` adds where an argument ``rest`` comes after JOB: with --last every word is of that one."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @click.argument("job", required=False, shell_complete=names)
+        @last
+        @platform()
+        @account
+        @functools.wraps(function)
+        def command(job: str | None, *, last: bool, platform: str | None, **given: Any) -> Any:
+            if (
+                last
+                and job is not None
+                and rest is not None
+                and (given[rest] is None or isinstance(given[rest], tuple))
+            ):
+                given[rest], job = job if given[rest] is None else (job, *given[rest]), None
+            return function(attached(job, last=last, platform=platform), **given)
+
+        return command
+
+    return add
+
+
+def last(function: _Function) -> _Function:
+    """Add --last."""
+    return click.option("--last", is_flag=True, help="The newest job, instead of JOB.")(function)
+
+
+def attached(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
+    """Give the job that JOB or --last means; raise `click.UsageError` where they do not name one."""
+    if name is not None and last:
+        raise click.UsageError(f"JOB is {name!r}, but --last names a job too; keep one", _context())
+    if name is None and not last:
+        raise click.UsageError("JOB is missing; name a job, or say --last for the newest", _context())
+    return TrainingJob.attach(newest(platform) if name is None else name, platform=platform)
+
+
+def newest(platform: str | None) -> str:
+    """Give the name of the newest job, on this machine where no platform is named."""
+    found = TrainingJob.list(platform, limit=1)
+    if not found:
+        where = "in this account and Region" if platform == "sagemaker" else "on this machine"
+        raise click.ClickException(f"--last: there are no training jobs {where}; start one with scriptmode run")
+    return str(found[0]["TrainingJobName"])
+
+
+def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
+    """Give the names of this machine's jobs that begin with what is there, newest first."""
+    try:
+        jobs = TrainingJob.list("local", name_contains=incomplete or None)
+    except ScriptmodeError:
+        # Nobody who presses a key asked for an error.
+        return []
+    return [job["TrainingJobName"] for job in jobs if job["TrainingJobName"].startswith(incomplete)]
+
+
+def pair(flag: str, text: str, example: str) -> tuple[str, str]:
+    """Read ``NAME=VALUE``; raise `click.UsageError` for another form."""
+    name, separator, value = text.partition("=")
+    if not (name and separator):
+        raise click.UsageError(f"{flag} {text!r} has no NAME=VALUE; write {flag} {example}", _context())
+    return name, value
+
+
+def use(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
+    """Set variables of the environment until the command is done; ``None`` takes one away."""
+    before = {name: os.environ.get(name) for name in changes}
+
+    def put(values: Mapping[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    ctx.call_on_close(lambda: put(before))
+    put(changes)
+
+
+def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's form
+    if value is not None:
+        use(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
+
+
+def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - likewise
+    """Have boto3 use a profile of the AWS settings, for this command."""
+    if value is not None:
+        # Whoever names a profile means its account, not the one whose keys are in the environment.
+        use(ctx, {"AWS_PROFILE": value, **dict.fromkeys(_KEYS)})
+
+
+def _context() -> click.Context | None:
+    return click.get_current_context(silent=True)

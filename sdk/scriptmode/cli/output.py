@@ -1,0 +1,59 @@
+"""What the command prints: JSON whose times are ISO 8601 texts, and columns of text."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def plain(value: Any) -> Any:
+    """Give a value as JSON can carry it: times as ISO 8601 texts, what is no number as ``"NaN"``, ``"Infinity"``."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+def document(value: Any) -> None:
+    """Print one JSON document."""
+    click.echo(json.dumps(plain(value), indent=2))
+
+
+def line(value: Any) -> None:
+    """Print one JSON object on one line, at once."""
+    click.echo(json.dumps(plain(value)))
+
+
+def moment(value: datetime) -> str:
+    """Give a time in UTC, to the second."""
+    return value.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def duration(seconds: float) -> str:
+    """Give a time span in its two largest units, such as ``1 h 5 min``."""
+    whole = round(seconds)
+    for size, unit, smaller in ((86400, "d", "h"), (3600, "h", "min"), (60, "min", "s")):
+        if whole >= size:
+            rest = whole % size // {"h": 3600, "min": 60, "s": 1}[smaller]
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns as wide as their widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    # Written at once: there may be thousands.
+    click.echo("\n".join(lines))

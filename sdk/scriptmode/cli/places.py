@@ -1,0 +1,34 @@
+"""Places as they are typed: ``s3://``, or a folder of this machine, which becomes ``file://`` where jobs run here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scriptmode import SpecError
+
+_FILE = "file://"
+
+
+def place(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+    """Give a place of another machine as it is, and one of this machine as a whole path, from ``base`` or from here.
+
+    ``what`` names the option or key. Raises `SpecError` for a place that the platform does not have.
+    """
+    if text.startswith("gs://"):
+        raise SpecError(
+            f"{what} {text!r} is in Google Cloud Storage, which no platform here reads; name a place in s3://"
+            + (", or a folder of this machine" if is_local else "")
+        )
+    if "://" in text and not text.startswith(_FILE):
+        return text
+    if not is_local:
+        raise SpecError(f"{what} {text!r} is not in S3, where Amazon SageMaker looks; write s3://bucket/prefix")
+    if not text.removeprefix(_FILE):
+        raise SpecError(f"{what} {text!r} names no folder; write s3://bucket/prefix, or a folder of this machine")
+    return str(((base or Path()) / Path(text.removeprefix(_FILE)).expanduser()).absolute())
+
+
+def uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+    """Give `place` as a URI."""
+    found = place(what, text, is_local=is_local, base=base)
+    return found if "://" in found else f"{_FILE}{found}"

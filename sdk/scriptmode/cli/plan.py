@@ -1,0 +1,35 @@
+"""``scriptmode plan PROGRAM``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scriptmode.cli import asked, estimator_options, output
+from scriptmode.cli.flags import speaking
+from scriptmode.cli.options import names
+from scriptmode.cli.programs import ProgramCommand, words_after_dashes
+
+
+@click.command(cls=ProgramCommand)
+@estimator_options.options
+@click.option("--against", metavar="JOB", shell_complete=names, help="Show the difference to this job.")
+def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
+    """Print what a training job would be and do, and start nothing.
+
+    The request, the files and processes of every host, and what the source archive holds. Options, file and words
+    after -- are those of run.
+
+    \b
+    Example:
+      scriptmode plan train.py --instance-count 2 --distribution mpi -- --epochs 5
+      scriptmode plan --file job.toml --against mnist-1 --json
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    wanted = asked.read(given, words_after_dashes())
+    with speaking(wanted.flags):
+        made = wanted.estimator().plan(wanted.inputs, job_name=wanted.job_name, against=against)
+    if as_json:
+        output.document(made.to_dict())
+    else:
+        click.echo(str(made))

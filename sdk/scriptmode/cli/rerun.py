@@ -1,0 +1,44 @@
+"""``scriptmode rerun JOB``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scriptmode.cli import starting
+from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.options import as_json, one_job, pair
+from scriptmode.cli.words import number_or_text
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
+
+
+@click.command(epilog=EXIT_CODES)
+@one_job
+@click.option("--job-name", metavar="NAME", help="Of the new job. [default: the old one's, with the time]")
+@click.option(
+    "-p", "--hyperparameter", "parameters", metavar="NAME=VALUE", multiple=True,
+    help="Beside those of JOB, or instead of one of them; may be repeated.",
+)  # fmt: skip
+@click.option("--instance-count", type=click.IntRange(min=1), metavar="N", help="So many hosts instead.")
+@starting.options
+@as_json
+def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> None:
+    """Start JOB once more under a new name, and follow it to its end.
+
+    The new job has the same source archive, inputs, tags and place for checkpoints. Session tag chaining and what a
+    LocalPlatform was given are not taken over: no description tells them.
+
+    \b
+    Example:
+      scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    pairs = (pair("-p", text, "epochs=3") for text in parameters)
+    again = job.rerun(
+        job_name=given.pop("job_name"),
+        instance_count=given.pop("instance_count"),
+        hyperparameters={name: number_or_text(value) for name, value in pairs},
+    )
+    starting.started(again, **given)

@@ -1,0 +1,44 @@
+"""``scriptmode run PROGRAM``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from scriptmode.cli import asked, estimator_options, starting
+from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.flags import speaking
+from scriptmode.cli.programs import ProgramCommand, words_after_dashes
+
+
+@click.command(cls=ProgramCommand, epilog=EXIT_CODES)
+@estimator_options.options
+@starting.options
+def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
+    """Start a training job from options or a file, and follow it to its end.
+
+    Each option is the scriptmode.Estimator's argument of that name. What follows -- is PROGRAM's.
+
+    \b
+    Example:
+      scriptmode run train.py --instance-count 2 --distribution mpi --processes-per-host 2 \\
+        --input train=data/train --metric 'loss=loss=([0-9.]+)' -- --epochs 5
+
+    \b
+    From a file, whose paths begin at its own folder:
+      scriptmode run --file job.toml --instance-type ml.m5.xlarge
+
+    \b
+      entry_point = "train.py"
+      instance_count = 2
+      distribution = "mpi"
+      hyperparameters = { epochs = 5 }
+      [inputs]
+      train = "data/train"
+      eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
+    """  # noqa: D301 - click's mark for lines to be left as they are
+    wanted = asked.read(given, words_after_dashes())
+    with speaking(wanted.flags):
+        job = wanted.estimator().fit(wanted.inputs, wait=False, job_name=wanted.job_name)
+    starting.started(job, wait=wait, is_plain=is_plain, as_json=as_json)

@@ -1,0 +1,43 @@
+"""What follows the start of a job: its end, or the way to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+import click
+
+from scriptmode import TrainingJobError
+from scriptmode.cli import following, output
+
+if TYPE_CHECKING:
+    from scriptmode import TrainingJob
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def options(function: _Function) -> _Function:
+    """Add --wait and --no-wait, and --plain."""
+    wait = click.option("--wait/--no-wait", default=True, help="Follow the job to its end, which is the default.")
+    return wait(following.plain(function))
+
+
+def started(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
+    """Follow a new job, or say its name; as JSON its description, once it has ended where it is waited for."""
+    if not wait:
+        if as_json:
+            output.document(job.describe())
+            return
+        click.echo(job.name)
+        click.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
+        return
+    if not as_json:
+        click.echo(f"training job {job.name} started")
+        following.follow(job, is_plain=is_plain)
+        return
+    with following.coming_back(job):
+        try:
+            description = job.wait()
+        except TrainingJobError as error:
+            output.document(error.description)
+            raise
+    output.document(description)

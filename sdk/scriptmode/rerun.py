@@ -1,0 +1,103 @@
+"""A training job once more: the described job's request with a new name, and what else is to be different."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import hyperparameters, naming
+from scriptmode.errors import SpecError
+from scriptmode.platforms import DESCRIBED_DEFAULTS
+from scriptmode.service_model import REQUEST_SHAPE, shapes
+from scriptmode.spec import RESERVED_TAGS
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.job import TrainingJob
+
+_NAMES = naming.JobNames()
+_TAGS = "Tags"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the new job has that the old one had not; ``None`` and nothing keep what there was."""
+
+    job_name: str | None = None
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    instance_count: int | None = None
+
+
+def start(job: TrainingJob, change: Change) -> str:
+    """Start a described job again on its platform and give the new job's name; waits for nothing."""
+    description = job.describe()
+    body = request(description, job.platform.tags(description), change)
+    name = str(body["TrainingJobName"])
+    job.platform.validate(body)
+    try:
+        job.platform.create(body)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nTraining job {name} may have been started: scriptmode describe {name}\n")
+        raise
+    return name
+
+
+def request(description: Mapping[str, Any], tags: Mapping[str, str], change: Change) -> dict[str, Any]:
+    """Give the CreateTrainingJob request of a described job, as ``change`` wants it.
+
+    What the service keeps to itself (SessionChainingConfig) is not in it. The hosts' secret and places that bear the
+    job's name become the new job's. Raises `SpecError` for a change that the job cannot have.
+    """
+    known = shapes()[REQUEST_SHAPE]["members"]
+    said = {name: each for name, each in description.items() if DESCRIBED_DEFAULTS.get(name) != each}
+    body = {name: _said(each, known[name]["shape"]) for name, each in said.items() if name in known}
+    old = str(description["TrainingJobName"])
+    new = _NAMES.fresh(naming.base_of_job(old)) if change.job_name is None else naming.check_job_name(change.job_name)
+    body["TrainingJobName"] = new
+    body["HyperParameters"] = _parameters(description, change, new)
+    body.get("Environment", {}).pop(contract.SECRET_VARIABLE, None)
+    body[_TAGS] = [
+        {"Key": key, "Value": value} for key, value in tags.items() if not key.lower().startswith(RESERVED_TAGS)
+    ]
+    if change.instance_count is not None:
+        body["ResourceConfig"] = _resized(old, body.get("ResourceConfig", {}), change.instance_count)
+    return {name: each for name, each in body.items() if each not in (None, "", [], {})}
+
+
+def _said(value: Any, shape: str) -> Any:
+    """Give what a request may say of a described value: fields that were not given may be described as empty."""
+    found = shapes()[shape]
+    if found["type"] == "structure" and isinstance(value, dict):
+        members = found["members"]
+        kept = {key: _said(each, members[key]["shape"]) for key, each in value.items() if key in members}
+        return {key: each for key, each in kept.items() if each not in (None, "", [], {})}
+    if found["type"] == "list" and isinstance(value, (list, tuple)):
+        return [_said(each, found["member"]["shape"]) for each in value]
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _parameters(description: Mapping[str, Any], change: Change, new: str) -> dict[str, str]:
+    encoded = dict(description.get("HyperParameters", {}))
+    script_mode = contract.PROGRAM in encoded
+    if script_mode and contract.JOB_NAME in encoded:
+        encoded[contract.JOB_NAME] = contract.encode(new)
+    output = str(description.get("OutputDataConfig", {}).get("S3OutputPath", "")).rstrip("/")
+    derived = contract.encode(f"{output}/{description['TrainingJobName']}/{contract.MODEL_DIR}")
+    if encoded.get(contract.MODEL_DIR_PARAMETER) == derived:
+        encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(f"{output}/{new}/{contract.MODEL_DIR}")
+    encoded.update(hyperparameters.encode(change.hyperparameters, script_mode=script_mode))
+    return hyperparameters.check_limits(encoded)
+
+
+def _resized(name: str, resources: Mapping[str, Any], count: object) -> dict[str, Any]:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise SpecError(f"instance_count is {count!r}; give a whole number of at least 1")
+    if resources.get("InstanceGroups"):
+        raise SpecError(
+            f"instance_count is {count}, but training job {name} has instance groups; set the instance_groups of "
+            f"Estimator.attach({name!r}) and fit it"
+        )
+    return {**resources, "InstanceCount": count}

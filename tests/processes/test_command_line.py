@@ -1,0 +1,198 @@
+"""The ``scriptmode`` program, in processes of its own, on real local jobs: what each verb says and ends with."""
+
+import json
+import shutil
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from fakes.command_line import documents, program
+
+from scriptmode import TrainingJob
+
+#: Says what it was given, leaves a model, and ends as it is told.
+TRAIN = """
+import os, sys
+print("given", *sys.argv[1:], flush=True)
+for step in (1, 2):
+    print(f"loss={1 / step}", flush=True)
+with open(os.path.join(os.environ["SM_MODEL_DIR"], "weights.txt"), "w") as file:
+    file.write(os.listdir(os.environ["SM_CHANNEL_TRAIN"])[0] if "SM_CHANNEL_TRAIN" in os.environ else "none")
+sys.exit(int(os.environ.get("ENDS_WITH", "0")))
+"""
+FILE = """
+entry_point = "train.py"
+instance_count = 2
+job_name = "of-a-file"
+hyperparameters = { epochs = 3 }
+metric_definitions = [{ Name = "loss", Regex = "loss=([0-9.]+)" }]
+tags = { team = "vision" }
+[inputs]
+train = "data"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A user's folder, with two jobs that have ended: ``of-a-file`` on two hosts, and ``broken``."""
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "job.toml").write_text(FILE)
+    (folder / "data").mkdir()
+    (folder / "data" / "part").touch()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
+            patch.delenv(name, raising=False)
+        patch.setenv("AWS_CONFIG_FILE", str(folder / "no config"))
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("SCRIPTMODE_DATA_DIR", str(folder / "data dir"))
+        patch.chdir(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def first(folder):
+    return program("run", "--file", "job.toml", "--", "--rate", "1e-3")
+
+
+@pytest.fixture(scope="module")
+def broken(folder, first):
+    return program("run", "train.py", "--job-name", "broken", "--env", "ENDS_WITH=7")
+
+
+@pytest.fixture
+def jobs(first, broken):
+    """Both have ended, the broken one last."""
+
+
+def test_a_job_of_a_file_is_run_and_its_log_shown_to_the_end(first):
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.startswith("training job of-a-file started\n")
+    assert "algo-2 | given --epochs 3 --rate 1e-3\n" in first.stdout
+    assert "training job of-a-file: Completed" in first.stdout.splitlines()[-1]
+
+
+def test_a_script_that_fails_gives_its_exit_code_to_the_command(broken):
+    assert broken.returncode == 7
+    assert broken.stderr.startswith(
+        "scriptmode: training job broken failed: AlgorithmError: algo-1, script: exit code 7"
+    )
+    assert "Traceback" not in broken.stderr
+
+
+def test_the_same_failure_is_one_json_object_for_a_program(jobs):
+    done = program("run", "train.py", "--env", "ENDS_WITH=3", "--json")
+    assert done.returncode == 3
+    described = json.loads(done.stdout)
+    assert described["TrainingJobStatus"] == "Failed"
+    (said,) = documents(done.stderr)
+    assert (said["error"], said["exit_code"], said["job"]) == ("TrainingJobFailed", 3, described["TrainingJobName"])
+    shutil.rmtree(Path("data dir", "jobs", described["TrainingJobName"]))
+
+
+def test_jobs_are_listed_newest_first_in_utc(jobs, monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    rows = [line.split() for line in program("list").stdout.splitlines()]
+    assert [(row[2], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-a-file")]
+    now = datetime.now(timezone.utc)
+    shown = datetime.strptime(" ".join(rows[0][:2]), "%Y-%m-%d %H:%M:%S%z")
+    assert abs((shown - now).total_seconds()) < 120
+    (summary,) = json.loads(program("list", "--status", "failed", "--json").stdout)
+    assert summary["TrainingJobName"] == "broken"
+    assert datetime.fromisoformat(summary["CreationTime"]).utcoffset() == timedelta(0)
+    tomorrow = f"{now + timedelta(days=1):%Y-%m-%d}"
+    assert program("list", "--since", tomorrow).stderr == "no such training jobs on this machine\n"
+    assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 1
+
+
+def test_a_job_is_described_for_people_and_for_programs(jobs):
+    text = program("describe", "of-a-file").stdout
+    rows = dict(line.split(None, 1) for line in text.splitlines() if not line.startswith(" "))
+    assert rows["status"].startswith("Completed, ")
+    assert rows["hosts"] == "2 x local_process"
+    assert rows["inputs"] == f"train = file://{Path.cwd()}/data"
+    assert "epochs = 3" in text
+    described = json.loads(program("describe", "of-a-file", "--json").stdout)
+    assert (described["TrainingJobName"], described["ResourceConfig"]["InstanceCount"]) == ("of-a-file", 2)
+    assert "failed           AlgorithmError" not in text
+    assert "AlgorithmError: algo-1, script: exit code 7" in program("describe", "--last").stdout
+
+
+def test_a_log_is_printed_whole_or_of_a_host_or_its_end(jobs):
+    assert "algo-1 | given --epochs 3 --rate 1e-3\n" in program("logs", "of-a-file").stdout
+    assert {line[:6] for line in program("logs", "of-a-file", "--host", "algo-2").stdout.splitlines()} == {"algo-2"}
+    said = documents(program("logs", "of-a-file", "--tail", "1", "--json", "--host", "algo-2").stdout)
+    assert said == [{"host": "algo-2", "message": "scriptmode: algo-2 script ended with exit code 0"}]
+    wrong = program("logs", "of-a-file", "--host", "algo-9")
+    assert wrong.returncode == 1
+    assert wrong.stderr == "scriptmode: training job of-a-file has no host 'algo-9'; it has algo-1 to algo-2\n"
+
+
+@pytest.mark.parametrize("verb", [["logs", "-f"], ["attach"], ["jobs", "stream-logs"]], ids=" ".join)
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_following_ends_with_the_jobs_exit_code(jobs, verb, form):
+    good, bad = program(*verb, "of-a-file", *form), program(*verb, "--last", *form)
+    assert (good.returncode, bad.returncode) == (0, 7)
+    assert "given --epochs 3" in good.stdout or verb == ["attach"]
+    if form:
+        assert all(documents(each) for each in (good.stdout, bad.stdout, bad.stderr))
+
+
+def test_metrics_are_a_table_or_json(jobs):
+    assert program("metrics", "of-a-file").stdout.split() == ["#", "loss", "1", "1", "2", "0.5", "3", "1", "4", "0.5"]
+    (row, *_) = json.loads(program("metrics", "of-a-file", "loss", "--json").stdout)
+    assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None}
+    wrong = program("metrics", "of-a-file", "lsos")
+    assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (1, True)
+
+
+def test_a_model_is_fetched_unpacked_or_as_it_is(jobs, tmp_path):
+    done = program("model", "download", "of-a-file", str(tmp_path / "model"))
+    assert done.stdout == f"{tmp_path / 'model'}\n"
+    assert (tmp_path / "model" / "weights.txt").read_text() == "part"
+    packed = program("model", "download", "of-a-file", str(tmp_path / "packed"), "--no-extract", "--json")
+    assert json.loads(packed.stdout)["files"] == ["model.tar.gz"]
+    none = program("model", "download", "--last", str(tmp_path / "none"))
+    assert (none.returncode, none.stderr) == (
+        1,
+        "scriptmode: training job broken is Failed and has no model; look at its log\n",
+    )
+
+
+def test_a_job_is_run_again_with_another_hyperparameter_on_fewer_hosts(jobs):
+    done = program("rerun", "of-a-file", "--job-name", "again", "-p", "epochs=4", "--instance-count", "1")
+    assert done.returncode == 0, done.stderr
+    assert "algo-1 | given --epochs 4 --rate 1e-3\n" in done.stdout
+    first, again = (TrainingJob.attach(name, platform="local") for name in ("of-a-file", "again"))
+    assert again.inputs() == first.inputs()
+    assert again.platform.tags(again.describe()) == {"team": "vision"}
+    assert again.describe()["ResourceConfig"]["InstanceCount"] == 1
+    taken = program("rerun", "of-a-file", "--job-name", "again")
+    assert (taken.returncode, "there is a training job named 'again' already" in taken.stderr) == (1, True)
+    shutil.rmtree(Path("data dir", "jobs", "again"))
+
+
+def test_a_job_that_is_nowhere_is_one_line(jobs):
+    for verb in ("describe", "logs", "stop", "attach", "rerun", "metrics"):
+        said = program(verb, "of-a-flie")
+        assert said.returncode == 1
+        assert said.stderr.count("\n") == 1
+        assert "no training job named 'of-a-flie'" in said.stderr
+        assert "did you mean 'of-a-file'?" in said.stderr
+
+
+def test_amazon_sagemaker_is_asked_where_it_is_named(jobs):
+    for words in (["list"], ["describe", "of-a-file"], ["logs", "--last"]):
+        said = program(*words, "--platform", "sagemaker")
+        assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+        assert "no AWS region is set" in said.stderr
+
+
+def test_a_plan_is_printed_and_nothing_is_started(jobs):
+    words = ("--file", "job.toml", "--job-name", "planned", "--against", "of-a-file", "--", "--rate", "1e-4")
+    text = program("plan", *words).stdout
+    assert "train.py --epochs 3 --rate 1e-4" in text
+    assert "1e-3" in text.partition("Difference")[2]
+    planned = json.loads(program("plan", "--json", *words).stdout)
+    assert planned["request"]["TrainingJobName"] == "planned"
+    assert program("list", "--name", "planned").stdout == ""

@@ -1,0 +1,171 @@
+"""Jobs that run while ``scriptmode`` looks at them: stopped, out of time, left by Ctrl-C, come back to."""
+
+import json
+import os
+import pty
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from fakes.command_line import PROGRAM, documents, program
+from fakes.processes import until
+
+from scriptmode import TrainingJob
+
+#: Runs until it is stopped, or its file is there.
+SLEEPS = """
+import os, sys, time
+print("asleep", flush=True)
+while not os.path.exists(os.environ["WAKE"]):
+    time.sleep(0.02)
+print("awake", flush=True)
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch, no_credentials):
+    """Start jobs that sleep until ``wake``, without waiting for them; whatever runs at the end is stopped."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    Path("sleeps.py").write_text(SLEEPS)
+
+    def started(name, *words):
+        done = program(
+            "run", "sleeps.py", "--job-name", name, "--env", f"WAKE={tmp_path / 'wake'}", "--no-wait", *words
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    yield started
+    for job in TrainingJob.list("local"):
+        made = TrainingJob.attach(job["TrainingJobName"], platform="local")
+        made.stop()
+        until(lambda made=made: made.ended)
+
+
+def asleep(name):
+    """Wait until the script of a job runs; give the job."""
+    job = TrainingJob.attach(name, platform="local")
+    until(lambda: any(event.message == "asleep" for event in job.logs()))
+    return job
+
+
+def test_a_job_that_is_not_waited_for_is_named_alone_on_stdout(start):
+    done = start("first")
+    assert done.stdout == "first\n"
+    assert "follow it: scriptmode logs -f first" in done.stderr
+    assert json.loads(start("second", "--json").stdout)["TrainingJobName"] == "second"
+
+
+def test_several_jobs_are_stopped_and_waited_for_and_the_missing_one_is_told(start):
+    start("first")
+    start("second")
+    asleep("first")
+    asleep("second")
+    done = program("stop", "first", "nowhere", "second", "--wait", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == [{"job": "first", "status": "Stopped"}, {"job": "second", "status": "Stopped"}]
+    assert "no training job named 'nowhere'" in documents(done.stderr)[0]["message"]
+    again = program("stop", "first")
+    assert (again.returncode, again.stdout) == (0, "training job first has ended already: Stopped\n")
+    assert program("logs", "-f", "first").returncode == 143
+
+
+def test_a_job_out_of_time_ends_the_command_as_timeout_does(start):
+    start("short", "--max-run", "1")
+    done = program("attach", "--last", "--plain")
+    assert done.returncode == 124
+    assert "ran longer than max_run (1 s)" in done.stderr
+    assert "status " in done.stdout
+    assert "algo-1 | asleep" in done.stdout
+
+
+class Terminal:
+    """A command in a pseudo-terminal, as its user sees it and types into it."""
+
+    def __init__(self, *words):
+        self.mine, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "dumb"}
+        # Only whom the terminal belongs to gets its Ctrl-C.
+        argv = ["setsid", "--ctty", PROGRAM, *words]
+        self.process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+        os.close(theirs)
+        os.set_blocking(self.mine, False)
+        self.seen = ""
+
+    def type(self, text):
+        os.write(self.mine, text.encode())
+
+    def read(self):
+        """Read what is there; give all that was seen."""
+        with suppress(BlockingIOError, OSError):
+            while chunk := os.read(self.mine, 65536):
+                self.seen += chunk.decode(errors="replace").replace("\r\n", "\n")
+        return self.seen
+
+    def until(self, text):
+        try:
+            until(lambda: text in self.read())
+        except AssertionError:
+            self.close()
+            raise
+
+    def close(self):
+        try:
+            until(lambda: (self.read(), self.process.poll() is not None)[1])
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.read()
+            os.close(self.mine)
+        return self.process.returncode
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["logs", "-f", "first"], ["attach", "first"], ["logs", "-f", "first", "--tail", "3"], ["logs", "-f", "--json", "first"]],
+    ids=["logs", "attach", "tail", "json"],
+)  # fmt: skip
+def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(start, words):
+    start("first")
+    job = asleep("first")
+    terminal = Terminal(*words)
+    terminal.until("asleep")
+    terminal.type("\x03")
+    assert terminal.close() == 130
+    assert "goes on" in terminal.seen
+    assert "scriptmode logs -f first" in terminal.seen
+    assert "Traceback" not in terminal.seen
+    assert job.status == "InProgress"
+
+
+def test_whoever_comes_back_sees_the_job_to_its_end(start, tmp_path):
+    start("first")
+    asleep("first")
+    terminal = Terminal("attach", "--last", "--plain")
+    terminal.until("asleep")
+    (tmp_path / "wake").touch()
+    assert terminal.close() == 0
+    assert "awake" in terminal.seen
+    assert "first: Completed" in terminal.seen.replace("\n", " ")
+
+
+def test_ctrl_c_in_run_ends_with_130(start, tmp_path):
+    terminal = Terminal("run", "sleeps.py", "--job-name", "typed", "--plain", "--env", f"WAKE={tmp_path / 'wake'}")
+    terminal.until("asleep")
+    terminal.type("\x03")
+    assert terminal.close() == 130
+    assert "scriptmode logs -f typed" in terminal.seen
+
+
+def test_a_reader_that_leaves_ends_the_command_without_a_word(start, tmp_path):
+    start("first")
+    asleep("first")
+    command = [PROGRAM, "logs", "-f", "first", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert documents(process.stdout.readline())[0]["host"] == "algo-1"
+        process.stdout.close()
+        (tmp_path / "wake").touch()
+        assert process.wait(timeout=30) == 1
+        assert process.stderr.read() == ""

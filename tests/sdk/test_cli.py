@@ -1,0 +1,176 @@
+"""The command's own manners: help, suggestions, usage errors, exit codes. No job is started here."""
+
+import json
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from fakes.command_line import invoke
+
+from scriptmode import JobNotFoundError, TrainingJobFailed, TrainingJobStopped
+from scriptmode.cli import VERBS, scriptmode
+from scriptmode.cli.ending import exit_code
+
+
+@pytest.fixture(autouse=True)
+def nothing_here(tmp_path, monkeypatch, no_settings):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+
+
+def commands(command=scriptmode, path=()):
+    """Every command, however deep, by its words."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            yield from commands(command.get_command(click.Context(command), name), (*path, name))
+
+
+COMMANDS = dict(commands())
+
+
+def test_alone_it_prints_its_help_and_is_content():
+    done = invoke()
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == invoke("--help").stdout
+    for verb in VERBS:
+        assert f"\n  {verb} " in done.stdout
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "scriptmode")
+def test_every_help_shows_an_example(words):
+    done = invoke(*words, "--help")
+    assert done.exit_code == 0
+    assert "Example" in done.stdout
+    # Three verbs of `jobs` are other names of verbs, whose examples they show.
+    shown = {"jobs list": "list", "jobs describe": "describe", "jobs cancel": "stop"}.get(
+        " ".join(words), " ".join(words)
+    )
+    assert f"scriptmode {shown}".rstrip() in done.stdout.partition("Example")[2]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_known_of_a_verb_before_it_is_loaded_is_how_its_help_begins(verb):
+    assert " ".join(COMMANDS[(verb,)].help.split()).startswith(VERBS[verb].help.rstrip("."))
+
+
+@pytest.mark.parametrize("words", [words for words, command in COMMANDS.items() if not isinstance(command, click.Group)], ids=" ".join)  # fmt: skip
+def test_every_verb_speaks_json_but_the_one_that_prints_a_script(words):
+    options = {option for parameter in COMMANDS[words].params for option in parameter.opts}
+    assert ("--json" in options) == (words != ("completion",))
+
+
+def test_the_help_loads_no_verb_and_nothing_of_jobs():
+    code = "from scriptmode.cli import scriptmode; scriptmode.main(['--help'], standalone_mode=False)"
+    loaded = "print(sorted(name for name in sys.modules if name.startswith('scriptmode')))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\n{loaded}"], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == str(
+        ["scriptmode", "scriptmode.cli", "scriptmode.cli.group", "scriptmode.errors"]
+    )
+
+
+USAGE = {
+    "a verb misspelled": (["lsit"], "there is no scriptmode 'lsit'; did you mean 'list'?", "scriptmode"),
+    "a verb of a group": (["model", "dowload"], "no scriptmode model 'dowload'; did you mean 'download'?", "scriptmode model"),
+    "an option misspelled": (["logs", "--fllow", "x"], "--follow", "scriptmode logs"),
+    "no job": (["describe"], "JOB is missing; name a job, or say --last for the newest", "scriptmode describe"),
+    "a job and the last": (["stop", "a", "--last"], "JOB is 'a', but --last names a job too; keep one", "scriptmode stop"),
+    "a status": (["list", "--status", "Done"], "'Done' is not one of", "scriptmode list"),
+    "a platform": (["list", "--platform", "azure"], "'azure' is not one of 'local', 'sagemaker'", "scriptmode list"),
+    "a time": (["list", "--since", "today"], "'today' does not match the formats", "scriptmode list"),
+    "a count": (["run", "x.py", "--instance-count", "0"], "0 is not in the range x>=1", "scriptmode run"),
+    "no dashes": (["run", "x.py", "--epochs", "5"], "the program's own arguments come after --", "scriptmode run"),
+    "a pair": (["run", "x.py", "-p", "epochs"], "-p 'epochs' has no NAME=VALUE; write -p epochs=5", "scriptmode run"),
+    "another shell": (["completion", "tcsh"], "'tcsh' is not one of", "scriptmode completion"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message", "path"), USAGE.values(), ids=list(USAGE))
+def test_a_wrong_command_line_is_told_in_one_sentence_with_where_to_look(words, message, path):
+    done = invoke(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    said, see = done.stderr.splitlines()
+    assert said.startswith("scriptmode: ")
+    assert message in said
+    assert see == f"see {path} --help"
+    as_json = json.loads(invoke(*words, "--json").stderr)
+    assert as_json["exit_code"] == 2
+
+
+def test_the_last_of_no_jobs_is_told():
+    done = invoke("logs", "--last")
+    assert done.exit_code == 1
+    assert (
+        done.stderr == "scriptmode: --last: there are no training jobs on this machine; start one with scriptmode run\n"
+    )
+
+
+def test_an_error_is_one_json_object_where_json_was_asked_for():
+    done = invoke("describe", "nowhere", "--json")
+    (said,) = map(json.loads, done.stderr.splitlines())
+    assert said["error"].endswith("Error")
+    assert "no training job named 'nowhere'" in said["message"]
+    assert (said["exit_code"], done.exit_code, done.stdout) == (1, 1, "")
+
+
+@pytest.mark.parametrize("platform", [[], ["--platform", "local"]], ids=["anywhere", "here"])
+def test_a_job_that_is_nowhere_is_told_without_a_thousand_names(platform, tmp_path):
+    for number in range(1000):
+        folder = tmp_path / "data" / "jobs" / f"other-{number}"
+        folder.mkdir(parents=True)
+    said = invoke("describe", "nowhere", *platform).stderr
+    assert "no training job named 'nowhere'" in said
+    assert said.count("other-") <= 5
+
+
+def ended(status, secondary, reason=""):
+    raised = TrainingJobFailed if status == "Failed" else TrainingJobStopped
+    description = {
+        "TrainingJobName": "j",
+        "TrainingJobStatus": status,
+        "SecondaryStatus": secondary,
+        "FailureReason": reason,
+    }
+    return raised("...", description)
+
+
+ENDINGS = [
+    (ended("Failed", "Failed", "AlgorithmError: algo-1, script: exit code 3\nValueError, exit code: 3"), 3),
+    (ended("Failed", "Failed", "AlgorithmError: killed, exit code: 137"), 137),
+    (ended("Failed", "Failed", "AlgorithmError: exit code: 3 is what it said, then the machine was lost"), 1),
+    (ended("Failed", "Failed", "ClientError: no such bucket"), 1),
+    (ended("Failed", "Failed", "AlgorithmError: x, exit code: 999"), 1),
+    (ended("Failed", "Failed", "AlgorithmError: x, exit code: 0"), 1),
+    (ended("Stopped", "Stopped"), 143),
+    (ended("Stopped", "MaxRuntimeExceeded"), 124),
+    (ended("Stopped", "MaxWaitTimeExceeded"), 124),
+    (JobNotFoundError("no"), 1),
+    (click.UsageError("no"), 2),
+    (click.ClickException("no"), 1),
+]
+
+
+@pytest.mark.parametrize(("error", "code"), ENDINGS, ids=[f"{type(error).__name__} {code}" for error, code in ENDINGS])
+def test_the_exit_code_is_the_jobs_own(error, code):
+    assert exit_code(error) == code
+
+
+def test_a_region_and_a_profile_hold_for_one_command_and_win_over_keys_of_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another account's")
+    before = dict(os.environ)
+    seen = {}
+
+    @click.command()
+    @click.pass_context
+    def look(context):
+        seen.update({name: os.environ.get(name) for name in ("AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")})
+
+    from scriptmode.cli.options import account
+
+    account(look).main(["--profile", "team", "--region", "eu-west-1"], standalone_mode=False)
+    assert seen == {"AWS_PROFILE": "team", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": None}
+    assert dict(os.environ) == before

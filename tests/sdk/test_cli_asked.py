@@ -1,0 +1,241 @@
+"""What ``run`` and ``plan`` make of options and files: an estimator's arguments, or an error that ends the search."""
+
+import textwrap
+
+import click
+import pytest
+from fakes.command_line import invoke
+
+from scriptmode import FileSystemInput, InstanceGroup, SpecError, TrainingInput, TrainingJob
+from scriptmode.cli import asked
+from scriptmode.cli.flags import speaking
+from scriptmode.cli.programs import words_after_dashes
+from scriptmode.cli.run import run
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch, no_settings):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data dir"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print(1)")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "part").write_text("1")
+    return tmp_path
+
+
+def read(*words):
+    """What the words of ``run`` ask for, without starting it."""
+    found = []
+
+    @click.pass_context
+    def callback(_context, *, wait, is_plain, as_json, **given):
+        found.append(asked.read(given, words_after_dashes()))
+
+    type(run)("run", params=run.params, callback=callback).main(list(words), standalone_mode=False)
+    return found[0]
+
+
+def file(text, name="job.toml", folder="jobs"):
+    from pathlib import Path
+
+    Path(folder).mkdir(exist_ok=True)
+    path = Path(folder, name)
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def test_options_are_the_estimators_arguments(here):
+    made = read(
+        "train.py", "--source-dir", "code", "--instance-count", "2", "--distribution", "mpi", "--processes-per-host", "2",
+        "--input", "train=data", "--input", "eval=s3://b/eval", "-p", "epochs=5", "--metric", "loss=loss=([0-9.]+)",
+        "--env", "K=V=W", "--tag", "team=vision", "--output-path", "out", "--role", "r", "--job-name", "first",
+        "--max-run", "60", "--set", "max_retry_attempts=3", "--set", 'subnets=["s-1"]', "--", "--rate", "1e-3", "--n-1=07",
+    )  # fmt: skip
+    assert made.arguments == {
+        "entry_point": "train.py",
+        "source_dir": "code",
+        "instance_count": 2,
+        "instance_type": "local_process",
+        "distribution": {"mpi": {"enabled": True, "processes_per_host": 2}},
+        "hyperparameters": {"epochs": 5, "rate": "1e-3", "n-1": "07"},
+        "metric_definitions": [{"Name": "loss", "Regex": "loss=([0-9.]+)"}],
+        "environment": {"K": "V=W"},
+        "tags": {"team": "vision"},
+        "output_path": f"file://{here}/out",
+        "role": "r",
+        "max_run": 60,
+        "max_retry_attempts": 3,
+        "subnets": ["s-1"],
+    }
+    assert made.inputs == {"train": f"file://{here}/data", "eval": "s3://b/eval"}
+    assert made.job_name == "first"
+
+
+TOML = """
+    entry_point = "train.py"
+    instance_count = 2
+    distribution = "multi-worker-mirrored"
+    output_path = "out"
+    dependencies = ["lib"]
+    job_name = "of-the-file"
+    hyperparameters = { epochs = 5, rate = 0.1, flag = true }
+    tags = [{ Key = "team", Value = "vision" }]
+    metric_definitions = [{ Name = "loss", Regex = "a" }]
+    [inputs]
+    train = "data"
+    eval = { s3_data = "s3://b/eval", distribution = "ShardedByS3Key", shuffle_config = { seed = 3 } }
+    files = { file_system_id = "fs-1", file_system_type = "EFS", directory_path = "/x" }
+"""
+YAML = """
+    entry_point: train.py
+    instance_count: 2
+    distribution: {multi_worker_mirrored_strategy: {enabled: true}}
+    output_path: out
+    dependencies: [lib]
+    job_name: of-the-file
+    hyperparameters: {epochs: 5, rate: 0.1, flag: true}
+    tags: {team: vision}
+    metric_definitions: [{Name: loss, Regex: a}]
+    inputs:
+      train: data
+      eval: {s3_data: "s3://b/eval", distribution: ShardedByS3Key, shuffle_config: {seed: 3}}
+      files: {file_system_id: fs-1, file_system_type: EFS, directory_path: /x}
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("job.toml", TOML), ("job.yaml", YAML), ("job.yml", YAML)], ids=["toml", "yaml", "yml"])  # fmt: skip
+def test_a_file_says_the_same_and_its_paths_begin_at_its_own_folder(here, name, text):
+    made = read("--file", file(text, name))
+    assert made.arguments["entry_point"] == "jobs/train.py"
+    assert made.arguments["dependencies"] == ["jobs/lib"]
+    assert made.arguments["output_path"] == f"file://{here}/jobs/out"
+    assert made.arguments["distribution"] == {"multi_worker_mirrored_strategy": {"enabled": True}}
+    assert made.arguments["hyperparameters"] == {"epochs": 5, "rate": 0.1, "flag": True}
+    assert made.inputs["train"] == f"file://{here}/jobs/data"
+    assert isinstance(made.inputs["eval"], TrainingInput)
+    assert (made.inputs["eval"].distribution, made.inputs["eval"].shuffle_config.seed) == ("ShardedByS3Key", 3)
+    assert made.inputs["files"] == FileSystemInput("fs-1", "EFS", "/x")
+    assert made.job_name == "of-the-file"
+
+
+def test_options_win_over_the_file_and_names_are_laid_side_by_side(here):
+    made = read(
+        "--file", file(TOML), "--instance-count", "3", "--output-path", "mine", "--job-name", "mine", "-p", "epochs=6",
+        "--tag", "team=speech", "--tag", "new=1", "--metric", "accuracy=b", "--input", "train=s3://b/train", "other.py",
+    )  # fmt: skip
+    assert made.arguments["entry_point"] == "other.py"
+    assert made.arguments["instance_count"] == 3
+    assert made.arguments["output_path"] == f"file://{here}/mine"
+    assert made.arguments["hyperparameters"] == {"epochs": 6, "rate": 0.1, "flag": True}
+    assert made.arguments["tags"] == {"team": "speech", "new": "1"}
+    assert made.arguments["metric_definitions"] == [{"Name": "loss", "Regex": "a"}, {"Name": "accuracy", "Regex": "b"}]
+    assert (made.inputs["train"], made.job_name) == ("s3://b/train", "mine")
+
+
+def test_a_file_with_a_source_folder_has_its_script_in_there():
+    made = read("--file", file('entry_point = "train.py"\nsource_dir = "code"\n'))
+    assert (made.arguments["entry_point"], made.arguments["source_dir"]) == ("train.py", "jobs/code")
+    other = read("--file", file('entry_point = "train.py"\n'), "--source-dir", "mine")
+    assert (other.arguments["entry_point"], other.arguments["source_dir"]) == ("train.py", "mine")
+    remote = read("--file", file('entry_point = "train.py"\nsource_dir = "s3://b/sourcedir.tar.gz"\n'))
+    assert remote.arguments["source_dir"] == "s3://b/sourcedir.tar.gz"
+
+
+def test_instance_groups_are_tables_or_json():
+    group = [InstanceGroup("leader", "local_process", 1)]
+    table = '[[instance_groups]]\ninstance_group_name = "leader"\ninstance_type = "local_process"\ninstance_count = 1\n'
+    assert read("--file", file(table)).arguments["instance_groups"] == group
+    json = '[{"instance_group_name": "leader", "instance_type": "local_process", "instance_count": 1}]'
+    assert read("x.py", "--set", f"instance_groups={json}").arguments["instance_groups"] == group
+
+
+FILES = {
+    "a key misspelled": ("instance_cuont = 2", "there is no argument 'instance_cuont'; did you mean 'instance_count'?"),
+    "a key of v1": ("train_instance_count = 2", "there is no argument 'train_instance_count'; did you mean 'instance_count'?"),
+    "a key of nowhere": ("zzzz = 2", "there is no argument 'zzzz'"),
+    "a text for a number": ("instance_count = 'two'", "instance_count is 'two'; write a whole number, such as instance_count = 2"),
+    "a truth for a number": ("instance_count = true", "instance_count is True; write a whole number"),
+    "a number for a text": ("role = 3", 'role is 3; write a text, such as role = "text"'),
+    "a text for a truth": ("use_spot_instances = 'yes'", "use_spot_instances is 'yes'; write true or false"),
+    "a text for a list": ("subnets = 'subnet-1'", "subnets is 'subnet-1'; write a list"),
+    "a list for a table": ("hyperparameters = [1]", "hyperparameters is [1]; write names and values"),
+    "an object": ("platform = 'local'", "platform cannot be written as text; instance_type says where the job runs"),
+    "a session": ("sagemaker_session = 'x'", "sagemaker_session cannot be written as text; say --region and --profile"),
+    "no TOML": ("a = = 1", "is no TOML"),
+    "no such distribution": ("distribution = 'mpl'", "distribution is 'mpl'; did you mean 'mpi'?"),
+    "an input of a number": ("inputs = {train = 3}", "inputs.train is 3; write what TrainingInput takes, such as {s3_data = ...}"),
+    "an input misspelled": ("inputs = {train = {s3_dat = 'x'}}", "inputs.train has no key 's3_dat'; did you mean 's3_data'?"),
+    "an input of nothing": ("inputs = {train = {input_mode = 'Pipe'}}", "inputs.train has no s3_data, which TrainingInput needs"),
+    "an input of Google's": ("inputs = {train = 'gs://b/x'}", "inputs.train 'gs://b/x' is in Google Cloud Storage"),
+    "an input of a mode": ("inputs = {train = {s3_data = 's3://b/x', input_mode = 'Fast'}}", "input_mode is 'Fast'"),
+    "a list of inputs": ("inputs = ['x']", "inputs is ['x']; write channels"),
+    "half a group": ("instance_groups = [{instance_type = 'local_process'}]", "has no instance_group_name, which InstanceGroup needs"),
+    "a folder on SageMaker": ("instance_type = 'ml.m5.large'\ninputs = {train = 'data'}", "'data' is not in S3, where Amazon SageMaker looks"),
+    "a name of a number": ("job_name = 3", "job_name is 3; write a text"),
+    "tags of neither form": ("tags = ['x']", "is no list of {'Key': ..., 'Value': ...}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), FILES.values(), ids=list(FILES))
+def test_a_wrong_file_names_itself_the_key_the_value_and_the_next_step(text, message):
+    done = invoke("run", "--file", file(text), "--tag", "a=b")
+    assert (done.exit_code, done.stdout) == (1, "")
+    (said,) = done.stderr.splitlines()
+    assert message in said
+    assert "job.toml" in said or "correct the file" in said
+    assert TrainingJob.list("local") == []
+
+
+WORDS = {
+    "no file": (["--file", "nowhere.toml"], "--file 'nowhere.toml' cannot be read"),
+    "a file of another kind": (["--file", "train.py"], "--file 'train.py' ends in '.py'; give it a name that ends in .toml"),
+    "no program": ([], "entry_point is missing"),
+    "no such program": (["trian.py"], "did you mean 'train.py'"),
+    "a place in S3 misspelled": (["train.py", "--input", "train=gs://b"], "--input train 'gs://b' is in Google Cloud Storage"),
+    "no folder": (["train.py", "--input", "train="], "--input train '' names no folder"),
+    "a folder for SageMaker": (["train.py", "--instance-type", "ml.m5.large", "--input", "train=data"], "--input train 'data' is not in S3"),
+    "output for SageMaker": (["train.py", "--instance-type", "ml.m5.large", "--output-path", "x"], "--output-path 'x' is not in S3"),
+    "SageMaker without a type": (["train.py", "--platform", "sagemaker"], "--instance-type is missing; Amazon SageMaker needs one"),
+    "a type of elsewhere": (["train.py", "--platform", "local", "--instance-type", "ml.m5.large"], "--platform is 'local', but the instance type 'ml.m5.large' is Amazon SageMaker's"),
+    "a type of nowhere": (["train.py", "--instance-type", "locl"], "instance_type 'locl' is neither"),
+    "a distribution": (["train.py", "--distribution", "mpl"], "--distribution is 'mpl'; did you mean 'mpi'?"),
+    "ranks without mpi": (["train.py", "--processes-per-host", "2"], "--processes-per-host says how a distribution is done"),
+    "a coordinator of mpi": (["train.py", "--distribution", "mpi", "--coordinator"], "has no key 'coordinator'"),
+    "a setting misspelled": (["train.py", "--set", "max_wiat=3"], "--set: there is no argument 'max_wiat'; did you mean 'max_wait'?"),
+    "a setting without JSON": (["train.py", "--set", "subnets=[1"], "--set subnets is '[1', which is no JSON"),
+    "a setting of another kind": (["train.py", "--set", "max_wait=soon"], "--set max_wait is 'soon', which is no JSON"),
+    "said twice": (["train.py", "--max-run", "3", "--set", "max_run=4"], "--set max_run and --max-run both say max_run"),
+    "a hyperparameter twice": (["train.py", "-p", "n=1", "--", "-n", "2"], "n is given by --hyperparameter and after --"),
+    "an argument without a value": (["train.py", "--", "--verbose"], "let the program take --verbose=true"),
+    "a job's name": (["train.py", "--job-name", "my_job"], "job_name 'my_job' is not 1 to 63 letters"),
+    "a version": (["train.py", "--framework-version", "9.9"], "(--framework-version)"),
+    "spot without a wait": (["train.py", "--set", "max_wait=3"], "(--set max_wait=..."),
+    "no role": (["train.py", "--instance-type", "ml.m5.large", "--region", "us-east-1", "--image-uri", "i"], "(--role"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), WORDS.values(), ids=list(WORDS))
+def test_wrong_words_are_told_in_the_commands_own(words, message):
+    done = invoke("run", *words)
+    assert (done.exit_code, done.stdout) == (1, "")
+    (said,) = done.stderr.splitlines()
+    assert message in said
+    assert TrainingJob.list("local") == []
+
+
+SPEAKING = {
+    "an argument": ("framework_version is '9'; leave it out", "framework_version is '9'; leave it out (--framework-version)"),
+    "two": ("image_uri and entry_point are missing", "image_uri and entry_point are missing (--image-uri, PROGRAM)"),
+    "a word that begins": ("role is 3; give a text", "role is 3; give a text (--role)"),
+    "a word in between": ("the job's role is missing", "the job's role is missing"),
+    "a value": ("entry_point 'image_uri.py' is not there", "entry_point 'image_uri.py' is not there (PROGRAM)"),
+    "none": ("something else", "something else"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "said"), SPEAKING.values(), ids=list(SPEAKING))
+def test_an_argument_is_named_with_the_option_that_says_it(text, said):
+    flags = {"framework_version": "--framework-version", "image_uri": "--image-uri", "entry_point": "PROGRAM", "role": "--role"}  # fmt: skip
+    with pytest.raises(SpecError) as caught, speaking(flags):
+        raise SpecError(text)
+    assert str(caught.value) == said

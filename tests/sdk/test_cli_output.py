@@ -1,0 +1,111 @@
+"""What the command prints: JSON that any reader takes, spans of time, and a job in short lines."""
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from fakes.sagemaker_jobs import started
+
+from scriptmode.cli.output import duration, plain
+from scriptmode.cli.summary import text
+from scriptmode.cli.words import number_or_text
+from scriptmode.testing import Life
+
+MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (MOMENT, '"2026-01-31T12:00:00+00:00"'),
+        (float("nan"), '"NaN"'),
+        (float("-inf"), '"-Infinity"'),
+        ({"a": (1, 2.5, None, True)}, '{"a": [1, 2.5, null, true]}'),
+        ({1: Path("/x")}, '{"1": "/x"}'),
+        ("\udce9", '"\\udce9"'),
+    ],
+    ids=["a time", "no number", "infinity", "a tuple", "a path", "a broken letter"],
+)
+def test_every_value_is_json(value, said):
+    assert json.dumps(plain(value), allow_nan=False) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "0 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (5400, "1 h 30 min"), (90000, "1 d 1 h")],
+)
+def test_a_span_of_time_has_its_two_largest_units(seconds, said):
+    assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [("5", 5), ("-0.5", -0.5), ("1e-3", "1e-3"), ("007", "007"), ("true", "true"), ("[1]", "[1]"), ("", ""), ("nan", "nan"), ("1_000", "1_000")],
+)  # fmt: skip
+def test_a_number_is_one_only_where_the_script_is_given_what_was_typed(typed, given):
+    found = number_or_text(typed)
+    assert (found, type(found)) == (given, type(given))
+
+
+DESCRIPTION = {
+    "TrainingJobName": "mnist-1",
+    "TrainingJobStatus": "Failed",
+    "SecondaryStatus": "Failed",
+    "CreationTime": MOMENT,
+    "TrainingTimeInSeconds": 61,
+    "FailureReason": "AlgorithmError: algo-1\nValueError, exit code: 1",
+    "HyperParameters": {
+        "sagemaker_program": '"train.py"',
+        "sagemaker_submit_directory": '"s3://b/sourcedir.tar.gz"',
+        "sagemaker_parameter_server_enabled": "true",
+        "text": '"a b"',
+        "rate": "0.1",
+    },
+    "AlgorithmSpecification": {"TrainingImage": "img:1"},
+    "ResourceConfig": {
+        "InstanceGroups": [
+            {"InstanceGroupName": "lead", "InstanceType": "ml.m5.large", "InstanceCount": 1},
+            {"InstanceGroupName": "memory", "InstanceType": "ml.r5.large", "InstanceCount": 2},
+        ]
+    },
+    "InputDataConfig": [
+        {"ChannelName": "a", "DataSource": {"S3DataSource": {"S3Uri": "s3://b/a"}}, "InputMode": "Pipe"},
+        {
+            "ChannelName": "b",
+            "DataSource": {
+                "FileSystemDataSource": {"FileSystemType": "EFS", "FileSystemId": "fs-1", "DirectoryPath": "/x"}
+            },
+        },
+    ],
+    "Environment": {"TOKEN": "hidden"},
+    "CheckpointConfig": {"S3Uri": "s3://out/c"},
+    "OutputDataConfig": {"S3OutputPath": "s3://out"},
+    "ModelArtifacts": {"S3ModelArtifacts": ""},
+}
+TEXT = """
+job              mnist-1
+status           Failed, 1 min 1 s of training
+created          2026-01-31 12:00:00Z
+failed           AlgorithmError: algo-1
+                 ValueError, exit code: 1
+hosts            lead: 1 x ml.m5.large, memory: 2 x ml.r5.large, parameter servers
+script           train.py from s3://b/sourcedir.tar.gz
+image            img:1
+inputs           a = s3://b/a (Pipe)
+                 b = EFS fs-1:/x
+hyperparameters  text = a b
+                 rate = 0.1
+environment      TOKEN
+checkpoints      s3://out/c
+output           s3://out
+"""
+
+
+def test_a_job_is_told_in_short_lines_without_the_values_of_its_variables():
+    assert text(DESCRIPTION) == TEXT.strip()
+
+
+def test_a_job_that_the_service_describes_with_the_least_is_told_too():
+    _, job = started(Life.completed())
+    assert text(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")

@@ -1,0 +1,44 @@
+"""The package's public names, which are loaded when they are asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+import scriptmode
+
+
+def loaded(statement):
+    """The modules of the package that a statement loads, in a Python of its own."""
+    code = f"import sys\n{statement}\nprint(*sorted(name for name in sys.modules if name.startswith('scriptmode')))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout.split()
+
+
+def test_the_package_alone_loads_its_errors_and_nothing_else():
+    assert loaded("import scriptmode") == ["scriptmode", "scriptmode.errors"]
+
+
+def test_a_name_loads_what_it_needs():
+    assert loaded("from scriptmode import MPI")[:3] == ["scriptmode", "scriptmode.distribution", "scriptmode.errors"]
+    assert "scriptmode.estimator" in loaded("from scriptmode import Estimator")
+
+
+def test_every_name_is_the_one_of_its_home():
+    for name in scriptmode.__all__:
+        assert getattr(scriptmode, name).__name__ == name
+        assert getattr(sys.modules[getattr(scriptmode, name).__module__], name) is getattr(scriptmode, name)
+    assert set(scriptmode.__all__) <= set(dir(scriptmode))
+
+
+def test_all_of_them_are_there_after_a_star():
+    names = {}
+    exec("from scriptmode import *", names)
+    assert set(scriptmode.__all__) <= set(names)
+
+
+def test_another_name_is_none():
+    with pytest.raises(AttributeError, match="module 'scriptmode' has no attribute 'Estimater'"):
+        scriptmode.Estimater  # noqa: B018 - to look is what is tested
+    with pytest.raises(ImportError, match="cannot import name 'Estimater'"):
+        exec("from scriptmode import Estimater")

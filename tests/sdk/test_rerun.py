@@ -1,0 +1,108 @@
+"""A job once more: the request that comes of a description."""
+
+import pytest
+from fakes.sagemaker_jobs import ROLE, started
+
+from scriptmode import (
+    Estimator,
+    FileSystemInput,
+    JobExistsError,
+    ShuffleConfig,
+    SpecError,
+    TrainingInput,
+    TrainingJob,
+)
+from scriptmode.rerun import Change, request
+from scriptmode.testing import FakeSageMaker, Life
+from scriptmode_runtime.contract import SECRET_VARIABLE
+
+RING = {"multi_worker_mirrored_strategy": {"enabled": True}}
+#: What a new job has of its own.
+OWN = ("TrainingJobName", "HyperParameters", "Environment")
+
+
+def requests(fake):
+    return [call.arguments for call in fake.calls if call.operation == "create_training_job"]
+
+
+def test_the_request_is_the_same_but_for_the_name_and_what_bears_it(code):
+    fake, job = started(
+        Life.completed(), instance_count=2, entry_point="train.py", source_dir=code, distribution=RING, model_dir=True,
+        hyperparameters={"epochs": 5}, environment={"K": "V"}, tags={"team": "vision"}, checkpoint_s3_uri="s3://out/c",
+        max_run=60, use_spot_instances=True, max_wait=120, subnets=["subnet-1"], security_group_ids=["sg-1"],
+        metric_definitions=[{"Name": "loss", "Regex": "a"}], encrypt_inter_container_traffic=True,
+        keep_alive_period_in_seconds=None, enable_remote_debug=True,
+    )  # fmt: skip
+    again = job.rerun(job_name="job-2", hyperparameters={"rate": 0.1})
+    first, second = requests(fake)
+    assert isinstance(again, TrainingJob)
+    assert (again.name, again.platform) == ("job-2", job.platform)
+    assert {**second, **dict.fromkeys(OWN)} == {**first, **dict.fromkeys(OWN)}
+    changed = {"sagemaker_job_name": '"job-2"', "model_dir": '"s3://out/jobs/job-2/model"', "rate": "0.1"}
+    assert second["HyperParameters"] == {**first["HyperParameters"], **changed}
+    assert second["Environment"]["K"] == "V"
+    assert second["Environment"][SECRET_VARIABLE] != first["Environment"][SECRET_VARIABLE]
+
+
+def test_inputs_of_every_kind_are_taken_over():
+    fake = FakeSageMaker()
+    fake.expect(Life.completed(), Life.completed())
+    fake.buckets["out"] = fake.account
+    estimator = Estimator("img:1", ROLE, 1, "ml.m5.large", output_path="s3://out", sagemaker_session=fake, subnets=["s-1"], security_group_ids=["g-1"])  # fmt: skip
+    inputs = {
+        "a": TrainingInput("s3://b/a", content_type="text/csv", shuffle_config=ShuffleConfig(3)),
+        "b": FileSystemInput("fs-0123456789", "EFS", "/x"),
+        "c": TrainingInput("s3://b/c", s3_data_type="AugmentedManifestFile", attribute_names=["x"], input_mode="Pipe"),
+    }
+    job = estimator.fit(inputs, wait=False, job_name="job-1")
+    assert job.rerun(job_name="job-2").inputs() == inputs
+    first, second = requests(fake)
+    assert second["InputDataConfig"] == first["InputDataConfig"]
+
+
+def test_a_new_name_is_made_of_the_old_ones_base():
+    _, job = started(Life.completed())
+    name = request({**job.describe(), "TrainingJobName": "mnist-2026-01-31-12-00-00-000"}, {}, Change())[
+        "TrainingJobName"
+    ]
+    assert name.startswith("mnist-20")
+    assert name != "mnist-2026-01-31-12-00-00-000"
+
+
+def test_what_only_a_description_has_is_left_out():
+    _, job = started(Life.completed())
+    body = request(
+        {**job.describe(), "WarmPoolStatus": {"Status": "Reused"}, "VpcConfig": {}}, {"aws:x": "1"}, Change("job-2")
+    )
+    assert not {"TrainingJobArn", "TrainingJobStatus", "ModelArtifacts", "WarmPoolStatus", "VpcConfig", "Tags"} & set(
+        body
+    )
+
+
+def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
+    fake, job = started(Life.completed())
+    job.rerun(job_name="job-2", instance_count=3)
+    assert requests(fake)[1]["ResourceConfig"]["InstanceCount"] == 3
+    description = job.describe()
+    description["ResourceConfig"] = {
+        "InstanceGroups": [{"InstanceGroupName": "g", "InstanceType": "ml.m5.large", "InstanceCount": 1}]
+    }
+    with pytest.raises(SpecError, match="job-1 has instance groups; set the instance_groups of Estimator.attach"):
+        request(description, {}, Change(instance_count=2))
+
+
+WRONG = {
+    "a count": ({"instance_count": 0}, SpecError, "instance_count is 0; give a whole number of at least 1"),
+    "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
+    "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),
+    "a hyperparameter": ({"hyperparameters": {"x": float("nan")}}, SpecError, "hyperparameter 'x' is nan"),
+    "too long": ({"hyperparameters": {"x": "y" * 3000}}, SpecError, "the service takes 2500"),
+}
+
+
+@pytest.mark.parametrize(("change", "error", "message"), WRONG.values(), ids=list(WRONG))
+def test_a_wrong_change_starts_nothing(change, error, message):
+    fake, job = started(Life.completed())
+    with pytest.raises(error, match=message):
+        job.rerun(**change)
+    assert len([call for call in requests(fake) if call["TrainingJobName"] != "job-1"]) == 0
