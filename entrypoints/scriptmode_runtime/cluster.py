@@ -91,6 +91,8 @@ def parse(
 
 
 def _host(name: str, place: Mapping[str, Any], base_dir: str) -> Host:
+    if not place:
+        return Host(name, name, base_dir, contract.DEFAULT_PORTS)
     ports = {role: int(port) for role, port in place.get("ports", {}).items()}
     return Host(
         name=name,

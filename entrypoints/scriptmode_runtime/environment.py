@@ -84,6 +84,8 @@ class TrainingEnvironment(NamedTuple):
     node: str = ""
     #: A folder of this launcher's alone, made when it runs.
     scratch: str = "/tmp/scriptmode"  # noqa: S108 - a name to show in plans
+    #: For a host that is only thought of: the texts of its source's files. None: they are in the code folder.
+    source: Mapping[str, str] | None = None
 
     @property
     def host(self) -> str:
@@ -122,13 +124,23 @@ class TrainingEnvironment(NamedTuple):
 
 def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
     """Read this host's files below ``base_dir``; raises `ConfigurationError` naming the file and what is wrong."""
-    resource_config = _read_object(base_dir, contract.RESOURCE_CONFIG_FILE)
-    parameters = _read_hyperparameters(base_dir)
+    files = {contract.RESOURCE_CONFIG_FILE: _read_object(base_dir, contract.RESOURCE_CONFIG_FILE)}
+    for name in (contract.HYPERPARAMETERS_FILE, contract.INPUT_DATA_CONFIG_FILE, contract.CLUSTER_FILE):
+        files[name] = _read_object(base_dir, name, default={})
+    return with_machine(told(base_dir, files, environ), environ)
+
+
+def told(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[str, str]) -> TrainingEnvironment:
+    """Give what the platform's ``files``, by `contract`'s names, tell a host; nothing of the machine that it is.
+
+    Raises `ConfigurationError`.
+    """
+    resource_config = files[contract.RESOURCE_CONFIG_FILE]
+    texts = files[contract.HYPERPARAMETERS_FILE]
+    parameters = {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
     framework = _framework(parameters, environ)
-    cluster, strategy = _part(base_dir, resource_config, framework)
+    cluster, strategy = _part(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
     job_name = str(framework.get(contract.JOB_NAME) or environ.get(contract.JOB_NAME_VARIABLE, ""))
-    asked = settings.read(environ)
-    over_ssh = strategy == MPI and asked.mpi_launcher == contract.SSH_LAUNCHER
     inherited = Inherited(
         path=environ.get("PATH", os.defpath),
         library_path=environ.get("LD_LIBRARY_PATH", ""),
@@ -141,17 +153,26 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
         cluster=cluster,
         strategy=strategy,
         resource_config=resource_config,
-        input_data_config=_read_object(base_dir, contract.INPUT_DATA_CONFIG_FILE, default={}),
+        input_data_config=files[contract.INPUT_DATA_CONFIG_FILE],
         hyperparameters=_users(parameters, job_name),
         framework_parameters=framework,
-        machine=machine.inspect(environ=environ),
+        machine=machine.Machine(cpus=1, gpus=0, neurons=0),
         inherited=inherited,
         python=sys.executable,
         job_name=job_name,
         region=_region(framework, environ),
-        settings=asked,
-        mpirun=installed_mpi.find(sys.executable, inherited.path) if strategy == MPI else None,
-        ssh=installed_ssh.find(inherited.path) if over_ssh else None,
+        settings=settings.read(environ),
+    )
+
+
+def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> TrainingEnvironment:
+    """Add what this machine has, and is called."""
+    is_mpi, path = here.strategy == MPI, here.inherited.path
+    over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
+    return here._replace(
+        machine=machine.inspect(environ=environ),
+        mpirun=installed_mpi.find(here.python, path) if is_mpi else None,
+        ssh=installed_ssh.find(path) if over_ssh else None,
         node=os.uname().nodename,
     )
 
@@ -166,7 +187,9 @@ def log_level(framework_parameters: Mapping[str, Any]) -> object:
     return framework_parameters.get(contract.LOG_LEVEL, _LOG_LEVEL_INFO)
 
 
-def _part(base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any]) -> tuple[Cluster, str]:
+def _part(
+    base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any], document: dict[str, Any]
+) -> tuple[Cluster, str]:
     """Work out with which hosts this one trains, and how."""
     try:
         if not isinstance(resource_config["hosts"], list):
@@ -190,7 +213,6 @@ def _part(base_dir: str, resource_config: dict[str, Any], framework: dict[str, A
             if member["instance_group_name"] in together
             for name in member["hosts"]
         ]
-    document = _read_object(base_dir, contract.CLUSTER_FILE, default={})
     return clusters.parse(document, names, current, base_dir, roles=roles), strategy
 
 
@@ -254,11 +276,6 @@ def _users(parameters: Mapping[str, Any], job_name: str) -> dict[str, Any]:
     if isinstance(shared, str) and not shared.startswith(contract.DEFAULT_BASE_DIR):
         users[contract.MODEL_DIR_PARAMETER] = f"{shared}/{job_name}/{contract.MODEL_DIR}"
     return users
-
-
-def _read_hyperparameters(base_dir: str) -> dict[str, Any]:
-    texts = _read_object(base_dir, contract.HYPERPARAMETERS_FILE, default={})
-    return {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
 
 
 def _read_object(base_dir: str, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:

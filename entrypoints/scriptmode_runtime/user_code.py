@@ -33,22 +33,35 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
     boto3 is large and slow to import: it gets a process of its own, which this launcher outlives.
     """
     source = _source(environment)
-    if source.startswith(_S3):
-        argv = (environment.python, "-m", "scriptmode_runtime.user_code", environment.base_dir, source)
-        env = {_REGION: environment.region} if environment.region else {}
-        return ProcessSpec("source", argv, env, environment.path(contract.OUTPUT_DIR))
-    if source:
+    if source and not source.startswith(_S3):
         _place(_local_path(source), environment)
-    return None
+    return _fetcher(environment)
 
 
 def install(environment: TrainingEnvironment) -> ProcessSpec | None:
     """Check the program; give the process that installs what the source asks for, if it asks for anything."""
-    code = environment.path(contract.CODE_DIR)
     path = _existing_program(environment)
     if not _is_python(environment) and not os.access(path, os.X_OK):
         _make_executable(path, environment.program, needed=not _is_shell(environment))
-    wanted = _wanted(environment)
+    return _installer(environment)
+
+
+def preparations(environment: TrainingEnvironment) -> tuple[ProcessSpec, ...]:
+    """Give the processes that `fetch` and `install` would give; nothing is changed, the source may not be there."""
+    return tuple(filter(None, (_fetcher(environment), _installer(environment))))
+
+
+def _fetcher(environment: TrainingEnvironment) -> ProcessSpec | None:
+    source = _source(environment)
+    if not source.startswith(_S3):
+        return None
+    argv = (environment.python, "-m", "scriptmode_runtime.user_code", environment.base_dir, source)
+    env = {_REGION: environment.region} if environment.region else {}
+    return ProcessSpec("source", argv, env, environment.path(contract.OUTPUT_DIR))
+
+
+def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
+    wanted, code = _wanted(environment), environment.path(contract.CODE_DIR)
     if not wanted:
         return None
     if _are_isolated(environment):
@@ -85,6 +98,8 @@ def _are_isolated(environment: TrainingEnvironment) -> bool:
     """Tell whether requirements go beside the interpreter's packages: by the platform's wish, or for want of rights."""
     if environment.cluster.isolate_requirements:
         return True
+    if environment.source is not None:  # a container elsewhere, whose packages are root's to change
+        return False
     import sysconfig
 
     return not os.access(sysconfig.get_path("purelib"), os.W_OK)
@@ -140,8 +155,7 @@ def _program_path(environment: TrainingEnvironment) -> str:
 def _wanted(environment: TrainingEnvironment) -> tuple[str, ...]:
     """Give pip's words for what the source asks for: its requirements, and itself where it is a package."""
     code = environment.path(contract.CODE_DIR)
-    requirements = os.path.join(code, REQUIREMENTS)
-    wanted = ("-r", requirements) if os.path.isfile(requirements) else ()
+    wanted = ("-r", os.path.join(code, REQUIREMENTS)) if _has(environment, REQUIREMENTS) else ()
     return (*wanted, code) if _is_module(environment) else wanted
 
 
@@ -151,8 +165,7 @@ def _is_python(environment: TrainingEnvironment) -> bool:
 
 def _is_shell(environment: TrainingEnvironment) -> bool:
     """Tell whether it is a shell script that does not say what runs it: the system's shell does."""
-    path = os.path.join(environment.path(contract.CODE_DIR), environment.program)
-    return path.endswith(_SHELL) and not _names_interpreter(path)
+    return environment.program.endswith(_SHELL) and not _names_interpreter(environment)
 
 
 def _make_executable(path: str, program: str, *, needed: bool) -> None:
@@ -169,31 +182,43 @@ def _make_executable(path: str, program: str, *, needed: bool) -> None:
 
 def _is_module(environment: TrainingEnvironment) -> bool:
     """Tell whether the program is started by its module's name: in a package, whatever is no shell script."""
-    return _is_package(environment.path(contract.CODE_DIR)) and not environment.program.endswith(_SHELL)
+    return _is_package(environment) and not environment.program.endswith(_SHELL)
 
 
 def _module(program: str) -> str:
     return program.removesuffix(".py").replace("/", ".")
 
 
-def _is_package(code: str) -> bool:
-    if os.path.isfile(os.path.join(code, "setup.py")):
-        return True
-    try:
-        with open(os.path.join(code, "pyproject.toml"), encoding="utf-8", errors="replace") as file:
-            # Without a project it holds the settings of tools, and is no package.
-            return any(line.strip() in ("[project]", "[build-system]") for line in file)
-    except OSError:
-        return False
+def _is_package(environment: TrainingEnvironment) -> bool:
+    # Without a project pyproject.toml holds the settings of tools, and is no package.
+    lines = (_text(environment, "pyproject.toml") or "").splitlines()
+    return _has(environment, "setup.py") or any(line.strip() in ("[project]", "[build-system]") for line in lines)
 
 
-def _names_interpreter(path: str) -> bool:
+def _names_interpreter(environment: TrainingEnvironment) -> bool:
     """Tell whether a shell script says what runs it; one that is not there yet is taken to."""
+    start = _text(environment, environment.program, 2)
+    return start is None or start == "#!"
+
+
+def _has(environment: TrainingEnvironment, name: str) -> bool:
+    """Tell whether the source has a file of that name."""
+    if environment.source is not None:
+        return name in environment.source
+    return os.path.isfile(os.path.join(environment.path(contract.CODE_DIR), name))
+
+
+def _text(environment: TrainingEnvironment, name: str, size: int | None = None) -> str | None:
+    """Give what a file of the source begins with, or all of it; None where it cannot be read."""
+    if environment.source is not None:
+        text = environment.source.get(name)
+        return text if text is None else text[:size]
+    path = os.path.join(environment.path(contract.CODE_DIR), name)
     try:
-        with open(path, "rb") as file:
-            return file.read(2) == b"#!"
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(-1 if size is None else size)
     except OSError:
-        return True
+        return None
 
 
 def _existing_program(environment: TrainingEnvironment) -> str:
@@ -213,7 +238,7 @@ def check(environment: TrainingEnvironment) -> None:
     """Raise `UserCodeError` for a program that cannot be there, changing nothing: the source may not be fetched yet."""
     _program_path(environment)
     code = environment.path(contract.CODE_DIR)
-    if not _source(environment) and os.path.isdir(code) and os.listdir(code):
+    if environment.source is None and not _source(environment) and os.path.isdir(code) and os.listdir(code):
         _existing_program(environment)
 
 

@@ -126,7 +126,7 @@ def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[s
             found["model_uri"] = channel["DataSource"]["S3DataSource"]["S3Uri"]
             found["model_channel_name"] = channel["ChannelName"]
     encoded = description.get("HyperParameters", {})
-    source = _source(description)
+    source = source_uri(description)
     has_script = contract.PROGRAM in encoded and source is not None
     parameters = _decoded(encoded) if has_script else dict(encoded)
     own = {key for key in parameters if has_script and _is_own(key)}
@@ -225,7 +225,7 @@ def _is_own(key: str) -> bool:
     return key.startswith(contract.RESERVED_PREFIX) or key in (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
 
 
-def _source(description: Mapping[str, Any]) -> str | None:
+def source_uri(description: Mapping[str, Any]) -> str | None:
     """Give where the source archive is stored; ``None`` where the script is the image's own."""
     channel = _source_channel(description)
     if channel is not None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
+    from scriptmode.planning import Plan
     from scriptmode.platforms import Platform
     from scriptmode.request import Placement
     from scriptmode.source import Archive
@@ -197,7 +198,7 @@ class Estimator(Arguments):
             ),
             tags=arguments.tags(tags),
             additional_fields=arguments.additional_fields(additional_request_fields),
-            model_dir=model_dir,
+            model_dir=arguments.model_dir(model_dir),
         )
         self._arguments = arguments.kept({**given, **sizes})
 
@@ -251,6 +252,24 @@ class Estimator(Arguments):
         """
         return self._prepare(inputs, job_name, experiment_config)[0]
 
+    def plan(
+        self,
+        inputs: object = None,
+        *,
+        job_name: str | None = None,
+        experiment_config: object = None,
+        against: TrainingJob | str | None = None,
+    ) -> Plan:
+        """Return what `fit` would do, and do none of it: request, hosts with their files and processes, source.
+
+        ``against`` is a job, or the name of one of the same platform or of this machine, that it is compared with; its
+        source archive is fetched to look into. Raises what `fit` raises before it stores anything, and `SpecError` for
+        what the hosts themselves would refuse.
+        """
+        from scriptmode.planning import making
+
+        return making.plan(self.platform, making.Sent(*self._prepare(inputs, job_name, experiment_config)), against)
+
     def fit(
         self,
         inputs: object = None,
@@ -258,17 +277,25 @@ class Estimator(Arguments):
         logs: bool | str = True,  # noqa: FBT001, FBT002
         job_name: str | None = None,
         experiment_config: object = None,
+        *,
+        live: bool | None = None,
     ) -> TrainingJob:
         """Start a training job and, with ``wait``, follow it to its end; each call is a fresh job.
 
         ``inputs`` is an ``s3://`` or ``file://`` string, a `TrainingInput`, a `FileSystemInput`, or a dict of them by
-        channel name. ``logs`` prints the job's status and log while waiting. ``experiment_config`` is the service's
+        channel name. ``logs`` shows the job's status and log while waiting, ``live`` in one view or in
+        lines, as `TrainingJob.follow` does. ``experiment_config`` is the service's
         ExperimentConfig. Raises `RequestError` with all that the service would refuse before anything is stored,
         and `TrainingJobFailed` or `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait
         leaves the job running.
         """
         switch("wait", wait)
         shown = arguments.shows_logs(logs) and wait
+        if shown:
+            from scriptmode import display
+
+            # A wrong word is told before the job is there.
+            display.kind(live)
         body, packed = self._prepare(inputs, job_name, experiment_config)
         if packed is not None:
             archive, uri = packed
@@ -284,8 +311,9 @@ class Estimator(Arguments):
         self.latest_training_job = job
         if shown:
             log_view.started(job.name)
+            log_view.unused(body)
         if wait:
-            job.follow(logs=shown)
+            job.follow(logs=shown, live=live)
         return job
 
     @property

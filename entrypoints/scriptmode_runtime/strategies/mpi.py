@@ -37,6 +37,11 @@ _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
 _DAEMON_TIMEOUT = 30.0
 _NCCL_DEBUG = "--NCCL_DEBUG"
+#: mpirun's options that say which ranks are on which host, or how many there are (mpirun(1)).
+_PLACING = frozenset(
+    {"--map-by", "--rank-by", "--ranks-by", "--rankfile", "-rf", "-np", "-n", "--n", "--np", "-c", "--npernode", "-N",
+     "--ppr", "--pernode", "--bynode", "--bycore", "--host", "-H", "--hostfile", "--machinefile", "--default-hostfile"}
+)  # fmt: skip
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
@@ -58,6 +63,17 @@ def processes_per_host(environment: TrainingEnvironment) -> int:
     """Give the ranks of one host: as asked for, else one for each GPU, else for each Neuron core, else one."""
     machine = environment.machine
     return _count(environment, contract.MPI_PROCESSES_PER_HOST, machine.gpus or machine.neurons or 1)
+
+
+def ranks(environment: TrainingEnvironment) -> range | None:
+    """Give the ranks of this host; None where options of the job's own place them."""
+    per_host = processes_per_host(environment)
+    total = _count(environment, contract.MPI_PROCESSES, per_host * len(environment.cluster.hosts))
+    own = {word.partition("=")[0] for word in _custom_options(environment)[1]}
+    if own & _PLACING and not environment.cluster.single_machine:
+        return None
+    first = per_host * environment.cluster.position
+    return range(min(first, total), min(first + per_host, total))
 
 
 def _count(environment: TrainingEnvironment, name: str, default: int) -> int:

@@ -58,7 +58,7 @@ def compiled() -> str:
         path = cached()
         if os.path.exists(path):
             return path
-        compiler = _compiler()
+        compiler = find_compiler()
         with _alone(path + ".lock"):
             if not os.path.exists(path):
                 _place(compiler, path)
@@ -102,7 +102,8 @@ def _run(*command: str) -> None:
         raise NoBinaryError(f"{command[0]} cannot compile the pipe reader: {done.stderr.strip()[-2000:]}")
 
 
-def _compiler() -> str:
+def find_compiler() -> str:
+    """Give the compiler's path; raises `NoBinaryError` where there is none."""
     named = os.environ.get(COMPILER_VARIABLE)
     found = shutil.which(named) if named else next(filter(None, map(shutil.which, _COMPILERS)), None)
     if not found:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.errors import JobNotFoundError, PlatformError, SpecError
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -94,6 +94,35 @@ class Metric:
     timestamp: datetime | None = None
 
 
+@dataclass(frozen=True)
+class ChannelProgress:
+    """How far a channel's data is: staged before training in File mode, or streamed since, to all its hosts, in Pipe.
+
+    ``done`` and ``total`` are bytes; ``total`` is ``None`` where nobody knows it. ``epoch`` counts from 0.
+    """
+
+    channel: str
+    mode: str
+    done: int
+    total: int | None = None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True)
+class PlannedHost:
+    """What one host of a job would find, were it started: its root folder, the files there, its variables.
+
+    ``files`` are the contents of the platform's own, by their names below ``base_dir``. ``python`` is the interpreter
+    of a host that is a process of this machine, and "" for every other.
+    """
+
+    instance_type: str
+    base_dir: str
+    files: Mapping[str, Any]
+    variables: Mapping[str, str]
+    python: str = ""
+
+
 def host_count(description: Mapping[str, Any]) -> int:
     """Give how many hosts a described job has, all its instance groups together."""
     resources = description.get("ResourceConfig", {})
@@ -124,6 +153,12 @@ class Platform(Protocol):
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Raise `RequestError` with everything for which the service would refuse a request; no call."""
+
+    def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
+        """Give what each host of a request would find, in their order. Nothing is stored, held or called.
+
+        What is not chosen before the job starts is 0 (a port) or ``******`` (a secret).
+        """
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Store a source archive at ``uri``, below the code location; the same archive is stored once.
@@ -158,6 +193,15 @@ class Platform(Protocol):
         """Return the ``/opt/ml`` of each host of a job, by host, where that is a folder of this machine and (still) is.
 
         In the order of the hosts; raises `JobNotFoundError`.
+        """
+
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+        """Return how far the data of a job's channels is, as far as that is known; raises `JobNotFoundError`."""
+
+    def log_places(self, name: str) -> dict[str, str]:
+        """Return where the whole log of each host is, by host; only hosts that have one where they are found by asking.
+
+        On this machine the path of a file, in Amazon SageMaker CloudWatch's log group and stream.
         """
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
@@ -202,6 +246,8 @@ def holding(job_name: str, session: object = None) -> Platform:
             cloud.describe(job_name)
         except JobNotFoundError as error:
             raise JobNotFoundError(f"{not_here}; nor has Amazon SageMaker one ({error})") from error
+        except CredentialsError as error:
+            raise JobNotFoundError(f"{not_here}. Amazon SageMaker was not asked: {error}") from error
         except PlatformError as error:
             raise type(error)(f"{not_here}. Amazon SageMaker could not be asked: {error}") from error
         return cloud
@@ -263,5 +309,5 @@ def _kind(instance_type: str) -> str:
     raise SpecError(
         f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
-        "such as 'ml.p3.2xlarge'"
+        "such as 'ml.p3.2xlarge'; use one of them"
     )

@@ -16,8 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import ContainerError, DataError
-from scriptmode.platforms.local import channels, checkpoints, cluster, feeding, fleets, mounting, outputs, training
-from scriptmode.platforms.local.data.shared import SharedNumbers
+from scriptmode.platforms.local import (
+    channels,
+    checkpoints,
+    cluster,
+    feeding,
+    fleets,
+    job_variables,
+    mounting,
+    outputs,
+    progress,
+    training,
+)
 from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.description import max_runtime, shortened
 from scriptmode.platforms.local.hosts import mounts, tree
@@ -67,6 +77,8 @@ class Agent:
         self._stores = Stores()
         self._feeding = feeding.Feeding(feeds, self._stores, self._spool, lock)
         folders = None if self._fleet.has_file_systems else self._job.file_systems
+        self._staged = progress.Staged(self._request)
+        self._progress = progress.Recorder(folder, lambda: [*self._staged.progress(), *self._feeding.progress()])
         self._mounting = mounting.Mounting(self._request, list(self._sandboxes.values()), folders, lock)
 
     def run(self) -> None:
@@ -74,7 +86,9 @@ class Agent:
         self._record_processes()
         outcome = self._download() or self._fetch()
         if outcome is None:
+            self._progress.tell(now=True)
             outcome = self._train()
+            self._progress.tell(now=True)
             for name, text in self._feeding.unread() if outcome.secondary == "Completed" else ():
                 self._say_to_host(name, text)
         self._clear_processes()
@@ -106,10 +120,8 @@ class Agent:
         except (ContainerError, DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._move("Downloading")
-        # The number of a channel, how many bytes of it are here, and of how many.
-        staged = SharedNumbers(3)
         try:
-            chore = self._begin_staging(staged)
+            chore = self._begin_staging()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: Data download failed: {error}")
         while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_asked()):
@@ -117,7 +129,7 @@ class Agent:
                 self._move("Stopping")
             if self._stop_asked() or self._mounting.broken():
                 chore.kill()
-            self._tell_progress(*(staged[index] for index in range(3)))
+            self._tell_progress()
             self._wait(training.POLL_SECONDS)
         if self._stop_asked():
             return Outcome("Stopped")
@@ -143,19 +155,17 @@ class Agent:
             return Outcome("Stopped")
         return Outcome("Failed", f"ClientError: {chore.error}") if chore.error else None
 
-    def _begin_staging(self, staged: SharedNumbers) -> Chore:
+    def _begin_staging(self) -> Chore:
         """Begin the mounts, and have what is copied copied."""
         sandboxes = list(self._sandboxes.values())
         for uri in cluster.served_uris(self._request):
             self._stores.prepare(uri)
         copied = self._mounting.begin(self._stores, self._spool, self._say_to_host, self._fleet.why_no_mounts)
 
-        def report(channel: int, done: int, total: int) -> None:
-            staged[0], staged[1], staged[2] = channel, done, total
-
         def stage() -> None:
             self._feeding.check()
-            channels.stage(self._request, sandboxes, self._stores, self._folder.channels, report=report, modes=copied)
+            folder, report = self._folder.channels, self._staged.report
+            channels.stage(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
             if self._keeper:
                 self._keeper.restore()
 
@@ -187,16 +197,7 @@ class Agent:
         )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
-        variables = self._fleet.environment(sandbox)
-        if contract.REGION_VARIABLE not in self._request.get("Environment", {}):
-            variables[contract.REGION_VARIABLE] = self._job.region
-        variables[contract.JOB_NAME_VARIABLE] = self._folder.name
-        variables[contract.JOB_ARN_VARIABLE] = self._job.arn
-        # A job may ask for less than the platform grants; `train` refuses what is no number of seconds.
-        granted, asked = f"{self._job.stop_grace:g}", variables.get(contract.STOP_GRACE_VARIABLE, "")
-        if not asked or (asked.isdigit() and int(asked) > self._job.stop_grace):
-            variables[contract.STOP_GRACE_VARIABLE] = granted
-        return variables
+        return job_variables.added(self._fleet.environment(sandbox), self._job)
 
     def _explain(self, name: str, code: int) -> str:
         sandbox = self._sandboxes[name]
@@ -267,13 +268,14 @@ class Agent:
         self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
         self._folder.write_state(self._state)
 
-    def _tell_progress(self, channel: int, done: int, total: int) -> None:
+    def _tell_progress(self) -> None:
         """Say how much of a channel is here, now and then."""
         now = time.monotonic()
-        if self._state.secondary == "Downloading" and done and now > self._next_progress:
+        here = self._staged.now()
+        if self._state.secondary == "Downloading" and here and here.done and now > self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
-            name = self._request["InputDataConfig"][channel]["ChannelName"]
-            said = f"{MESSAGES['Downloading']}: channel {name!r}, {done / 1e9:.1f} of {total / 1e9:.1f} GB"
+            of = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
+            said = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {of}"
             self._state = self._state.told(said, time.time())
             self._folder.write_state(self._state)
 
@@ -284,6 +286,7 @@ class Agent:
         self._children.wait(seconds)
         if self.removed():
             raise _GoneError
+        self._progress.tell()
 
     def _wait_for_hosts(self, seconds: float) -> None:
         self._wait(seconds)

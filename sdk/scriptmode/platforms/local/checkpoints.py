@@ -142,7 +142,7 @@ class Keeper:
     def _put(self, host: str, name: str) -> None:
         file = self._own[host](self._folders[host] / name)
         if file is None:
-            raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder")
+            raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder; write it in the folder")
         outputs.deliver(file, self._uri, name, keep=True)
 
     def _trees(self) -> dict[str, outputs.Collected]:

@@ -140,12 +140,7 @@ class ContainerFleet:
 
         Hosts without a network get none.
         """
-        # As on SageMaker, which gives containers without a network none.
-        given = () if self._job.request.get("EnableNetworkIsolation") else CREDENTIALS
-        own = {name: self._inherited[name] for name in given if name in self._inherited}
-        if len(self.sandboxes) > 1:
-            own.update(_ON_SHARED_CORES)
-        return {**own, **self._job.request.get("Environment", {})}
+        return environment(self._job.request, self._inherited)
 
     def cut_off(self) -> str:
         """Say which container was taken off the job's network."""
@@ -175,12 +170,9 @@ class ContainerFleet:
 
     def _with_source(self, sandbox: Sandbox) -> dict[str, Any]:
         """Give the request with its source archive where the host sees it."""
-        request = dict(self._job.request)
-        parameters = request.get("HyperParameters", {})
-        uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
-        if not isinstance(uri, str) or not places.is_file(uri):
+        request, source = with_source(self._job.request)
+        if source is None:
             return request
-        source = places.file_path(uri)
         target = sandbox.base / SOURCE_DIR / source.name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -189,9 +181,10 @@ class ContainerFleet:
             else:
                 places.copy_file(source, target)
         except OSError as error:
-            raise DataError(f"the source {uri} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}") from error
-        seen = f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}"
-        return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: contract.encode(seen)}}
+            raise DataError(
+                f"the source {source} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}"
+            ) from error
+        return request
 
     def _binds(self, sandbox: Sandbox) -> tuple[Bind, ...]:
         binds = [Bind(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
@@ -212,6 +205,27 @@ class ContainerFleet:
             for channel in request.get("InputDataConfig", ())
             if "FileSystemDataSource" in channel["DataSource"] and receivers(request, channel, [sandbox])
         ]
+
+
+def environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables of each host, those of every job aside."""
+    # As on SageMaker, which gives containers without a network none.
+    given = () if request.get("EnableNetworkIsolation") else CREDENTIALS
+    own = {name: inherited[name] for name in given if name in inherited}
+    if len(cluster.hosts(request)) > 1:
+        own.update(_ON_SHARED_CORES)
+    return {**own, **request.get("Environment", {})}
+
+
+def with_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
+    """Give the request with its source archive where the hosts see it, and where it is here; None where it is not."""
+    parameters = request.get("HyperParameters", {})
+    uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
+    if not isinstance(uri, str) or not places.is_file(uri):
+        return dict(request), None
+    source = places.file_path(uri)
+    seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
+    return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: seen}}, source
 
 
 def give_back(folder: JobFolder, job: Job) -> str:

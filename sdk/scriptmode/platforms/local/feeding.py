@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.channels import named
 from scriptmode.platforms.local.data import channel as channels
@@ -86,6 +87,17 @@ class Feeding:
             if producer.poll():
                 return f"ClientError: Data download failed: {feed.host}: {producer.error}"
         return ""
+
+    def progress(self) -> list[ChannelProgress]:
+        """Give how much of each channel went to its hosts, of those that one opened."""
+        found: dict[str, ChannelProgress] = {}
+        for feed, gauge in self._feeds.items():
+            if gauge.opened:
+                name = feed.source.name
+                before = found.get(name, ChannelProgress(name, "Pipe", 0, epoch=0))
+                epoch = max(before.epoch or 0, gauge.opened - 1)
+                found[name] = replace(before, done=before.done + gauge.sent, epoch=epoch)
+        return list(found.values())
 
     def unread(self) -> Iterator[tuple[str, str]]:
         """Give a line for the log of each host whose channel nothing on any host opened."""

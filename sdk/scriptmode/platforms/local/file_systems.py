@@ -89,7 +89,10 @@ def link(source: Mapping[str, Any], folders: Mapping[str, str], place: Path, why
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to(target, target_is_directory=True)
     except OSError as error:
-        raise DataError(f"file system {source['FileSystemId']!r}: {str(place)!r} cannot be made: {error}") from error
+        raise DataError(
+            f"file system {source['FileSystemId']!r}: {str(place)!r} cannot be made: {error}; correct its "
+            "DirectoryPath, or say another folder"
+        ) from error
     if not is_read_only(source):
         return ""
     return (
@@ -103,7 +106,9 @@ def _entries(text: str) -> list[tuple[str, Any]]:
         try:
             return list(json.loads(text).items())
         except ValueError as error:
-            raise SpecError(f"{VARIABLE} is no JSON object: {error}") from error
+            raise SpecError(
+                f"{VARIABLE} is no JSON object: {error}; correct {text!r}, or write fs-0123=/folder"
+            ) from error
     entries = []
     for entry in filter(None, _BETWEEN.split(text)):
         name, separator, path = entry.partition("=")

@@ -39,11 +39,16 @@ def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> Co
     asked.update({name: ("container_limits", value) for name, value in (given or {}).items()})
     known = [field.name for field in fields(ContainerLimits)]
     found: dict[str, float] = {}
-    for name, (where, value) in asked.items():
+    for name, (owner, value) in asked.items():
         if name not in known:
             hint = suggestion(str(name), known)
-            raise SpecError(f"{where} has no key {name!r}{hint}; there are {', '.join(known)}")
-        found[name] = _cpus(where, value) if name == "cpus" else _size(where, name, value)
+            raise SpecError(f"{owner} has no key {name!r}{hint}; there are {', '.join(known)}")
+        where = f"{owner}: {name}" if owner == VARIABLE else f"{owner}[{name!r}]"
+        found[name] = (
+            _cpus(where, value)
+            if name == "cpus"
+            else _size(where, value, least=_LEAST_MEMORY if name == "memory" else 1)
+        )
     return ContainerLimits(
         shm_size=_whole(found.get("shm_size")), memory=_whole(found.get("memory")), cpus=found.get("cpus")
     )
@@ -66,17 +71,17 @@ def _cpus(where: str, value: object) -> float:
         number = 0.0
     # Docker counts in hundredths of one.
     if not 0.01 <= number < float("inf"):  # noqa: PLR2004
-        raise SpecError(f"{where}['cpus'] is {value!r}; give the number of CPUs that a host may use, such as 2 or 0.5")
+        raise SpecError(f"{where} is {value!r}; give the number of CPUs that a host may use, such as 2 or 0.5")
     return number
 
 
-def _size(where: str, name: str, value: object) -> int:
+def _size(where: str, value: object, *, least: int) -> int:
     found = _SIZE.fullmatch(str(value)) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if size == 0:
-        raise SpecError(f"{where}[{name!r}] is {value!r}; give a number of bytes, or a size such as '512m' or '8g'")
-    if name == "memory" and size < _LEAST_MEMORY:
-        raise SpecError(f"{where}['memory'] is {value!r}; a container needs 6m, TensorFlow about 1g")
+        raise SpecError(f"{where} is {value!r}; give a number of bytes, or a size such as '512m' or '8g'")
+    if size < least:
+        raise SpecError(f"{where} is {value!r}; a container needs 6m, TensorFlow about 1g")
     return size
 
 

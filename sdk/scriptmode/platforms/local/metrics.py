@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import DataError
+from scriptmode.metric_lines import Definition, defined
 from scriptmode.platforms import Metric
 
 if TYPE_CHECKING:
@@ -17,32 +16,13 @@ if TYPE_CHECKING:
 def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:
     """Give every value that a metric's regular expression finds, metric by metric, in the order of the log.
 
-    The first group is the value, else the whole match; what is no number is passed over. Raises `DataError` for what
-    is no regular expression.
+    Raises `DataError` for what is no regular expression.
     """
-    defined = description.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
-    patterns = [(each["Name"], _compiled(each["Name"], each["Regex"])) for each in defined]
-    if not patterns:
+    definitions = [Definition(name, regex) for name, regex in defined(description)]
+    if not definitions:
         return []
-    values: dict[str, list[Metric]] = {name: [] for name, _ in patterns}
+    values: dict[str, list[Metric]] = {each.name: [] for each in definitions}
     for event in events:
-        for name, pattern in patterns:
-            for match in pattern.finditer(event.message):
-                value = _number(match.group(1 if pattern.groups else 0))
-                if value is not None:
-                    values[name].append(Metric(name, value))
+        for each in definitions:
+            values[each.name] += (Metric(each.name, value) for value in each.values(event.message))
     return [metric for found in values.values() for metric in found]
-
-
-def _compiled(name: str, regex: str) -> re.Pattern[str]:
-    try:
-        return re.compile(regex)
-    except re.error as error:
-        raise DataError(f"metric {name!r}: {regex!r} is no regular expression: {error}; correct its Regex") from error
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float(text or "")
-    except ValueError:
-        return None

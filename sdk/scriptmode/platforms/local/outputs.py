@@ -148,7 +148,7 @@ def deliver(file: Path, place: str, name: str, *, keep: bool) -> None:
             copy_file(file, draft)
             draft.replace(target)
         except OSError as error:
-            raise DataError(f"{uri}: {error}") from error
+            raise DataError(f"{uri}: {error}; name another output_path") from error
     if not keep:
         file.unlink()
 

@@ -57,7 +57,7 @@ def copy(path: Path, folder: Path) -> list[Path]:
             shutil.copyfile(source, target)
             written.append(target)
     except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}") from error
+        raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}; name another folder") from error
     return written
 
 

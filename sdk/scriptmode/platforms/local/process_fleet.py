@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.local import cluster
-from scriptmode.platforms.local.hosts.processes import LOOPBACK, ProcessHost
+from scriptmode.platforms.local.hosts.processes import ProcessHost
 from scriptmode.platforms.local.ports import Ports
-from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.sandbox import Sandbox, one_machine
 from scriptmode.platforms.local.store import JobStore
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
@@ -44,15 +44,7 @@ class ProcessFleet:
     def prepare(self) -> None:
         """Reserve the hosts' ports and write what the platform tells them."""
         ports = self._ports.reserve(list(self.sandboxes))
-        content = {
-            "hosts": {
-                name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": ports[name]}
-                for name, sandbox in self.sandboxes.items()
-            },
-            "single_machine": True,
-            "isolate_requirements": True,
-            "secret": secrets.token_hex(32),
-        }
+        content = one_machine(self.sandboxes, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
@@ -78,17 +70,7 @@ class ProcessFleet:
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Give what this machine has, less what belongs to other jobs, and the request's."""
-        own = {
-            name: value
-            for name, value in self._inherited.items()
-            if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
-        }
-        asked = self._job.request.get("Environment", {})
-        return {
-            **own,
-            **{name: sandbox.mapped(value) for name, value in asked.items()},
-            BASE_DIR_VARIABLE: str(sandbox.base),
-        }
+        return environment(self._job.request, sandbox, self._inherited)
 
     def cut_off(self) -> str:
         """Say nothing: processes of one machine reach each other."""
@@ -101,3 +83,18 @@ class ProcessFleet:
     def release(self) -> None:
         """Give the ports back."""
         self._ports.release()
+
+
+def environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give a host's variables, those of every job aside: the request's, and this machine's that are no other job's."""
+    own = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
+    }
+    asked = request.get("Environment", {})
+    return {
+        **own,
+        **{name: sandbox.mapped(value) for name, value in asked.items()},
+        BASE_DIR_VARIABLE: str(sandbox.base),
+    }

@@ -14,6 +14,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+LOOPBACK = "127.0.0.1"
 LOOPBACK_INTERFACE = "lo"
 #: As Linux follows no more. (path_resolution(7))
 _MOST_LINKS = 40
@@ -90,13 +91,17 @@ class Sandbox:
         ):
             (self.base / folder).mkdir(parents=True, exist_ok=True)
         self.checkpoints(request.get("CheckpointConfig", {})).mkdir(parents=True, exist_ok=True)
-        for file, content in (
-            (contract.HYPERPARAMETERS_FILE, self._hyperparameters(request)),
-            (contract.INPUT_DATA_CONFIG_FILE, self._input_data_config(request)),
-            (contract.RESOURCE_CONFIG_FILE, self._resource_config(request)),
-            (contract.CLUSTER_FILE, scriptmode),
-        ):
+        for file, content in self.files(request, scriptmode).items():
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
+
+    def files(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Give the content of each configuration file; without ``scriptmode`` there is no cluster file."""
+        told = {
+            contract.HYPERPARAMETERS_FILE: self._hyperparameters(request),
+            contract.INPUT_DATA_CONFIG_FILE: self._input_data_config(request),
+            contract.RESOURCE_CONFIG_FILE: self._resource_config(request),
+        }
+        return told if scriptmode is None else {**told, contract.CLUSTER_FILE: scriptmode}
 
     def _hyperparameters(self, request: Mapping[str, Any]) -> dict[str, str]:
         return {name: self._mapped_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
@@ -133,6 +138,21 @@ class Sandbox:
             ],
             "network_interface_name": self.network_interface,
         }
+
+
+def one_machine(
+    sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str
+) -> dict[str, Any]:
+    """Give the cluster file of hosts that are processes of one machine."""
+    return {
+        "hosts": {
+            name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": dict(ports[name])}
+            for name, sandbox in sandboxes.items()
+        },
+        "single_machine": True,
+        "isolate_requirements": True,
+        "secret": secret,
+    }
 
 
 def _moved(path: str, base: str) -> str:

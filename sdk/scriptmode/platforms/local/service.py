@@ -27,7 +27,7 @@ from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from scriptmode.platforms import JobFilter, Metric
+    from scriptmode.platforms import ChannelProgress, JobFilter, Metric, PlannedHost
     from scriptmode.platforms.local.store import JobFolder
     from scriptmode.spec import TrainingJobSpec
 
@@ -69,6 +69,7 @@ class LocalPlatform:
     ) -> None:
         self._limits = partial(limits, container_limits, os.environ)
         limits(container_limits, {})
+        self._given_limits = container_limits
         self._file_systems = file_systems_of(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
@@ -89,6 +90,7 @@ class LocalPlatform:
         without a script or an image, or for a TensorFlow that the hosts do not have.
         """
         if set(spec.resources.types) <= set(LOCAL_CONTAINER):
+            self._limits()
             spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image(spec)))
         else:
             self._check_script(spec)
@@ -107,6 +109,13 @@ class LocalPlatform:
         from scriptmode.platforms.local import validation
 
         validation.check(request)
+
+    def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
+        """Give what each host would find; the hosts' ports are chosen, and their secret is made, at the start."""
+        from scriptmode.platforms.local import planned, validation
+
+        validation.check_inputs(request, self._file_systems)
+        return planned.hosts(self._job(request), self._store.jobs, os.environ)
 
     def put_source(
         self,
@@ -130,7 +139,9 @@ class LocalPlatform:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 replace_file(path, archive)
         except (OSError, ValueError) as error:
-            raise DataError(f"the source archive cannot be stored at {uri}: {error}") from error
+            raise DataError(
+                f"the source archive cannot be stored at {uri}: {error}; give another code_location"
+            ) from error
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Check a request, start its job, and return the job's ARN without waiting for anything."""
@@ -145,19 +156,10 @@ class LocalPlatform:
             from scriptmode.containers.images import require_built
 
             require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
-        arn = f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{name}"
-        job = Job(
-            request,
-            arn,
-            self._region,
-            self._interpreter(),
-            self._stop_grace,
-            self._file_systems,
-            asdict(self._limits()) if cluster.is_in_containers(request) else {},
-        )
-        with self._store.create(job, starting(name, arn, time.time())) as (folder, lock):
+        job = self._job(request)
+        with self._store.create(job, starting(name, job.arn, time.time())) as (folder, lock):
             _start_agent(folder, lock)
-        return arn
+        return job.arn
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeTrainingJob's response."""
@@ -192,6 +194,16 @@ class LocalPlatform:
         found = {host: folder.host(host) for host in cluster.hosts(folder.read_job().request)}
         return {host: path for host, path in found.items() if path.is_dir()}
 
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:
+        """Return what the job's agent counted, at most half a second ago."""
+        return self._store.find(name).read_progress()
+
+    def log_places(self, name: str) -> dict[str, str]:
+        """Return the paths of the hosts' logs."""
+        folder = self._store.find(name)
+        logs = {host: folder.log(host) for host in cluster.hosts(folder.read_job().request)}
+        return {host: str(path) for host, path in logs.items() if path.exists()}
+
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the file, or all files below the folder, ``uri``; s3:// places by boto3's settings."""
         if not places.is_file(uri):
@@ -212,13 +224,30 @@ class LocalPlatform:
         newest_first = sorted(ended_jobs.briefs(self._store), key=lambda brief: brief.created, reverse=True)
         return list(islice(filter(which.takes, map(summarise, newest_first)), which.limit))
 
+    def _job(self, request: Mapping[str, Any]) -> Job:
+        """Give what is settled when the job is created."""
+        return Job(
+            request,
+            f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{request['TrainingJobName']}",
+            self._region,
+            self._interpreter(),
+            self._stop_grace,
+            self._file_systems,
+            asdict(self._limits()) if cluster.is_in_containers(request) else {},
+        )
+
     def _check_script(self, spec: TrainingJobSpec) -> None:
         """Raise `SpecError` for a job that hosts that are processes cannot run."""
         if spec.script is None:
             raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
-        wanted = spec.algorithm.framework_version
-        if wanted is not None and self._python is None:
-            _check_tensorflow(wanted)
+        if self._given_limits:
+            raise SpecError(
+                f"container_limits is {self._given_limits!r}, but hosts of instance type "
+                f"{spec.resources.types[0]!r} are processes, which nothing limits; leave it out of LocalPlatform(...), "
+                "or use instance_type='local'"
+            )
+        if spec.algorithm.framework_version is not None:
+            _check_tensorflow(spec.algorithm.framework_version, self._interpreter())
 
     def _interpreter(self) -> str:
         """Give the hosts' interpreter; raise `PlatformError` when it cannot run them."""
@@ -254,21 +283,33 @@ def _image(spec: TrainingJobSpec) -> str:
             "scriptmode image build --gpu --base ..."
         )
     from scriptmode.containers.images import default_image
+    from scriptmode.containers.recipe import PY_VERSION
 
-    return default_image(algorithm.framework_version)
+    image = default_image(algorithm.framework_version)
+    if algorithm.py_version not in (None, "py3", PY_VERSION):
+        raise SpecError(
+            f"py_version is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}; leave "
+            "py_version out, or give image_uri"
+        )
+    return image
 
 
-def _check_tensorflow(wanted: str) -> None:
-    """Raise `SpecError` when the running interpreter, which will be the hosts', has another TensorFlow."""
+def _check_tensorflow(wanted: str, python: str) -> None:
+    """Raise `SpecError` when the hosts' interpreter has another TensorFlow."""
     from importlib import metadata
 
-    found = []
-    for name in ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly"):
+    names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
+    found: list[str] = []
+    if python != sys.executable:
+        from scriptmode.platforms.local.hosts.processes import versions
+
+        found = versions(python, names)
+    for name in names if python == sys.executable else ():
         with suppress(metadata.PackageNotFoundError):
             found.append(metadata.version(name))
     if not any(version == wanted or version.startswith(f"{wanted}.") for version in found):
         raise SpecError(
-            f"framework_version is {wanted!r}, but hosts that are processes run with {sys.executable}, which has "
+            f"framework_version is {wanted!r}, but hosts that are processes run with {python}, which has "
             f"TensorFlow {' and '.join(found) or 'not at all'}; leave it out, or give LocalPlatform(python=...)"
         )
 
@@ -280,7 +321,10 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
     if trouble := start_detached(argv, log=folder.agent_log, keep=lock):
         said = folder.agent_log_tail()
         shutil.rmtree(folder.path, ignore_errors=True)
-        raise PlatformError(f"the job's agent did not come up: {trouble}" + (f"; it said\n{said}" if said else ""))
+        raise PlatformError(
+            f"the job's agent did not come up: {trouble}; see what is wrong with this machine: scriptmode doctor"
+            + (f". It said\n{said}" if said else "")
+        )
 
 
 def _log_events(
@@ -289,12 +333,13 @@ def _log_events(
     from scriptmode.platforms.local.logs import LogReader
 
     request = folder.read_job().request
+    watched = recovery.Watched(folder)
     readers = [(host, LogReader(folder.log(host))) for host in cluster.hosts(request)]
     shown = None
     try:
         while True:
             # Asked before the logs are read: what was written before the end is then read after it.
-            state = recovery.settled(folder)
+            state = watched.settled()
             ended = state.ended
             # The end is told after the last lines.
             if on_description is not None and state != shown and not ended:

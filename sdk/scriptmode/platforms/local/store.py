@@ -5,6 +5,7 @@
   ``state.json``      where it stands; small, replaced as a whole
   ``agent.lock``      held (flock) by the job's agent as long as that lives
   ``processes.json``  the agent and the hosts' launchers
+  ``progress.json``   how far the channels' data is
   ``stop``            there once somebody asked the job to stop
   ``agent.log``       the agent's own trouble
   ``logs/``           one file a host
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, suggestion
+from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.hosts.tree import Identity
@@ -115,6 +117,13 @@ class JobFolder:
         """Record where the job stands."""
         replace_file(self.path / "state.json", _json(state.to_json()))
 
+    def version(self) -> object:
+        """Give a value that changes whenever the state is written, and when the job is asked to stop."""
+        with suppress(OSError):
+            status = (self.path / "state.json").stat()
+            return status.st_ino, status.st_mtime_ns, (self.path / "stop").exists()
+        return None
+
     def ask_to_stop(self) -> None:
         """Leave the request to stop where the agent looks."""
         (self.path / "stop").touch()
@@ -138,6 +147,22 @@ class JobFolder:
         except FileNotFoundError:
             return {}
         return {name: Identity(**identity) for name, identity in content.items()}
+
+    def write_progress(self, progress: list[ChannelProgress]) -> bool:
+        """Record how far the channels' data is; False where it cannot be written."""
+        try:
+            replace_file(self.path / "progress.json", _json([asdict(each) for each in progress]), durable=False)
+        except OSError:
+            return False
+        return True
+
+    def read_progress(self) -> tuple[ChannelProgress, ...]:
+        """Read what `write_progress` recorded."""
+        try:
+            content = json.loads((self.path / "progress.json").read_bytes())
+        except FileNotFoundError:
+            return ()
+        return tuple(ChannelProgress(**each) for each in content)
 
     def removed(self, lock: int) -> bool:
         """Say whether the job whose agent holds ``lock`` was deleted: by removing its folder, wholly or not yet."""
@@ -179,7 +204,10 @@ class JobFolder:
             raise self._gone() from error
 
     def _gone(self) -> JobNotFoundError:
-        return JobNotFoundError(f"there is no training job {self.name!r} any more: files of {self.path} were removed")
+        return JobNotFoundError(
+            f"there is no training job {self.name!r} any more: files of {self.path} were removed; start it again, or "
+            "look at those that are left: scriptmode list"
+        )
 
 
 class JobStore:
@@ -287,7 +315,9 @@ def last_lines(path: Path, lines: int, limit: int) -> str:
 
 
 def _near(name: str, known: set[str]) -> str:
-    return suggestion(name, known) if len(known) <= 1000 else ""  # noqa: PLR2004 - difflib's time is what limits it
+    if len(known) > 1000:  # noqa: PLR2004 - difflib's time is what limits it
+        return "; scriptmode list shows those that there are"
+    return suggestion(name, known, most=5) or "; there are no jobs at all"
 
 
 def _json(content: object) -> bytes:

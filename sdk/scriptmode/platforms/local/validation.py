@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
+from scriptmode.metric_lines import Definition, defined
+from scriptmode.nearby import near
 from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS
 from scriptmode.platforms.local import cluster, file_systems, places
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
@@ -44,13 +46,21 @@ def check_places(request: Mapping[str, Any], own: Path, folders: Mapping[str, st
     outputs = {"OutputDataConfig.S3OutputPath": request["OutputDataConfig"]["S3OutputPath"]}
     if "CheckpointConfig" in request:
         outputs["CheckpointConfig.S3Uri"] = request["CheckpointConfig"]["S3Uri"]
-    for channel in request.get("InputDataConfig", ()):
-        _check_input(channel, folders)
+    check_inputs(request, folders)
     for uri in outputs.values():
         _check_credentials(uri)
     for field, uri in outputs.items():
         if places.is_file(uri) and places.file_path(uri) != own:
             _make_writable(field, places.file_path(uri))
+
+
+def check_inputs(request: Mapping[str, Any], folders: Mapping[str, str]) -> None:
+    """Raise `DataError` for a channel of this machine that cannot be read, `CredentialsError` for one in S3 likewise.
+
+    ``folders`` are those of file systems. Changes nothing.
+    """
+    for channel in request.get("InputDataConfig", ()):
+        _check_input(channel, folders)
 
 
 def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None:
@@ -65,7 +75,8 @@ def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None
     _check_credentials(uri)
     if places.is_file(uri) and not places.exists(places.file_path(uri)):
         raise DataError(
-            f"{name}: there is no file or folder {str(places.file_path(uri))!r}; correct the path or create it"
+            f"{name}: there is no file or folder {str(places.file_path(uri))!r}"
+            f"{near(places.file_path(uri)) or '; correct the path or create it'}"
         )
 
 
@@ -226,6 +237,20 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}: say {DEFAULT_BASE_DIR}/model"
 
 
+def _metrics(request: Mapping[str, Any]) -> Iterator[str]:
+    # Amazon SageMaker's own are Java's, which it alone can check.
+    said = (_no_pattern(name, regex) for name, regex in defined(request))
+    yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in said if error)
+
+
+def _no_pattern(name: str, regex: str) -> str:
+    try:
+        Definition(name, regex)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
 def _uri(field: str, uri: str) -> Iterator[str]:
     if places.is_file(uri):
         try:
@@ -242,4 +267,4 @@ def _repeated(what: str, names: list[str]) -> Iterator[str]:
             yield f"{count} times the {what} name {name!r}; names must differ"
 
 
-_RULES = (_algorithm, _instances, _channels, _places, _model_dir)
+_RULES = (_algorithm, _instances, _channels, _places, _model_dir, _metrics)

@@ -10,11 +10,15 @@ from scriptmode.errors import CredentialsError, SpecError
 from scriptmode.platforms.sagemaker.translation import made, translated
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scriptmode.clock import Clock
 
 _T = TypeVar("_T")
 #: Longer than any answer of these services takes; botocore's own 60 s would hold a dead connection longer than a poll.
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 30}
+#: For somebody who waits to hear whether there is any answer at all.
+_BRIEF_TIMEOUTS = {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
 
 
 class Connection:
@@ -97,10 +101,22 @@ class Connection:
         with translated(subject):
             return call()
 
-    def _new_client(self, service: str) -> Any:
+    def brief_client(self, service: str) -> Any:
+        """Give a client that asks once and waits seconds; raises `PlatformError` for settings that make none."""
+        with made(f"the connection to {service}"):
+            return self._new_client(service, _BRIEF_TIMEOUTS)
+
+    @property
+    def credentials_source(self) -> str:
+        """Where boto3 has credentials from, such as ``env`` or ``shared-credentials-file``; "" where it has none."""
+        with made("the AWS credentials"):
+            found = self._session().get_credentials()
+        return str(found.method) if found is not None else ""
+
+    def _new_client(self, service: str, settings: Mapping[str, Any] = _TIMEOUTS) -> Any:
         from botocore.config import Config
 
-        return self._session().client(service, region_name=self.region, config=Config(**_TIMEOUTS))
+        return self._session().client(service, region_name=self.region, config=Config(**settings))
 
     def _session(self) -> Any:
         if self._boto_session is None:

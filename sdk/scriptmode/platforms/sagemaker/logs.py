@@ -43,6 +43,11 @@ class LogTail:
             while (yield from self._next_page(stream)):
                 pass
 
+    def places(self) -> dict[str, str]:
+        """Give the log group and the latest stream of each host."""
+        self._find_streams()
+        return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._streams()}
+
     def follow(
         self, describe: Callable[[], dict[str, Any]], on_description: Callable[[dict[str, Any]], None] | None
     ) -> Iterator[LogEvent]:
@@ -110,7 +115,7 @@ class LogTail:
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""
-        host = stream.rsplit("/", 1)[-1].rpartition("-")[0]
+        host = _host(stream)
         place = self._places[stream]
         try:
             page = self._page(stream, place)
@@ -193,6 +198,10 @@ class _Place:
         """Go on from the time of the last line."""
         self.token = ""
         self._start, self._again = self._time, self._lines
+
+
+def _host(stream: str) -> str:
+    return stream.rsplit("/", 1)[-1].rpartition("-")[0]
 
 
 def _expected(description: Mapping[str, Any]) -> int:

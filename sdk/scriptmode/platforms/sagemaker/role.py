@@ -33,7 +33,9 @@ def arn_of(role: str, connection: Connection) -> str:
     if role in connection.role_arns:
         return connection.role_arns[role]
     if not _ROLE_NAME.fullmatch(role):
-        raise SpecError(f"role {role!r} is neither a role's name nor its ARN, 'arn:aws:iam::<account>:role/<name>'")
+        raise SpecError(
+            f"role {role!r} is neither a role's name nor its ARN; give one, as 'arn:aws:iam::<account>:role/<name>'"
+        )
     name = role.rsplit("/", 1)[-1]
     try:
         answer = connection.call(f"role {role!r}", lambda: connection.client("iam").get_role(RoleName=name))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.clock import Clock
-    from scriptmode.platforms import JobFilter, LogEvent, Metric
+    from scriptmode.platforms import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.spec import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -87,6 +87,12 @@ class SageMakerPlatform:
         if found:
             listed = "\n".join(f"- {problem}" for problem in found)
             raise RequestError(f"Amazon SageMaker does not take such a job:\n{listed}")
+
+    def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
+        """Give what each host would find; what its image adds is not known here."""
+        from scriptmode.platforms import elsewhere
+
+        return elsewhere.hosts(shared(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object is there already: its name holds its digest.
@@ -170,6 +176,16 @@ class SageMakerPlatform:
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' folders are the service's."""
         return {}
+
+    def progress(self, name: str) -> tuple[ChannelProgress, ...]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: the service does not tell."""
+        return ()
+
+    def log_places(self, name: str) -> dict[str, str]:
+        """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
+        from scriptmode.platforms.sagemaker.logs import LogTail
+
+        return LogTail(name, self._connection, self.poll_seconds, patience=0).places()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""

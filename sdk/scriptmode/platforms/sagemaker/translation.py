@@ -25,6 +25,11 @@ _UNWELL = "the service is not well, try again later"
 _DENIED = "check the credentials and what they are allowed to do"
 _QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS for a higher quota"
 _SERVER_ERRORS = 500
+_ELSE = "look its code up in the service's documentation, or see scriptmode doctor --platform sagemaker"
+_STEPS: dict[type[PlatformError], str] = {
+    JobNotFoundError: "correct the name, or the Region: scriptmode list --platform sagemaker",
+    RequestError: "correct what it names in the request",
+}
 #: Our error and the next step for what the services say (Common Errors of their API references).
 _CODES: dict[str, tuple[type[PlatformError], str]] = {
     **dict.fromkeys(
@@ -80,7 +85,7 @@ def translated(subject: str) -> Iterator[None]:
     except exceptions.ClientError as error:
         raise translation(subject, error.response) from error
     except exceptions.ParamValidationError as error:
-        raise RequestError(f"{subject}: {error}") from error
+        raise RequestError(f"{subject}: {' '.join(str(error).split())}; correct the request") from error
     except credential_errors() as error:
         raise CredentialsError(f"{subject}: {error}; {HOW_TO_GIVE_CREDENTIALS}") from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
@@ -88,7 +93,7 @@ def translated(subject: str) -> Iterator[None]:
             f"{subject}: AWS could not be reached: {error}; check the network, and AWS_ENDPOINT_URL if it is set"
         ) from error
     except exceptions.BotoCoreError as error:
-        raise PlatformError(f"{subject}: {error}") from error
+        raise PlatformError(f"{subject}: {error}; see that the AWS settings are right: scriptmode doctor") from error
 
 
 @contextmanager
@@ -113,4 +118,4 @@ def translation(subject: str, response: Mapping[str, Mapping[str, object]]) -> P
         kind = JobNotFoundError
     if kind is PlatformError and isinstance(status, int) and status >= _SERVER_ERRORS:
         kind, next_step = TransientError, _UNWELL
-    return kind(f"{subject}: {message} ({code})" + (f"; {next_step}" if next_step else ""))
+    return kind(f"{subject}: {message} ({code}); {next_step or _STEPS.get(kind, _ELSE)}")

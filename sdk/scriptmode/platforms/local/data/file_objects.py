@@ -128,7 +128,7 @@ def _stored(path: str) -> tuple[int, Stored]:
     with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
-        raise DataError(f"{uri}: {path!r} is neither a file nor a folder")
+        raise DataError(f"{uri}: {path!r} is neither a file nor a folder; take it out of the input")
     return status.st_mode, Stored(uri, status.st_size, _identity(status))
 
 
@@ -154,4 +154,4 @@ def translated(uri: str, path: str) -> Iterator[None]:
             f"{uri}: access denied ({error.strerror}); the job's user must be able to read it"
         ) from error
     except OSError as error:
-        raise DataError(f"{uri}: it cannot be read: {error}") from error
+        raise DataError(f"{uri}: it cannot be read: {error}; see that its disk is well") from error

@@ -29,7 +29,7 @@ class FolderTree:
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
-            raise DataError(f"{str(folder)!r} is no folder")
+            raise DataError(f"{str(folder)!r} is no folder; name one, or use input mode File")
         self._readers = ThreadPoolExecutor(READERS, "read")
         self._paths = {fuse.ROOT: os.fsencode(folder)}
         self._numbers = {self._paths[fuse.ROOT]: fuse.ROOT}

@@ -12,6 +12,7 @@ import os
 import select
 import stat
 from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.errors import DataError
@@ -34,10 +35,12 @@ _SET_PIPE_SIZE = 1031
 
 
 class Gauge:
-    """How many FIFOs of a channel were opened, for the process that forked its producer."""
+    """How many FIFOs of a channel were opened and how much went into them, for the process that forked its producer."""
 
     def __init__(self) -> None:
-        self._numbers = SharedNumbers(1)
+        self._numbers = SharedNumbers(2)
+        #: The producer's own: what is shared is written and not read back.
+        self._sent = 0
 
     @property
     def opened(self) -> int:
@@ -47,6 +50,16 @@ class Gauge:
     def count(self) -> None:
         """Count one more; only the producer does."""
         self._numbers[0] += 1
+
+    @property
+    def sent(self) -> int:
+        """How many bytes went into FIFOs."""
+        return self._numbers[1]
+
+    def add(self, count: int) -> None:
+        """Count bytes that went into a FIFO; only the producer does, once for each buffer."""
+        self._sent += count
+        self._numbers[1] = self._sent
 
 
 def fifo(place: Path, epoch: int) -> Path:
@@ -73,7 +86,7 @@ def feed(place: Path, stream: Stream, gauge: Gauge) -> NoReturn:
         if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
             raise DataError(f"{str(path)!r} is no FIFO any more; the script must leave it where it is")
         gauge.count()
-        _send(pipe, stream, epoch)
+        _send(pipe, partial(stream, epoch), gauge)
         os.close(pipe)
         path.unlink(missing_ok=True)
     raise AssertionError
@@ -83,13 +96,14 @@ class _ReaderGoneError(Exception):
     """The reader closed its end."""
 
 
-def _send(pipe: int, stream: Stream, epoch: int) -> None:
+def _send(pipe: int, stream: Callable[[Callable[[], None]], Generator[Buffer, None, None]], gauge: Gauge) -> None:
     with suppress(OSError):
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, PIPE_BYTES)
     try:
-        with closing(stream(epoch, lambda: _require_reader(pipe))) as buffers:
+        with closing(stream(lambda: _require_reader(pipe))) as buffers:
             for buffer in buffers:
                 _write(pipe, buffer)
+                gauge.add(len(buffer))
     except _ReaderGoneError:
         pass
     except Exception:

@@ -124,7 +124,9 @@ class S3Objects:
                 target.put(done, chunk)
                 done += len(chunk)
             if done != target.size:
-                raise DataError(f"{item.location}: {done} bytes came of {target.size}") from ConnectionResetError()
+                raise DataError(
+                    f"{item.location}: {done} bytes came of {target.size}; try again"
+                ) from ConnectionResetError()
 
         self._patiently(advance, lambda: done)
 

@@ -132,7 +132,7 @@ class _Work:
         except PlatformError as error:
             self._fail(error)
         except BaseException as error:
-            self._fail(DataError(f"the data cannot be fetched: {error!r}"), error)
+            self._fail(DataError(f"the data cannot be fetched: {error!r}; try again"), error)
             raise
         finally:
             with self._changing:

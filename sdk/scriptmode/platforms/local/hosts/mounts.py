@@ -61,7 +61,7 @@ def attach(place: Path) -> int:
     helper = _helper()
     if not helper:
         raise DataError(
-            "an unprivileged user mounts through fusermount3, which is not installed (Debian package: fuse3)"
+            "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
         )
     return _attach_by(helper, place)
 
@@ -75,7 +75,10 @@ def detach(place: Path) -> None:
     for mounted in reversed(mounted_below(place)):
         said = _detach_one(mounted) or said
     if left := mounted_below(place):
-        raise DataError(f"{os.fsdecode(left[0])!r} cannot be unmounted: {said or 'it is mounted again and again'}")
+        raise DataError(
+            f"{os.fsdecode(left[0])!r} cannot be unmounted: {said or 'it is mounted again and again'}; "
+            "end what reads it: fuser --mount"
+        )
 
 
 def mounted_below(place: Path) -> list[bytes]:
@@ -121,7 +124,8 @@ def _attach_by(helper: str, place: Path) -> int:
         descriptors = socket.recv_fds(ours, 1, 1)[1]
     if not descriptors:
         # The helper opens the device with the rights of its user.
-        step = "" if os.access(DEVICE, os.R_OK | os.W_OK) else f"; give {DEVICE} the mode 0666, as udev does"
+        may_open = os.access(DEVICE, os.R_OK | os.W_OK)
+        step = f"; see that {helper} is setuid root" if may_open else f"; give {DEVICE} the mode 0666, as udev does"
         raise DataError(f"mounting through {helper} was refused: {said or 'it gave no reason'}{step}")
     os.set_inheritable(descriptors[0], False)  # noqa: FBT003
     return descriptors[0]

@@ -9,14 +9,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.sandbox import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-LOOPBACK = "127.0.0.1"
 #: Seconds an interpreter may take to answer one import on a loaded machine.
 START_SECONDS = 60.0
+_VERSIONS = """
+import sys
+from importlib import metadata
+for name in sys.argv[1:]:
+    try:
+        print(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        pass
+"""
 
 
 @dataclass
@@ -105,18 +114,26 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
     return f"it ended with exit code {code}" if code else ""
 
 
+def versions(python: str, names: Sequence[str]) -> list[str]:
+    """Give the versions of those distributions that the interpreter ``python`` has, in their order."""
+    said = _run((python, "-c", _VERSIONS, *names))
+    return said.stdout.decode("utf-8", "replace").split() if isinstance(said, subprocess.CompletedProcess) else []
+
+
 def import_failure(python: str, module: str) -> str:
     """Say why the interpreter ``python`` cannot import ``module``; "" when it can."""
+    result = _run((python, "-c", f"import {module}"))
+    if isinstance(result, str):
+        return result
+    lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+    return "" if result.returncode == 0 else lines[-1] if lines else f"exit code {result.returncode}"
+
+
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes] | str:
+    """Run a program to its end; give why it could not be."""
     try:
-        result = subprocess.run(
-            (python, "-c", f"import {module}"),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=START_SECONDS,
-            check=False,
+        return subprocess.run(
+            argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
-    return "" if result.returncode == 0 else lines[-1] if lines else f"exit code {result.returncode}"

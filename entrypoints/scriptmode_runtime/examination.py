@@ -1,0 +1,39 @@
+"""``python -m scriptmode_runtime.examination``: write what this host has for jobs, as one JSON object.
+
+Looks at files only; starts nothing and imports no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import scriptmode_runtime
+from scriptmode_runtime import installed_mpi, installed_ssh
+from scriptmode_runtime.tensorflow import binary
+
+
+def found() -> dict[str, Any]:
+    """Give this host's ``mpirun``, OpenSSH and reader of pipes, each as a job would take it."""
+    search_path = os.environ.get("PATH", os.defpath)
+    mpirun, ssh = installed_mpi.find(sys.executable, search_path), installed_ssh.find(search_path)
+    return {
+        "folder": os.path.dirname(os.path.abspath(scriptmode_runtime.__file__)),
+        "mpirun": mpirun and mpirun._asdict(),
+        "ssh": ssh and ssh._asdict(),
+        "reader": "wheel" if os.path.exists(binary.IN_WHEEL) else "compiled" if binary.is_there() else "",
+        "compiler": _compiler(),
+    }
+
+
+def _compiler() -> str:
+    try:
+        return binary.find_compiler()
+    except binary.NoBinaryError:
+        return ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(found()) + "\n")

@@ -1,0 +1,100 @@
+"""Asks the runtime what the hosts of a job would run: one process for all of them, started and waited for here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import PlatformError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.platforms import PlannedHost
+
+#: Seconds for the answer, and for each host beside that, on a loaded machine.
+_SECONDS, _SECONDS_A_HOST = 30.0, 0.1
+
+
+@dataclass(frozen=True)
+class Question:
+    """The hosts of a job, and what stands for what is not this machine (see ``scriptmode_runtime.preview``)."""
+
+    hosts: Mapping[str, PlannedHost]
+    #: ``None``: they are processes of this machine.
+    machine: Mapping[str, Any] | None = None
+    #: By instance type.
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    #: Texts of the source's files by their names.
+    source: Mapping[str, str] = field(default_factory=dict)
+    #: Comes back without secrets: those of the hosts, and those that ``named`` names.
+    shown: object = None
+    named: Sequence[Mapping[str, Any]] = ()
+    only_roles: bool = False
+
+
+def ask(question: Question) -> dict[str, Any]:
+    """Give the runtime's answer: ``hosts`` and ``shown``.
+
+    Raises `SpecError` in the runtime's words where it would refuse to run a host, and `PlatformError` where it cannot
+    be asked.
+    """
+    python = next((host.python for host in question.hosts.values()), "") or sys.executable
+    argv = (python, "-m", "scriptmode_runtime.preview")
+    try:
+        done = subprocess.run(
+            argv,
+            input=json.dumps(_document(question)).encode(),
+            capture_output=True,
+            cwd="/",
+            timeout=_SECONDS + _SECONDS_A_HOST * len(question.hosts),
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PlatformError(f"the hosts' runtime cannot be asked with {python}: {error}; correct 'python'") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        raise PlatformError(
+            f"the hosts' runtime cannot be asked with {python}: {said or f'exit code {done.returncode}'}; "
+            f"install scriptmode for it: {python} -m pip install scriptmode"
+        )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    if refused := answer.get("refused"):
+        raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
+    return answer
+
+
+def _document(question: Question) -> dict[str, Any]:
+    shared = _shared(question.hosts)
+    return {
+        "files": shared,
+        "hosts": {
+            name: {
+                "base_dir": host.base_dir,
+                "files": {file: content for file, content in host.files.items() if file not in shared},
+                "environ": dict(host.variables),
+                **({"gpus": question.gpus[host.instance_type]} if host.instance_type in question.gpus else {}),
+            }
+            for name, host in question.hosts.items()
+        },
+        "machine": question.machine,
+        "source": question.source,
+        "shown": question.shown,
+        "named": [dict(each) for each in question.named],
+        "only_roles": question.only_roles,
+    }
+
+
+def _shared(hosts: Mapping[str, PlannedHost]) -> dict[str, Any]:
+    """Give the files that are the same on every host: of many hosts they are large."""
+    first = next(iter(hosts.values()), None)
+    if first is None:
+        return {}
+    return {
+        file: content
+        for file, content in first.files.items()
+        if all(host.files.get(file) is content or host.files.get(file) == content for host in hosts.values())
+    }

@@ -1,0 +1,126 @@
+"""How a request differs from the one of a job before it. Pure but for what the platform is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import described, rerun
+from scriptmode.errors import JobNotFoundError, PlatformError, SpecError
+from scriptmode.job import TrainingJob
+from scriptmode.planning import sources
+from scriptmode.planning.plan import Change, Difference
+from scriptmode.platforms import DESCRIBED_DEFAULTS, this_machine
+from scriptmode.spec import CODE_CHANNEL
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from scriptmode.planning.sources import Contents
+    from scriptmode.platforms import Platform
+
+#: What tells the members of a list apart.
+_NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")
+#: What the service takes, and describes, where a request is silent.
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    **{name: (value,) for name, value in DESCRIBED_DEFAULTS.items()},
+    "S3DataDistributionType": ("FullyReplicated",),
+    "CompressionType": ("None", "GZIP"),
+    "RecordWrapperType": ("None",),
+}
+#: Where the archive is: its files are compared, not its place.
+_PLACES = (
+    f"HyperParameters.{contract.SUBMIT_DIRECTORY}",
+    f"InputDataConfig.{CODE_CHANNEL}.DataSource.S3DataSource.S3Uri",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A job, the request it would be started with under the new name, and what differs; ``files`` of the source."""
+
+    job: TrainingJob
+    before: Mapping[str, Any]
+    fields: Mapping[str, Change]
+    files: Mapping[str, Any]
+
+    def shown(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+        """Give the difference with values that may be shown, by the paths of the fields."""
+        return Difference(
+            self.job.name, {path: Change(before[path], after[path]) for path in self.fields}, **self.files
+        )
+
+
+def named(against: object, platform: Platform) -> TrainingJob:
+    """Give the job that is meant by a `TrainingJob` or a name; one of ``platform``, else of this machine.
+
+    Raises `SpecError` for anything else, and `JobNotFoundError`.
+    """
+    if isinstance(against, TrainingJob):
+        return against
+    if not isinstance(against, str) or not against:
+        raise SpecError(f"against is {against!r}; give the name of a training job, or a TrainingJob")
+    try:
+        platform.describe(against)
+    except JobNotFoundError:
+        try:
+            here = this_machine()
+        except SpecError:
+            here = platform
+        if type(here) is type(platform):
+            raise
+        here.describe(against)
+        return TrainingJob(against, here)
+    return TrainingJob(against, platform)
+
+
+def compare(job: TrainingJob, request: Mapping[str, Any], own: Contents | None) -> Comparison:
+    """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
+    description = job.describe()
+    # As it would be started once more: under the new name, and with the places that go with it.
+    change = rerun.Change(job_name=str(request["TrainingJobName"]))
+    before = rerun.request(description, job.platform.tags(description), change)
+    return Comparison(job, before, between(before, request), _files(job, description, own))
+
+
+def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:
+    """Give the fields that differ between two requests, by their paths, in the order of the requests."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return {
+        path: Change(old.get(path), new.get(path))
+        for path in dict.fromkeys([*new, *old])
+        if old.get(path) != new.get(path) and path not in _PLACES
+    }
+
+
+def _files(job: TrainingJob, description: Mapping[str, Any], own: Contents | None) -> dict[str, Any]:
+    """Give which files of the source differ, or a note why that is not known."""
+    uri = described.source_uri(description)
+    if uri is None and own is None:
+        return {}
+    if uri is None or own is None:
+        return {"note": f"the source of {job.name if uri is None else 'this job'} is not known here: not compared"}
+    try:
+        theirs = sources.fetch(job.platform, uri)
+    except PlatformError as error:
+        return {"note": f"the source of {job.name} is not compared: {error}"}
+    new, old = own.digests, theirs.digests
+    return {
+        "added": tuple(sorted(new.keys() - old.keys())),
+        "removed": tuple(sorted(old.keys() - new.keys())),
+        "changed": tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
+    }
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from _leaves(member, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value and all(isinstance(member, dict) for member in value):
+        for number, member in enumerate(value):
+            key = next((key for key in _NAMES if key in member), None)
+            rest = {name: each for name, each in member.items() if name != key}
+            yield from _leaves(rest, f"{path}.{number if key is None else member[key]}")
+    elif value not in _DEFAULTS.get(path.rpartition(".")[2], ()):
+        yield path, value

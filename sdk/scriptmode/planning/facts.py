@@ -1,0 +1,109 @@
+"""What is taken to be true of hosts that nobody can look at before they are there. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+#: GPUs of a host, by family and size: what DescribeInstanceTypes answers (Amazon EC2 API); p2 and p3, which it knows no
+#: more, by "Run GPU jobs" (AWS Batch User Guide).
+_ONE = dict.fromkeys(("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"), 1)
+_UP_TO_EIGHT = {**_ONE, "12xlarge": 4, "24xlarge": 4, "48xlarge": 8}
+_GPUS: dict[str, dict[str, int]] = {
+    "p2": {"xlarge": 1, "8xlarge": 8, "16xlarge": 16},
+    "p3": {"2xlarge": 1, "8xlarge": 4, "16xlarge": 8},
+    "p3dn": {"24xlarge": 8},
+    "p4d": {"24xlarge": 8},
+    "p4de": {"24xlarge": 8},
+    "p5": {"4xlarge": 1, "48xlarge": 8},
+    "p5e": {"48xlarge": 8},
+    "p5en": {"48xlarge": 8},
+    "g4dn": {**_ONE, "12xlarge": 4},
+    "g5": _UP_TO_EIGHT,
+    "g6": _UP_TO_EIGHT,
+    "g6e": _UP_TO_EIGHT,
+}
+#: Families without accelerators: c, m, r and t, with a generation.
+_NO_GPU = re.compile(r"[cmrt]\d[a-z-]*")
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+#: AWS's images have Open MPI 4; this project's have the release that the lock files in ``container`` name.
+_THEIR_MPI, _OUR_MPI = 4, 5
+_OUR_IMAGE = re.compile(r"(^|/)scriptmode[\w.-]*(:|$)")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is taken to be true of an image and the hosts that start from it: as the runtime takes it, and in words."""
+
+    #: ``None`` for hosts that are processes of this machine, which is looked at.
+    machine: dict[str, Any] | None
+    #: By instance type.
+    gpus: dict[str, int]
+    #: For each thing that a plan may depend on.
+    words: dict[str, str]
+
+
+OF_THIS_MACHINE = Facts(None, {}, {})
+
+
+def of_request(request: Mapping[str, Any], instance_types: Iterable[str]) -> Facts:
+    """Give what is taken to be true of hosts that start from the image which a request names."""
+    image = str(request.get("AlgorithmSpecification", {}).get("TrainingImage", ""))
+    found = _VERSION.match(image.rpartition("/")[2].partition(":")[2])
+    is_ours = bool(_OUR_IMAGE.search(image))
+    major = _OUR_MPI if is_ours else _THEIR_MPI
+    known = {each: gpus(each) for each in dict.fromkeys(instance_types)}
+    machine = {
+        "python": "python",
+        "mpirun": ["mpirun", major],
+        "ssh": ["ssh", "/usr/sbin/sshd", "ssh-keygen"],
+        "tensorflow": [int(found[1]), int(found[2])] if found else None,
+    }
+    words = {
+        "train": "" if is_ours else f"`train` of the image {image} is scriptmode's",
+        "mpirun": f"the image has Open MPI {major}, and mpirun on its PATH",
+        "tensorflow": f"the image has TensorFlow {found[0]}, as its tag says"
+        if found
+        else "the image has a TensorFlow older than 2.16: its tag does not say which",
+        "gpus": "; ".join(_gpu_words(each, count) for each, count in known.items()),
+    }
+    return Facts(machine, {each: count or 0 for each, count in known.items()}, words)
+
+
+def assumed(request: Mapping[str, Any], facts: Facts, strategies: Iterable[str]) -> Iterator[str]:
+    """Say what a plan took to be true, as far as it depends on it; ``strategies`` are the hosts' own."""
+    parameters, how = request.get("HyperParameters", {}), set(strategies)
+    algorithm = request.get("AlgorithmSpecification", {})
+    if not how:
+        yield "the image runs a program of its own: what that starts is not known here"
+        return
+    if algorithm.get("ContainerEntrypoint") or algorithm.get("ContainerArguments"):
+        yield "the container's own entry point or arguments start `train` as the image's would"
+    needed = ["train"]
+    if "mpi" in how:
+        needed += ["mpirun", *([] if contract.MPI_PROCESSES_PER_HOST in parameters else ["gpus"])]
+    if "parameter_server" in how:
+        needed.append("gpus" if contract.PARAMETER_SERVER_COORDINATOR in parameters else "tensorflow")
+    yield from (facts.words[each] for each in needed if facts.words.get(each))
+    if facts.machine is None and how - {"single"}:
+        yield "ports are chosen and the hosts' secret is made when the job starts: 0 and ****** stand for them"
+
+
+def gpus(instance_type: str) -> int | None:
+    """Give how many GPUs a host of an Amazon SageMaker type has; ``None`` where that is not known here."""
+    _, family, size = (*instance_type.split("."), "", "", "")[:3]
+    if instance_type == "local" or _NO_GPU.fullmatch(family):
+        return 0
+    return _GPUS.get(family, {}).get(size)
+
+
+def _gpu_words(instance_type: str, count: int | None) -> str:
+    if count is None:
+        return f"GPUs of {instance_type}: as the host has; shown as if it had none"
+    return f"{instance_type} has {count or 'no'} GPU{'' if count == 1 else 's'}"

@@ -1,0 +1,66 @@
+"""What each host of a job is in it, before, while and after the job runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import ScriptmodeError
+from scriptmode.planning import facts
+from scriptmode.planning.asking import Question, ask
+from scriptmode.platforms import LOCAL_PROCESS, PlannedHost
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
+    """Give what each host of a described job is in it, in the order of the hosts, such as ``chief, worker, ps``.
+
+    Ranks of MPI are numbered (``mpirun, ranks 0-3``), and workers that are all equal (``worker 1``); a host that trains
+    on its own is ``script``. Takes a CreateTrainingJob request too. The hosts' runtime is asked, in one short process.
+    Empty where nobody can know: an algorithm without script mode, or a job that the runtime would refuse.
+    """
+    resources = description.get("ResourceConfig", {})
+    has_hosts = resources.get("InstanceGroups") or "InstanceType" in resources
+    if not has_hosts or contract.PROGRAM not in description.get("HyperParameters", {}):
+        return {}
+    found = _processes(description) if _is_of_processes(resources) else _others(description)
+    types = {host.instance_type for host in found.values()}
+    known = facts.of_request(description, sorted(types))
+    machine, gpus = dict(known.machine or {}), known.gpus
+    if types == {LOCAL_PROCESS}:
+        # This machine's, whatever may be gone by now.
+        machine["python"], gpus = sys.executable, {}
+        del machine["tensorflow"]
+    try:
+        answer = ask(Question(found, machine, gpus, only_roles=True))
+    except ScriptmodeError:
+        return {}
+    return {name: host["roles"] for name, host in answer["hosts"].items()}
+
+
+def _is_of_processes(resources: Mapping[str, Any]) -> bool:
+    parts = resources.get("InstanceGroups") or [resources]
+    return all(part.get("InstanceType") == LOCAL_PROCESS for part in parts)
+
+
+def _others(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
+    from scriptmode.platforms import elsewhere
+
+    return elsewhere.planned(description, description.get("Environment", {}))
+
+
+def _processes(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
+    from scriptmode.platforms.local import cluster
+    from scriptmode.platforms.local.sandbox import Sandbox, one_machine
+
+    sandboxes = {name: Sandbox(name, Path("/", name)) for name in cluster.hosts(description)}
+    content = one_machine(sandboxes, dict.fromkeys(sandboxes, dict.fromkeys(contract.DEFAULT_PORTS, 0)), "")
+    variables = description.get("Environment", {})
+    return {
+        name: PlannedHost(LOCAL_PROCESS, str(sandbox.base), sandbox.files(description, content), variables)
+        for name, sandbox in sandboxes.items()
+    }

@@ -1,0 +1,165 @@
+"""Makes a plan of what an estimator would send: looks at it and asks the runtime; stores nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import described
+from scriptmode.errors import PlatformError
+from scriptmode.planning import facts, sources
+from scriptmode.planning.asking import Question, ask
+from scriptmode.planning.plan import HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode.planning.difference import Comparison
+    from scriptmode.planning.sources import Contents
+    from scriptmode.platforms import PlannedHost, Platform
+    from scriptmode.source import Archive
+
+_FILE = "file://"
+_PARAMETERS = contract.HYPERPARAMETERS_FILE
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What `Estimator.fit` would send: the request, and the archive with its place where there is one to store."""
+
+    request: dict[str, Any]
+    packed: tuple[Archive, str] | None = None
+
+
+@dataclass(frozen=True)
+class _Source:
+    plan: SourcePlan | None = None
+    contents: Contents | None = None
+    #: Why nobody looked into it.
+    note: str = ""
+
+
+def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
+    """Give the plan; ``against`` is a `TrainingJob`, or a job's name, that it is compared with.
+
+    Raises `SpecError` in the runtime's words for what the hosts would refuse, and what the platform raises.
+    """
+    request = sent.request
+    hosts = platform.planned_hosts(request)
+    source = _source(platform, sent, is_compared=against is not None)
+    comparison = _comparison(platform, request, against, source.contents)
+    on_this_machine = any(host.python for host in hosts.values())
+    types = [host.instance_type for host in hosts.values()]
+    known = facts.OF_THIS_MACHINE if on_this_machine else facts.of_request(request, types)
+    parameters = _distinct(host.files[_PARAMETERS] for host in hosts.values())
+    answer = ask(
+        Question(
+            hosts if contract.PROGRAM in request.get("HyperParameters", {}) else {},
+            known.machine,
+            known.gpus,
+            source.contents.texts if source.contents else {},
+            {"request": request, "parameters": parameters, **_sides(comparison)},
+            [request.get("HyperParameters", {}), request.get("Environment", {}), *_secrets(comparison)],
+        )
+    )
+    parts, shown = answer["hosts"], answer["shown"]
+    notes = [*facts.assumed(request, known, {part["strategy"] for part in parts.values()}), source.note]
+    if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
+        notes.append(f"Environment.{contract.SECRET_VARIABLE} is made and added when the job starts")
+    return Plan(
+        request,
+        {
+            name: _host(name, host, shown["parameters"][parameters.index(host.files[_PARAMETERS])], parts.get(name))
+            for name, host in hosts.items()
+        },
+        source.plan,
+        tuple(filter(None, notes)),
+        comparison.shown(shown["before"], shown["after"]) if comparison else None,
+        shown["request"],
+    )
+
+
+def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:
+    program = str(contract.decode(sent.request.get("HyperParameters", {}).get(contract.PROGRAM, "")))
+    if sent.packed is not None:
+        archive, uri = sent.packed
+        return _opened(uri, sources.read(archive.data, program))
+    stored = described.source_uri(sent.request)
+    if stored is None:
+        return _Source()
+    taken = "taken to have no requirements.txt and to be no package"
+    if not (is_compared or stored.startswith(_FILE)):
+        return _Source(SourcePlan(stored), note=f"the source at {stored} is not opened: {taken}")
+    try:
+        return _opened(stored, sources.fetch(platform, stored, program))
+    except PlatformError as error:
+        return _Source(SourcePlan(stored), note=f"the source at {stored} cannot be opened: {taken} ({error})")
+
+
+def _opened(uri: str, contents: Contents) -> _Source:
+    return _Source(SourcePlan(uri, contents.sizes, contents.size, contents.digest), contents)
+
+
+def _comparison(
+    platform: Platform, request: Mapping[str, Any], against: object, own: Contents | None
+) -> Comparison | None:
+    if against is None:
+        return None
+    from scriptmode.planning import difference
+
+    return difference.compare(difference.named(against, platform), request, own)
+
+
+def _sides(comparison: Comparison | None) -> dict[str, dict[str, Any]]:
+    fields = comparison.fields if comparison else {}
+    return {
+        "before": {path: change.before for path, change in fields.items()},
+        "after": {path: change.after for path, change in fields.items()},
+    }
+
+
+def _secrets(comparison: Comparison | None) -> list[Mapping[str, Any]]:
+    """Give what may name secrets of the job that is compared with."""
+    before = comparison.before if comparison else {}
+    return [before.get("HyperParameters", {}), before.get("Environment", {})]
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Give each value once: hosts differ in few of their parameters, if in any."""
+    found: list[Any] = []
+    for value in values:
+        found += [value] if value not in found else []
+    return found
+
+
+def _host(name: str, host: PlannedHost, parameters: Mapping[str, Any], part: Mapping[str, Any] | None) -> HostPlan:
+    files = {**host.files, _PARAMETERS: parameters}
+    if part is None:
+        return HostPlan(name, "", host.instance_type, host.base_dir, files)
+    return HostPlan(
+        name,
+        part["roles"],
+        host.instance_type,
+        host.base_dir,
+        files,
+        _processes(part["preparation"]),
+        _process(part["main"]) if part["main"] else None,
+        _processes(part["beside"]),
+        _processes(part["services"]),
+        _waits(part["before"]),
+        _waits(part["after"]),
+        part["files"],
+    )
+
+
+def _processes(found: Iterable[Mapping[str, Any]]) -> tuple[Process, ...]:
+    return tuple(map(_process, found))
+
+
+def _process(found: Mapping[str, Any]) -> Process:
+    return Process(found["name"], tuple(found["argv"]), found["env"], found["cwd"])
+
+
+def _waits(found: Iterable[Mapping[str, Any]]) -> tuple[Wait, ...]:
+    return tuple(Wait(wait["event"], wait["timeout"]) for wait in found)

@@ -1,0 +1,232 @@
+"""A plan as text, for people: sections of short lines, long lists cut. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.planning.plan import Difference, HostPlan, Plan, Process, SourcePlan, Wait
+
+_WIDTH = 118
+_LABEL = 22
+#: Of longer lists the first ones and the last are shown.
+_MOST, _FIRST = 6, 3
+#: Of more hosts the first ones and the last are shown.
+_MOST_HOSTS = 5
+_MOST_FILES = 8
+#: A field of the request that needs more lines has its members on lines of their own.
+_MOST_LINES = 2
+_CONFIG = "input/config/"
+
+
+def of(plan: Plan) -> str:
+    """Give the text, without an end of line at its end."""
+    types = " and ".join(_counted(plan))
+    lines = [f"Training job {plan.job_name}: {types}", "Request (CreateTrainingJob)", *_request(plan.shown_request)]
+    lines += ["", "Source", *_source(plan.source)]
+    lines += ["", "Hosts", *_hosts(list(plan.hosts.values()), plan.shown_request)]
+    if plan.assumed:
+        lines += ["", "Taken to be true", *(line for each in plan.assumed for line in _item(each))]
+    if plan.difference:
+        lines += ["", f"Difference to {plan.difference.job}", *_difference(plan.difference)]
+    return "\n".join(map(_visible, lines))
+
+
+def _counted(plan: Plan) -> list[str]:
+    types = [host.instance_type for host in plan.hosts.values()]
+    return [f"{types.count(each)} x {each}" for each in dict.fromkeys(types)]
+
+
+def _request(request: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in request.items():
+        yield from _field(name, value, "  ")
+
+
+def _field(name: str, value: Any, indent: str) -> Iterator[str]:
+    """Show a field in few lines where that can be, else its members on lines of their own."""
+    lines = _wrapped(f"{name}: {_json(value)}", indent, indent + "  ")
+    if len(lines) <= _MOST_LINES or not value or not isinstance(value, (dict, list)):
+        yield from lines
+        return
+    yield f"{indent}{name}:"
+    members = value.items() if isinstance(value, dict) else ((f"[{number}]", each) for number, each in enumerate(value))
+    for key, member in members:
+        yield from _field(key, member, indent + "  ")
+
+
+def _source(source: SourcePlan | None) -> Iterator[str]:
+    if source is None:
+        yield "  none: the image brings its program"
+        return
+    if source.files is None:
+        yield f"  {source.uri}, there already"
+        return
+    files = f"{len(source.files):,} file{'s' if len(source.files) != 1 else ''}"
+    yield f"  {files}, {sizes.in_words(source.total or 0)}; packed {sizes.in_words(source.size or 0)}"
+    yield f"  at {source.uri}"
+    shown = [f"{name} ({sizes.in_words(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]
+    if len(source.files) > len(shown):
+        shown.append(f"and {len(source.files) - len(shown):,} more")
+    yield from _item(", ".join(shown))
+
+
+def _hosts(hosts: Sequence[HostPlan], request: Mapping[str, Any]) -> Iterator[str]:
+    if len(hosts) <= _MOST_HOSTS:
+        shown, left_out = list(hosts), []
+    else:
+        shown, left_out = [*hosts[:_FIRST], hosts[-1]], list(hosts[_FIRST:-1])
+    for number, host in enumerate(shown):
+        if left_out and host is shown[-1]:
+            yield from _left_out(left_out)
+        yield from _host(host, shown[0] if number else None, request)
+
+
+def _left_out(hosts: Sequence[HostPlan]) -> Iterator[str]:
+    kinds: dict[str, int] = {}
+    for host in hosts:
+        kind = re.sub(r"\d+(-\d+)?", "n", host.roles)
+        kinds[kind] = kinds.get(kind, 0) + 1
+    counted = "; ".join(f"{count} x {kind or 'as these'}" for kind, count in kinds.items())
+    yield f"  {hosts[0].name} to {hosts[-1].name}: {len(hosts)} hosts like them: {counted}"
+
+
+def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[str]:
+    yield f"  {host.name}: {host.roles or 'the program of the image'} ({host.instance_type}, {host.base_dir})"
+    yield from _files(host, first, request)
+    clusters = _clusters(host)
+    for text in clusters:
+        known = first is not None and text in _clusters(first)
+        yield from _labelled("TF_CONFIG", f"as of {first.name}" if known and first else text)
+    for process in host.preparation:
+        known = first is not None and process in first.preparation
+        yield from _labelled("first", f"{process.name}, as of {first.name}" if known and first else _command(process))
+    yield from _labelled("waits for", _waits(host.before))
+    if host.main:
+        yield from _labelled("runs", _command(host.main))
+    for process in host.beside:
+        yield from _labelled("and beside", _command(process))
+    for process in host.services:
+        yield from _labelled("serves", _command(process))
+    yield from _labelled("at the end waits for", _waits(host.after))
+    for path, content in host.writes.items():
+        if path.rpartition("/")[2] == "hosts":
+            yield from _labelled("hostfile", ", ".join(_cut(content.splitlines())))
+
+
+def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[str]:
+    for name, content in host.files.items():
+        label, known, whose = name.removeprefix(_CONFIG), None, ""
+        if first is not None:
+            known, whose = first.files.get(name), first.name
+        elif label == "hyperparameters.json":
+            known, whose = request.get("HyperParameters", {}), "the request"
+        if known is None:
+            yield from _labelled(label, _json(_brief(content)))
+            continue
+        other = {key: value for key, value in content.items() if known.get(key) != value}
+        if other or first is None:
+            yield from _labelled(label, f"as of {whose}" + (f", but {_json(_brief(other))}" if other else ""))
+
+
+def _clusters(host: HostPlan) -> list[str]:
+    configs = (process.env.get("TF_CONFIG", "") for process in host.processes)
+    return list(dict.fromkeys(_cluster(config)[1] for config in configs if config))
+
+
+def _cluster(config: str) -> tuple[str, str]:
+    """Give the task of a value of TF_CONFIG, and the rest of it, in words; all as it is where it is of another form."""
+    try:
+        document = json.loads(config)
+        task = document["task"]
+        parts = [f"{role} {', '.join(_cut(hosts))}" for role, hosts in document["cluster"].items()]
+        return f"{task['type']} {task['index']}", "; ".join(parts)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return "", config
+
+
+def _command(process: Process) -> str:
+    variables = [f"{name}={shlex.quote(value)}" for name, value in process.env.items() if name != "TF_CONFIG"]
+    task = _cluster(process.env.get("TF_CONFIG", ""))[0]
+    return f"{task or process.name}: {' '.join([*variables, shlex.join(process.argv)])}"
+
+
+def _waits(waits: Sequence[Wait]) -> str:
+    return ", then ".join(
+        wait.event.replace("_", " ") + (f" (at most {wait.timeout:,.0f} s)" if wait.timeout else "") for wait in waits
+    )
+
+
+def _difference(difference: Difference) -> Iterator[str]:
+    for path, change in difference.fields.items():
+        if change.before is None:
+            yield from _item(f"{path}: {_json(change.after)}, not said before")
+        elif change.after is None:
+            yield from _item(f"{path}: not said, {_json(change.before)} before")
+        else:
+            yield from _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
+    for word, names in (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed)):
+        if names:
+            yield from _item(f"source: {word} {', '.join(_cut(names))}")
+    if difference.note:
+        yield from _item(difference.note)
+    elif difference.is_none:
+        yield "  none, but for the job's name and what goes with it"
+
+
+def _item(text: str) -> list[str]:
+    return _wrapped(text, "  ", "    ")
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    if not text:
+        return []
+    return _wrapped(text, f"    {label:<{_LABEL}}", " " * (4 + _LABEL))
+
+
+def _wrapped(text: str, first: str, others: str) -> list[str]:
+    return textwrap.wrap(
+        _visible(text),
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=others,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _brief(value: Any) -> Any:
+    """Cut long lists and long objects at any depth."""
+    if isinstance(value, dict):
+        if len(value) > _MOST and all(isinstance(each, dict) for each in value.values()):
+            keys = list(value)
+            kept = {key: _brief(value[key]) for key in keys[:_FIRST]}
+            return {**kept, f"... {len(keys) - _FIRST - 1} more ...": {}, keys[-1]: _brief(value[keys[-1]])}
+        return {key: _brief(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return _cut([_brief(each) for each in value])
+    return value
+
+
+def _cut(values: Sequence[Any]) -> list[Any]:
+    if len(values) <= _MOST:
+        return list(values)
+    return [*values[:_FIRST], f"... {len(values) - _FIRST - 1} more ...", values[-1]]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _visible(text: str) -> str:
+    """Spell out what is no character to be seen, such as the ends of lines in a name: a terminal obeys it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

@@ -1,0 +1,83 @@
+"""Whether a folder can hold jobs: found out by doing there what the job store does."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import JobNotFoundError
+from scriptmode.platforms.local.store import JobStore, replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FIFO_MODE = 0o600
+
+
+def write(data_dir: Path) -> float:
+    """Write, rename, lock and make a FIFO in the data directory, or where it would be made; leave nothing there.
+
+    Give the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
+    """
+    place = existing(data_dir)
+    draft = Path(tempfile.mkdtemp(prefix=".new-", dir=place))
+    try:
+        file = draft / "state.json"
+        replace_file(file, b"{}")
+        ahead = file.stat().st_mtime - time.time()
+        folder = draft / "job"
+        folder.mkdir()
+        folder.rename(draft / "renamed")
+        _lock(draft / "agent.lock")
+        os.mkfifo(draft / "pipe", _FIFO_MODE)
+        return ahead
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def existing(data_dir: Path) -> Path:
+    """Give the data directory, or the folder that it would be made in; raises ``NotADirectoryError``."""
+    place = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
+    if not place.is_dir():
+        message = "it is no folder" if place == data_dir else f"{place} is no folder"
+        raise NotADirectoryError(message)
+    return place
+
+
+def _lock(path: Path) -> None:
+    """Take a lock that a second one must not be given: some network file systems give it to everybody."""
+    first, second = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) for _ in range(2))
+    try:
+        fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(BlockingIOError):
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            message = "two locks on one file at once: flock does not work there"
+            raise OSError(message)
+    finally:
+        os.close(first)
+        os.close(second)
+
+
+def orphans(data_dir: Path) -> Iterator[str]:
+    """Give the names of the jobs that nobody has ended though their agents died; changes nothing."""
+    store = JobStore(data_dir)
+    names: set[str] = set()
+    # What is no folder has no jobs; that it is none is told elsewhere.
+    with suppress(OSError):
+        names = set(store.names())
+    for name in names:
+        # Removed meanwhile, or somebody's own folder.
+        with suppress(JobNotFoundError, OSError, ValueError, KeyError, TypeError):
+            folder = store.find(name)
+            if folder.read_state().ended:
+                continue
+            with folder.owned() as owned:
+                is_left = owned and not folder.read_state().ended
+            if is_left:
+                yield name
