@@ -27,6 +27,7 @@ CODE = HERE / "code"
 sys.path.insert(0, str(CODE))
 
 import colour_images  # noqa: E402 - beside the training programs
+from program_arguments import channels, count, counts, ended, share  # noqa: E402 - beside this file
 from progress import read_summary, seconds_to  # noqa: E402
 
 #: Between ranks of one machine Open MPI would use shared memory, which no interface counts.
@@ -164,17 +165,13 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     sizes = Sizes()
     add = parser.add_argument
-    add("--workers", type=_numbers, default=sizes.workers, help="numbers of workers, with commas between")
-    add("--widths", type=_numbers, default=sizes.widths, help="units of the dense layer, with commas between")
-    add("--epochs", type=int, default=sizes.epochs)
-    add("--images", type=int, default=sizes.images, help="that all workers together see in an epoch")
-    add("--accuracy", type=float, default=sizes.accuracy, help="whose seconds are told")
-    add("--data", type=Path, help="folder with train and eval; default: coloured Fashion-MNIST, made for this")
+    add("--workers", type=counts, default=sizes.workers, help="numbers of workers, with commas between")
+    add("--widths", type=counts, default=sizes.widths, help="units of the dense layer, with commas between")
+    add("--epochs", type=count, default=sizes.epochs)
+    add("--images", type=count, default=sizes.images, help="that all workers together see in an epoch")
+    add("--accuracy", type=share, default=sizes.accuracy, help="whose seconds are told")
+    add("--data", type=channels, help="folder with train and eval; default: coloured Fashion-MNIST, made for this")
     return parser.parse_args()
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(","))
 
 
 def main() -> int:
@@ -197,4 +194,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 CODE = HERE / "code"
 sys.path.insert(0, str(CODE))
 
+from program_arguments import channels, count, ended  # noqa: E402 - beside this file
 from progress import read_summary  # noqa: E402 - beside the training programs
 
 LEAST_ACCURACY = 0.80
@@ -115,8 +116,8 @@ def table(rows: list[Row]) -> str:
 def main() -> int:
     """Train every layout and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--data", type=lambda text: Path(text).resolve(), default=HERE / "data" / "fashion_mnist")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--data", type=channels, default=HERE / "data" / "fashion_mnist")
+    parser.add_argument("--epochs", type=count, default=5)
     parser.add_argument("--instance-type", choices=LAYOUTS, default="local_process")
     parser.add_argument("--tensorflow", help="with --instance-type local: the version of the image")
     arguments = parser.parse_args()
@@ -129,4 +130,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ def script(
     if entry_point is None:
         if source_dir is not None or dependencies or git_config is not None:
             raise SpecError(
-                "source_dir, dependencies and git_config need entry_point, the file in source_dir that is run"
+                "source_dir, dependencies and git_config need entry_point; give it: the file in source_dir that is run"
             )
         return None
     folder = None if source_dir is None else str(source_dir)
@@ -109,6 +110,18 @@ def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
     if uri is None:
         return None
     return PretrainedModel(str(uri)) if channel_name is None else PretrainedModel(str(uri), channel_name)
+
+
+def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
+    """Read where the model goes; raise `SpecError` for what was meant to be ``s3://`` or ``file://`` and is not."""
+    import difflib
+
+    found = re.match(r"([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
+    if found and not str(value).startswith(("s3://", "file://")):
+        close = difflib.get_close_matches(found.group(1).lower(), ("s3", "file"), n=1)
+        if close:
+            raise SpecError(f"model_dir is {value!r}; did you mean '{close[0]}://'?")
+    return value
 
 
 def experiment(value: object) -> dict[str, str]:

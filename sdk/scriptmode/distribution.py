@@ -99,7 +99,10 @@ class MPI:
         try:
             shlex.split(self.custom_mpi_options)
         except ValueError as error:
-            raise SpecError(f"MPI custom_mpi_options {self.custom_mpi_options!r} cannot be split: {error}") from error
+            raise SpecError(
+                f"MPI custom_mpi_options {self.custom_mpi_options!r} cannot be split into words: {error}; "
+                "close the quote"
+            ) from error
 
 
 Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]

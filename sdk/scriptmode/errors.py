@@ -15,7 +15,7 @@ ScriptmodeError
 │   ├── ContainerError               Docker is not there, or an image or a container cannot be had from it
 │   ├── JobNotFoundError             no job of that name
 │   └── JobExistsError               a job of that name is there already
-├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``describe``
+├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``description``
 │   ├── TrainingJobFailed            it failed: ``reason``
 │   │   └── CapacityError            there were no instances of the type to be had
 │   └── TrainingJobStopped           it was stopped, by a caller or by its time limit
@@ -139,12 +139,18 @@ class WaitTimeoutError(ScriptmodeError, TimeoutError):
     """``wait(timeout=)`` ran out; the job goes on."""
 
 
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """Say which known word was probably meant: ``; did you mean 'x'?``, or list them all when none is near."""
+def suggestion(wrong: str, known: Iterable[str], *, most: int = 12) -> str:
+    """Say which known word was probably meant: ``; did you mean 'x'?``, or list them when none is near.
+
+    Of more words than ``most`` those that are the least far are listed.
+    """
     import difflib
 
     words = sorted(known)
     close = difflib.get_close_matches(wrong, words, n=1, cutoff=0.6)
     if close:
         return f"; did you mean {close[0]!r}?"
+    if len(words) > most:
+        nearest = difflib.get_close_matches(wrong, words, n=most, cutoff=0.0)
+        return f"; the nearest of {len(words)}: {', '.join(nearest)}"
     return f"; known: {', '.join(words)}" if words else ""

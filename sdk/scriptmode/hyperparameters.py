@@ -25,7 +25,7 @@ def encode(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
     encoded = {}
     for key, value in values.items():
         if not isinstance(key, str) or not key:
-            raise SpecError(f"hyperparameter name {key!r} is not a string with something in it")
+            raise SpecError(f"hyperparameter name {key!r} is not a string with something in it; name it")
         if script_mode and key.startswith(contract.RESERVED_PREFIX):
             raise SpecError(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}; rename it")
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
@@ -35,10 +35,13 @@ def encode(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
 def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
     """Return what the service accepts; raise `SpecError` naming the first hyperparameter over a limit."""
     if len(encoded) > KEYS_LIMIT:
-        raise SpecError(f"{len(encoded)} hyperparameters, script mode's own included; the service takes {KEYS_LIMIT}")
+        raise SpecError(
+            f"{len(encoded)} hyperparameters, script mode's own included; the service takes "
+            f"{KEYS_LIMIT}: put the others in a file in source_dir"
+        )
     for key, text in encoded.items():
         if len(key) > KEY_LIMIT:
-            raise SpecError(f"hyperparameter name {key[:40]!r}... has {len(key)} characters; at most {KEY_LIMIT}")
+            raise SpecError(f"hyperparameter name {key[:40]!r}... has {len(key)} characters; shorten it to {KEY_LIMIT}")
         if len(text) > VALUE_LIMIT:
             raise SpecError(
                 f"hyperparameter {key!r} has {len(text)} characters once encoded; the service takes {VALUE_LIMIT}. "
@@ -56,7 +59,9 @@ def _encode_json(key: str, value: object) -> str:
         shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
         if hasattr(value, "tolist"):
             raise SpecError(f"hyperparameter {key!r} is {shown}; give its .tolist(), or put it in a file") from error
-        raise SpecError(f"hyperparameter {key!r} is {shown}, which JSON cannot carry: {error}") from error
+        raise SpecError(
+            f"hyperparameter {key!r} is {shown}, which JSON cannot carry: {error}; give text, numbers, lists or dicts"
+        ) from error
 
 
 def _encode_text(key: str, value: object) -> str:

@@ -76,9 +76,14 @@ class TrainingInput:
         if self.input_mode is not None:
             _one_of("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
-            raise SpecError("TrainingInput instance_groups and attribute_names are lists of names, not one string")
+            raise SpecError(
+                f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}; "
+                "both are lists of names, put one string into a list too"
+            )
         if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
-            raise SpecError("TrainingInput of an AugmentedManifestFile needs attribute_names: what to read of a line")
+            raise SpecError(
+                "TrainingInput of an AugmentedManifestFile needs attribute_names; give what is to be read of a line"
+            )
         if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
             raise SpecError(
                 f"TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
@@ -130,7 +135,9 @@ class Channel:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _CHANNEL_NAME.fullmatch(self.name):
-            raise SpecError(f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores")
+            raise SpecError(
+                f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores; rename it"
+            )
 
 
 def parse(inputs: object) -> tuple[Channel, ...]:
@@ -192,7 +199,9 @@ def _check_uri(where: str, uri: object) -> None:
     if scheme not in ("s3", "https", "file"):
         raise SpecError(f"{where} is {uri!r}; its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI")
     if not rest:
-        raise SpecError(f"{where} is {uri!r}, which names no bucket or folder")
+        raise SpecError(
+            f"{where} is {uri!r}, which names no bucket or folder; write 's3://bucket/prefix' or 'file:///folder'"
+        )
 
 
 def _without_scheme(text: str) -> str:

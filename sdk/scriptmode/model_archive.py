@@ -38,7 +38,7 @@ def fetch(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extra
             raise
         if isinstance(error, UserCodeError):
             raise DataError(str(error)) from error
-        raise DataError(f"the model {uri} cannot be stored in {str(target)!r}: {error}") from error
+        raise DataError(f"the model {uri} cannot be stored in {str(target)!r}: {error}; name another folder") from error
     return target
 
 

@@ -44,9 +44,13 @@ def check_job_name(name: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SpecError(
             f"job_name {name!r} is not 1 to {NAME_LIMIT} letters, digits and single inner hyphens, "
-            "starting and ending with a letter or digit"
+            f"starting and ending with a letter or digit; write {_mended(name)!r}"
         )
     return name
+
+
+def _mended(name: object) -> str:
+    return re.sub(r"[^a-zA-Z0-9]+", "-", str(name))[:NAME_LIMIT].strip("-") or "training-1"
 
 
 def base_of_image(image_uri: str) -> str:

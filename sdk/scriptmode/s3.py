@@ -211,12 +211,12 @@ class S3:
                 continue
             path = folder / name
             if folder.resolve() not in path.resolve().parents:
-                raise DataError(f"{item.location} would be written outside of {str(folder)!r}; it is left alone")
+                raise DataError(f"{item.location} would be written outside of {str(folder)!r}; rename the object")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.download(item, path)
             except OSError as error:
-                raise DataError(f"{item.location} cannot be stored as {str(path)!r}: {error}") from error
+                raise DataError(f"{item.location} cannot be stored as {str(path)!r}: {error}; name another") from error
             written.append(path)
         if not written:
             raise DataNotFoundError(f"{uri}: there is no such object; correct the URI")
@@ -376,7 +376,7 @@ def _translation(uri: str, error: Exception) -> PlatformError:
             f"{uri}: the S3 endpoint cannot be reached: {error}; "
             "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
         )
-    return DataError(f"{uri}: {error}")
+    return DataError(f"{uri}: {error}; see that the AWS settings are right: scriptmode doctor")
 
 
 def _service_translation(uri: str, error: Any) -> PlatformError:
@@ -396,5 +396,5 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
         return DataAccessError(
             f"{uri}: access denied ({message or code}); the credentials in use must be allowed to use this place"
         )
-    advice = _ADVICE.get(code, "")
-    return DataError(f"{uri}: S3 answered {code}: {message}" + (f"; {advice}" if advice else ""))
+    advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
+    return DataError(f"{uri}: S3 answered {code}: {message}; {advice}")

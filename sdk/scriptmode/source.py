@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Optional
 
 from scriptmode.errors import SourceError
+from scriptmode.nearby import near
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ def _within(folder: Path, script: Script) -> Script:
         if folder.resolve() not in (path.resolve(), *path.resolve().parents):
             raise SourceError(f"{argument} {value!r} is outside the Git repository; give a path within it")
         if not path.exists():
-            raise SourceError(f"{argument} {value!r} is not in the Git repository{_near(path)}")
+            raise SourceError(f"{argument} {value!r} is not in the Git repository{near(path)}")
         return str(path)
 
     dependencies = tuple(inside("dependency", each) for each in script.dependencies)
@@ -114,16 +115,7 @@ def program(script: Script) -> str:
 def _existing(path: Path, argument: str, value: str) -> Path:
     if path.exists():
         return path
-    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()}){_near(path)}")
-
-
-def _near(path: Path) -> str:
-    if not path.parent.is_dir():
-        return ""
-    import difflib
-
-    close = difflib.get_close_matches(path.name, sorted(each.name for each in path.parent.iterdir()), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()}){near(path) or '; correct it'}")
 
 
 def _source_root(script: Script) -> Path:
@@ -139,7 +131,10 @@ def _source_root(script: Script) -> Path:
     if entry.is_absolute() or os.path.relpath(target.resolve(), root.resolve()).startswith(".."):
         raise SourceError(f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}; name a file in it")
     if not target.is_file():
-        raise SourceError(f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}{_near(target)}")
+        raise SourceError(
+            f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}"
+            f"{near(target) or '; name a file in it'}"
+        )
     return root
 
 
@@ -191,7 +186,10 @@ def _looks_secret(name: str) -> bool:
 def _check_link(root: Path, path: Path) -> None:
     target = path.resolve()
     if not target.exists():
-        raise SourceError(f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, which does not exist")
+        raise SourceError(
+            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, which does not exist; remove the link, "
+            f"or name it in {IGNORE_FILE}"
+        )
     inside = os.path.relpath(target, root.resolve())
     if inside == ".." or inside.startswith("../") or target in path.absolute().parents:
         raise SourceError(

@@ -157,9 +157,7 @@ class Script:
         _text("source_dir", self.source_dir)
         _whole_number("container_log_level", self.log_level, 0)
         if self.dependencies and self.is_packed:
-            raise SpecError(
-                f"dependencies cannot be added to a packed source_dir, {self.source_dir!r}; pack them into it"
-            )
+            raise SpecError(f"dependencies: source_dir {self.source_dir!r} is packed already; pack them into it")
         if self.is_packed and str(self.source_dir).endswith("/"):
             raise SpecError(
                 f"source_dir is {self.source_dir!r}, a folder in S3; give a sourcedir.tar.gz there, or a local folder"

@@ -138,7 +138,10 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     while (now := time.monotonic()) < deadline:
         said = log.read_text("utf-8", "replace")
         if process.poll() is not None:
-            raise PlatformError(f"TensorBoard ended with exit code {process.returncode}: {_last(said)}")
+            raise PlatformError(
+                f"TensorBoard ended with exit code {process.returncode}: {_last(said)}; "
+                "try it: python -m tensorboard.main"
+            )
         found = _ADDRESS.search(said)
         runs = _runs(found.group(1)) if found else None
         answered = answered if runs is None else min(answered, now)

@@ -94,7 +94,8 @@ def _ours(case: Case, aws: Any) -> dict[str, Any]:
 
     import scriptmode
 
-    names, made = SimpleNamespace(**{**vars(_names_of_v2()), **vars(scriptmode)}), {}
+    public = {name: getattr(scriptmode, name) for name in scriptmode.__all__}
+    names, made = SimpleNamespace(**{**vars(_names_of_v2()), **public}), {}
     arguments = build(case.constructor(), names, made)
     estimator = getattr(names, case.estimator)(sagemaker_session=aws.session, **arguments)
     return estimator.request(build(case.inputs, names, made), **case.fit)

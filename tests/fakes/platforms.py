@@ -65,6 +65,12 @@ class RecordingPlatform:
     def metrics(self, description):
         return [Metric("loss", 0.5)]
 
+    def progress(self, name):
+        return ()
+
+    def log_places(self, name):
+        return {}
+
     def fetch(self, uri, folder):
         raise NotImplementedError
 

@@ -81,9 +81,9 @@ def test_what_is_wrong_is_told_with_key_and_value(asked, told):
     [
         ("memory", f"{VARIABLE}: 'memory' is not of the form memory=8g; correct the entry"),
         ("ram=8g", f"{VARIABLE} has no key 'ram'"),
-        ("memory=", f"{VARIABLE}['memory'] is ''"),
-        ("memory=1m", f"{VARIABLE}['memory'] is '1m'; a container needs 6m"),
-        ("cpus=many", f"{VARIABLE}['cpus'] is 'many'"),
+        ("memory=", f"{VARIABLE}: memory is ''; give a number of bytes"),
+        ("memory=1m", f"{VARIABLE}: memory is '1m'; a container needs 6m"),
+        ("cpus=many", f"{VARIABLE}: cpus is 'many'; give the number of CPUs"),
     ],
 )
 def test_the_variable_is_named_where_it_is_wrong(text, told):

@@ -83,7 +83,9 @@ def translated(subject: str) -> Iterator[None]:
         if (response := getattr(error, "response", None)) is not None:
             # Refused streams are left open by the client.
             response.close()
-        raise ContainerError(f"{subject}: {said}{_advice(str(said))}") from error
+        raise ContainerError(
+            f"{subject}: {said}{_advice(str(said)) or '; see what is wrong with Docker here: scriptmode doctor'}"
+        ) from error
     except requests.exceptions.RequestException as error:
         raise ContainerError(f"{subject}: {_unreachable(_host(), error)}") from error
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 TENSORFLOW_VERSIONS = ("2.15.1", "2.21.0")
 REPOSITORY = "scriptmode"
 DEFAULT_BASE = "debian:bookworm-slim"
+#: The interpreter of that base, as ``py_version`` spells it.
+PY_VERSION = "py311"
 #: The tag of NVIDIA's images without and with what builds against CUDA.
 _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
-from scriptmode.data_dir import default_data_dir
+from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, metrics, places, recovery
@@ -139,9 +139,11 @@ class LocalPlatform:
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 replace_file(path, archive)
         except (OSError, ValueError) as error:
-            raise DataError(
-                f"the source archive cannot be stored at {uri}: {error}; give another code_location"
-            ) from error
+            own = f"{places.SCHEME}{self._store.sources}"
+            step = (
+                f"name another folder in {DATA_DIR_VARIABLE}" if uri.startswith(own) else "give another code_location"
+            )
+            raise DataError(f"the source archive cannot be stored at {uri}: {error}; {step}") from error
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Check a request, start its job, and return the job's ARN without waiting for anything."""

@@ -274,9 +274,15 @@ class JobStore:
 
     def names(self) -> set[str]:
         """Give every job's name."""
-        with suppress(FileNotFoundError):
+        try:
             return {entry for entry in os.listdir(self.jobs) if entry[0] != "."}  # noqa: PTH208 - thousands
-        return set()
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise DataError(
+                f"the data directory {self.data_dir} cannot be read: {error}; name another one in the environment "
+                f"variable {DATA_DIR_VARIABLE}"
+            ) from error
 
     def folder(self, name: str) -> JobFolder:
         """Give the folder of a job that is known to be there."""

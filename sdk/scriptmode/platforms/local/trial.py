@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import JobNotFoundError
+from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.store import JobStore, replace_file
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ def orphans(data_dir: Path) -> Iterator[str]:
     store = JobStore(data_dir)
     names: set[str] = set()
     # What is no folder has no jobs; that it is none is told elsewhere.
-    with suppress(OSError):
-        names = set(store.names())
+    with suppress(DataError):
+        names = store.names()
     for name in names:
         # Removed meanwhile, or somebody's own folder.
         with suppress(JobNotFoundError, OSError, ValueError, KeyError, TypeError):

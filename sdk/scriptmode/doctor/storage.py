@@ -1,0 +1,52 @@
+"""The data directory: whether jobs can be kept there, and what they left."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode.doctor.check import Check, ok, problem, warning
+from scriptmode.sizes import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DISK, JOBS = "disk", "jobs"
+#: A model, a staged input and the logs of a small job need less.
+_LITTLE = 2 * 10**9
+_NAMES_SHOWN = 5
+
+
+def disk() -> Iterator[Check]:
+    """Write, rename and lock in the data directory, and look at the space there."""
+    from scriptmode.platforms.local import trial
+
+    folder = default_data_dir()
+    another = f"free it, or name another folder in {DATA_DIR_VARIABLE}"
+    try:
+        trial.write(folder)
+        free = shutil.disk_usage(trial.existing(folder)).free
+    except OSError as error:
+        why = error.strerror or str(error)
+        yield problem(DISK, f"jobs cannot be kept in the data directory {folder}: {why}", another)
+        return
+    found = f"{in_words(free)} free in the data directory {folder}"
+    if free < _LITTLE:
+        yield warning(DISK, f"{found}; inputs and models are kept there", another)
+    else:
+        yield ok(DISK, f"{found}, which can be written and locked")
+
+
+def jobs() -> Iterator[Check]:
+    """Look for jobs that still count as running though the process that owns them died."""
+    from scriptmode.platforms.local import trial
+
+    folder = default_data_dir()
+    left = sorted(trial.orphans(folder))
+    if left:
+        names = ", ".join(left[:_NAMES_SHOWN]) + (", ..." if len(left) > _NAMES_SHOWN else "")
+        what = f"{len(left)} not ended, though the agent died (killed, or the machine was restarted): {names}"
+        yield warning(JOBS, what, f"scriptmode describe {left[0]} ends it and what is left of it; scriptmode list, all")
+    else:
+        yield ok(JOBS, f"none in {folder} was left without its agent")

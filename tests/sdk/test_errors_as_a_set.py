@@ -1,0 +1,252 @@
+"""Every public error, raised by what a caller does: its text has the thing, the value and the next step."""
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+import pytest
+from fakes.estimators import ROLE
+
+import scriptmode
+from scriptmode import Estimator, TrainingJob
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.testing import FakeSageMaker, Life
+from scriptmode.testing.lives import OUT_OF_CAPACITY
+
+ERRORS = {
+    name for name in scriptmode.__all__ if isinstance(getattr(scriptmode, name), type)
+    and issubclass(getattr(scriptmode, name), scriptmode.ScriptmodeError)
+}  # fmt: skip
+#: Kinds that only their kinds are of.
+BASES = {"ScriptmodeError", "TrainingJobError"}
+
+
+@dataclass
+class Caller:
+    """A folder with a script, jobs of this machine and of a fake account."""
+
+    folder: object
+
+    def here(self, script="print('loss=0.5')", **arguments):
+        (self.folder / "train.py").write_text(script)
+        defaults = {"entry_point": "train.py", "source_dir": str(self.folder), "instance_type": "local_process"}
+        return Estimator(**{**defaults, **arguments})
+
+    def there(self, life=None, **arguments):
+        fake = FakeSageMaker("eu-west-1")
+        fake.buckets["out"] = fake.account
+        if life:
+            fake.expect(life)
+        made = Estimator("img:1", ROLE, 1, "ml.m5.large", output_path="s3://out/x", sagemaker_session=fake, **arguments)
+        return fake, made
+
+
+@dataclass
+class Row:
+    """How an error is come by, and what its text must have."""
+
+    meet: Callable
+    thing: str
+    value: str
+    next_step: str
+    #: The type of the error that it was made of, where there is one.
+    cause: str = ""
+
+
+@pytest.fixture
+def caller(tmp_path, monkeypatch, no_settings):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "code").mkdir()
+    return Caller(tmp_path / "code")
+
+
+def a_broken_config_file(caller, monkeypatch):
+    file = caller.folder / "config.yaml"
+    file.write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleARN: x}}\n")
+    monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(file))
+    fake, estimator = caller.there()
+    # This machine's file is read.
+    fake.sagemaker_config = None
+    estimator.fit()
+
+
+def a_quota(caller, _):
+    fake, estimator = caller.there()
+    fake.limit("ml.m5.large", 0)
+    estimator.fit()
+
+
+def a_silent_service(caller, _):
+    fake, estimator = caller.there()
+    fake.disconnect("describe_training_job", times=1000)
+    estimator.fit(logs=False)
+
+
+def a_full_account(caller, _):
+    _, estimator = caller.there(Life.failed(OUT_OF_CAPACITY))
+    estimator.fit(logs=False)
+
+
+def no_model(caller, _):
+    job = caller.here("raise SystemExit(3)").fit(wait=False, job_name="lost")
+    with pytest.raises(scriptmode.TrainingJobFailed):
+        job.wait(timeout=50)
+    job.download_model(caller.folder / "model")
+
+
+def no_object(caller, _):
+    fake, estimator = caller.there()
+    fake.buckets["data"] = fake.account
+    estimator.platform.fetch("s3://data/modle.tar.gz", caller.folder)
+
+
+def another_account(caller, _):
+    fake, estimator = caller.there()
+    fake.buckets[f"sagemaker-eu-west-1-{fake.account}"] = "999999999999"
+    estimator.output_path = None
+    estimator.fit()
+
+
+def no_docker(caller, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{caller.folder}/nowhere.sock")
+    caller.here(instance_type="local").fit()
+
+
+def twice(caller, _):
+    caller.here().fit(job_name="once", logs=False)
+    caller.here().fit(job_name="once", logs=False)
+
+
+def too_long(caller, _):
+    caller.here("import time; time.sleep(600)", max_run=1).fit(logs=False)
+
+
+def no_matplotlib(caller, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    metric = {"Name": "loss", "Regex": "loss=([0-9.]+)"}
+    caller.here(metric_definitions=[metric]).fit(logs=False).plot()
+
+
+def impatience(caller, _):
+    job = caller.here("import time; time.sleep(600)").fit(wait=False, job_name="slow")
+    try:
+        job.wait(timeout=0)
+    finally:
+        job.stop()
+
+
+def no_s3_credentials(caller, _):
+    caller.here().fit("s3://bucket/train")
+
+
+ROWS = {
+    "SpecError": Row(
+        lambda caller, _: caller.here(distribution={"mpi": {"enabled": True, "process_per_host": 2}}),
+        "distribution['mpi']", "'process_per_host'", "did you mean 'processes_per_host'?",
+    ),
+    "SourceError": Row(
+        lambda caller, _: caller.here(entry_point="trian.py").fit(),
+        "entry_point", "'trian.py'", "did you mean 'train.py'?",
+    ),
+    "ConfigError": Row(a_broken_config_file, "config.yaml", "SageMaker.TrainingJob.RoleARN", "did you mean 'RoleArn'?"),
+    "PlatformError": Row(
+        lambda caller, _: caller.here(platform=LocalPlatform(python="no-such-python")).fit(),
+        "program", "'no-such-python'", "correct 'python'",
+    ),
+    "RequestError": Row(
+        lambda caller, _: caller.here(metric_definitions=[{"Name": "loss", "Regex": "loss=("}]).fit(),
+        "metric 'loss'", "'loss=('", "correct its Regex",
+    ),
+    "CredentialsError": Row(no_s3_credentials, "s3://bucket/train", "there are no AWS credentials", "run 'aws configure'"),
+    "QuotaError": Row(a_quota, "ml.m5.large for training job usage", "is 0 Instances", "ask AWS for a higher quota", "ClientError"),
+    "TransientError": Row(a_silent_service, "Training job img-", "given up after 900 s", "scriptmode logs -f", "TransientError"),
+    "DataError": Row(no_model, "training job lost", "is Failed and has no model", "look at its log"),
+    "DataNotFoundError": Row(no_object, "s3://data/modle.tar.gz", "there is no such object", "correct the URI"),
+    "DataAccessError": Row(another_account, "s3://sagemaker-eu-west-1-123456789012", "access denied", "give output_path", "DataAccessError"),
+    "ContainerError": Row(no_docker, "Docker daemon", "nowhere.sock does not exist", "install Docker and start it", "FileNotFoundError"),
+    "JobNotFoundError": Row(
+        lambda *_: TrainingJob.attach("nope"),
+        "no training job named 'nope'", "Amazon SageMaker was not asked", "AWS_DEFAULT_REGION", "CredentialsError",
+    ),
+    "JobExistsError": Row(twice, "training job", "'once'", "use another name"),
+    "TrainingJobFailed": Row(
+        lambda caller, _: caller.here("raise ValueError('no data')").fit(logs=False, job_name="bad"),
+        "training job bad failed: AlgorithmError: algo-1", "ValueError: no data", "scriptmode rerun bad",
+    ),
+    "CapacityError": Row(a_full_account, "training job img-", "Unable to provision requested ML compute", "try another instance type"),
+    "TrainingJobStopped": Row(too_long, "training job training-", "longer than max_run (1 s)", "give it more time"),
+    "MissingPackageError": Row(no_matplotlib, "plot()", "Matplotlib, which is not installed", "pip install matplotlib", "ImportError"),
+    "WaitTimeoutError": Row(impatience, "training job slow", "after 0 s", "wait again or stop it"),
+}  # fmt: skip
+
+
+def test_every_public_error_has_a_row_and_nothing_else_has_one():
+    assert set(ROWS) == ERRORS - BASES
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_error_says_the_thing_the_value_and_the_next_step(name, caller, monkeypatch):
+    row = ROWS[name]
+    with pytest.raises(scriptmode.ScriptmodeError) as raised:
+        row.meet(caller, monkeypatch)
+    assert type(raised.value).__name__ == name, raised.value
+    text = str(raised.value)
+    for part in (row.thing, row.value, row.next_step):
+        assert part in text, text
+    assert not row.cause or any(each.__name__ == row.cause for each in type(raised.value.__cause__).__mro__)
+
+
+@pytest.mark.parametrize("name", sorted(BASES))
+def test_a_base_is_what_its_kinds_are_caught_by(name):
+    kinds = {each for each in ERRORS if issubclass(getattr(scriptmode, each), getattr(scriptmode, name))}
+    assert len(kinds) > 1
+
+
+def test_a_caller_catches_them_by_pythons_own_kinds_too():
+    assert issubclass(scriptmode.SpecError, ValueError)
+    assert issubclass(scriptmode.WaitTimeoutError, TimeoutError)
+    assert issubclass(scriptmode.MissingPackageError, ImportError)
+
+
+SDK = Path(scriptmode.__file__).parent
+#: What a next step is told by.
+STEPS = (";", "give ", "scriptmode ", "pip install")
+#: By what it is worked out.
+WORKED_OUT = {"suggestion", "near", "_near", "next_step", "step", "hint", "advice"}
+#: Shorter than that it only says of whom another error's text is.
+OWN_TEXT = 45
+
+
+def calls(path):
+    """Every call in a file that makes one of our errors."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
+            yield node
+
+
+def tells_a_step(call):
+    parts = list(ast.walk(call))
+    text = "".join(part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str))
+    names = {part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
+    names |= {part.id for part in parts if isinstance(part, ast.Name)}
+    told = names & WORKED_OUT or any(step in text for step in STEPS)
+    return told or len(text) < OWN_TEXT
+
+
+def test_every_text_that_is_raised_tells_a_next_step():
+    files = [path for path in sorted(SDK.rglob("*.py")) if "testing" not in path.parts]
+    untold = [
+        f"{path.relative_to(SDK).as_posix()}:{call.lineno} {ast.unparse(call)}"
+        for path in files for call in calls(path) if not tells_a_step(call)
+    ]  # fmt: skip
+    assert untold == []
+
+
+def test_a_text_without_a_step_would_be_found():
+    assert not tells_a_step(
+        ast.parse("SpecError(f'instance_count is {count!r}, which is not a number of hosts at all')").body[0]
+    )
+    assert tells_a_step(ast.parse("SpecError(f'instance_count is {count!r}; give a whole number')").body[0])

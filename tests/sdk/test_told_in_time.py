@@ -1,0 +1,183 @@
+"""What a caller mistook is told before the job is there, or where its result is missed."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scriptmode import (
+    CredentialsError,
+    DataError,
+    Estimator,
+    JobNotFoundError,
+    RequestError,
+    SpecError,
+    TrainingJob,
+)
+from scriptmode.cli.jobs_config import settings
+from scriptmode.errors import suggestion
+from scriptmode.platforms.local import LocalPlatform
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch, no_settings, code):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("SCRIPTMODE_CONTAINER_LIMITS", raising=False)
+
+    def make(**arguments):
+        defaults = {"entry_point": "train.py", "source_dir": code, "instance_type": "local_process"}
+        return Estimator(**{**defaults, **arguments})
+
+    return make
+
+
+def metrics(*pairs):
+    return [{"Name": name, "Regex": regex} for name, regex in pairs]
+
+
+@pytest.mark.parametrize("instance_type", ["local_process", "local"])
+def test_a_metric_whose_regex_is_none_is_refused_with_the_place_where_it_breaks(made, tmp_path, instance_type):
+    estimator = made(
+        metric_definitions=metrics(("loss", "loss=([0-9.]+)"), ("rate", "rate=(x")), instance_type=instance_type
+    )
+    with pytest.raises(RequestError) as raised:
+        estimator.fit()
+    text = str(raised.value)
+    assert "AlgorithmSpecification.MetricDefinitions: metric 'rate': 'rate=(x' is no regular expression" in text
+    assert "at position 5, where it goes on with '(x'" in text
+    assert text.endswith("correct its Regex")
+    assert not (tmp_path / "data").exists()
+
+
+def test_metrics_that_found_nothing_name_the_metric_and_its_regex(made):
+    job = made(metric_definitions=metrics(("loss", "los=([0-9.]+)"))).fit(logs=False)
+    found = job.metrics()
+    told = "the Regex 'los=([0-9.]+)' of metric 'loss' found no number in the log so far; print such a line, or correct"
+    assert told in found.table()
+    for look in (job.plot, lambda: job.plot("loss"), lambda: found.values("loss")):
+        with pytest.raises((DataError, SpecError)) as raised:
+            look()
+        assert told in str(raised.value)
+
+
+def test_a_job_without_metrics_says_how_to_define_one(made):
+    with pytest.raises(DataError, match=r'name what is to be found in the log: metric_definitions=\[\{"Name": "loss"'):
+        made().fit(logs=False).plot()
+
+
+def test_limits_of_containers_are_refused_where_hosts_are_processes(made, tmp_path):
+    platform = LocalPlatform(data_dir=tmp_path / "data", container_limits={"memory": "2g"})
+    with pytest.raises(SpecError, match=r"container_limits is \{'memory': '2g'\}, but hosts of .* 'local_process' are"):
+        made(platform=platform).fit()
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_variable_of_limits_that_is_wrong_is_told_before_the_source_is_stored(made, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_CONTAINER_LIMITS", "memory=lots")
+    with pytest.raises(SpecError, match="SCRIPTMODE_CONTAINER_LIMITS: memory is 'lots'; give a number of bytes"):
+        made(instance_type="local").fit()
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_image_that_processes_have_no_use_for_is_kept_and_said_once(made, capsys):
+    job = made(image_uri="team/tf:1").fit()
+    said = "image_uri team/tf:1 is not used: hosts of 'local_process' are processes of this machine"
+    assert capsys.readouterr().out.count(said) == 1
+    assert job.describe()["AlgorithmSpecification"]["TrainingImage"] == "team/tf:1"
+    made().fit()
+    assert "is not used" not in capsys.readouterr().out
+
+
+def test_another_interpreters_tensorflow_is_compared_too(made, tmp_path):
+    python = tmp_path / "python"
+    # The same program under another name, without a TensorFlow.
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}/entrypoints exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    platform = LocalPlatform(python=python)
+    with pytest.raises(SpecError) as raised:
+        made(platform=platform, framework_version="2.15").request()
+    assert f"framework_version is '2.15', but hosts that are processes run with {python}" in str(raised.value)
+    assert "which has TensorFlow not at all" in str(raised.value)
+
+
+def test_a_python_that_the_projects_image_does_not_have_is_refused_with_both(made):
+    with pytest.raises(SpecError, match=r"py_version is 'py39', but scriptmode:2\.15\.1-\w+, .* has 'py311'; leave"):
+        made(instance_type="local", framework_version="2.15", py_version="py39").request()
+    assert "scriptmode:2.15.1-" in str(
+        made(instance_type="local", framework_version="2.15", py_version="py311").request()
+    )
+
+
+def test_a_job_that_is_not_here_is_not_found_though_nobody_could_ask_elsewhere(made):
+    made().fit(logs=False, job_name="fashion-1")
+    with pytest.raises(JobNotFoundError) as raised:
+        TrainingJob.attach("fashion-2")
+    assert isinstance(raised.value.__cause__, CredentialsError)
+    text = str(raised.value)
+    assert "no training job named 'fashion-2' in" in text
+    assert "did you mean 'fashion-1'?" in text
+    assert "Amazon SageMaker was not asked: no AWS region is set" in text
+
+
+def test_of_many_jobs_only_the_nearest_are_named():
+    known = [f"job-{number}" for number in range(40)]
+    told = suggestion("something-else", known, most=5)
+    assert told.startswith("; the nearest of 40: ")
+    assert told.count("job-") == 5
+    assert suggestion("job-41", known, most=5).startswith("; did you mean 'job-4")
+    assert suggestion("x", ["File", "Pipe"]) == "; known: File, Pipe"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("trian", "did you mean 'train'?"),
+        ("trian/part", "did you mean '{0}/train'?"),
+        ("zzz", "correct the path or create it"),
+    ],
+)
+def test_an_inputs_folder_that_was_mistyped_is_told_with_the_one_that_is_there(made, tmp_path, asked, told):
+    (tmp_path / "in" / "train").mkdir(parents=True)
+    with pytest.raises(DataError) as raised:
+        made().fit(f"file://{tmp_path}/in/{asked}")
+    assert str(raised.value).endswith(told.format(tmp_path / "in"))
+    assert f"{tmp_path}/in/{asked}" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"), [("fiel:///models", "file://"), ("s3:/bucket/models", "s3://"), ("S3a://b/m", "s3://")]
+)
+def test_a_model_dir_whose_scheme_was_mistyped_is_refused(made, asked, told):
+    with pytest.raises(SpecError, match=f"model_dir is '{asked}'; did you mean '{told}'"):
+        made(model_dir=asked)
+    for fine in ("/opt/ml/model", "gs://bucket/m", "models", True, False):
+        made(model_dir=fine)
+
+
+def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "file"))
+    with pytest.raises(
+        DataError, match=r"the data directory .*/file cannot be read: .*; name another one in .*_DATA_DIR"
+    ):
+        TrainingJob.list()
+    with pytest.raises(
+        DataError, match=r"cannot be stored at file://.*/file/sources/.*name another folder in SCRIPTMODE"
+    ):
+        made().fit()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("trainingInput: {scheduling: {}}", "scheduling.maxRunningTime is None; write seconds, such as 7200s"),
+        ("labels: [vision]", "labels is ['vision']; write keys and values, such as labels: {team: vision}"),
+    ],
+)
+def test_a_config_of_cloud_ml_engine_is_told_its_mistake(tmp_path, text, told):
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(SpecError) as raised:
+        settings(tmp_path / "config.yaml", {})
+    assert str(raised.value) == f"{tmp_path}/config.yaml: {told}"
