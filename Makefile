@@ -3,15 +3,18 @@ SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-images check bench lint setup packages clean
+.PHONY: demo test test-images check bench docs screens lint setup packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
+# In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
+PYTEST := $(BIN)/python -m pytest -ra -n 2 --dist loadgroup --no-loadscope-reorder
+
 ## Lint, types and every test, with a Docker daemon that is started for them where none answers.
 test: packages setup lint
-	.ci/docker run $(BIN)/python -m pytest -ra
+	.ci/docker run $(PYTEST)
 
 ## Build the training images and test them and the hosts made of them.
 test-images: packages setup
@@ -24,6 +27,15 @@ check: setup lint
 ## The figures that the README shows.
 bench: setup
 	$(BIN)/python -m tests.benchmarks
+
+## The guides and the API reference, as HTML in build/docs.
+docs: setup
+	$(BIN)/python -m sphinx -n -W --keep-going -q -d build/docs-trees sdk/docs build/docs
+	@echo build/docs/index.html
+
+## Write the screens that the README and the guides show anew, from real jobs.
+screens: setup
+	$(BIN)/python sdk/docs/screens.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 from scriptmode import log_view
 from scriptmode.errors import (
-    CapacityError,
     DataError,
     PlatformError,
     SpecError,
-    TrainingJobFailed,
-    TrainingJobStopped,
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode.platforms import ENDED, FAILED, STOPPED, JobFilter, for_session, holding, named
+from scriptmode.platforms import ENDED, JobFilter, for_session, holding, named
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -39,13 +36,21 @@ class TrainingJob:
         self.platform = platform
 
     @classmethod
-    def attach(cls, name: str, sagemaker_session: object = None) -> TrainingJob:
+    def attach(
+        cls, name: str, sagemaker_session: object = None, *, platform: Platform | str | None = None
+    ) -> TrainingJob:
         """Return a job that was started elsewhere: on this machine, else in Amazon SageMaker.
 
-        With ``sagemaker_session``, as the estimators take it, Amazon SageMaker alone is asked. Raises
-        `JobNotFoundError`.
+        With ``sagemaker_session``, as the estimators take it, Amazon SageMaker alone is asked; with ``platform``, as
+        ``list`` takes it, that platform. Raises `JobNotFoundError`.
         """
-        return cls(name, holding(name, sagemaker_session))
+        if platform is None:
+            return cls(name, holding(name, sagemaker_session))
+        if sagemaker_session is not None:
+            raise SpecError("platform and sagemaker_session both say where the job is; keep one")
+        where = named(platform)
+        where.describe(name)
+        return cls(name, where)
 
     def __repr__(self) -> str:
         return f"TrainingJob({self.name!r})"
@@ -112,9 +117,10 @@ class TrainingJob:
         From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
         locally each is one line of the log, without a time.
         """
-        from scriptmode import metric_table
+        from scriptmode import metric_lines, metric_table
 
-        return metric_table.rows_of(self.platform.metrics(self.describe()))
+        description = self.describe()
+        return metric_table.rows_of(self.platform.metrics(description), metric_lines.defined(description))
 
     def plot(self, *names: str) -> Any:
         """Draw metrics (all, if none is named) and return the ``matplotlib.figure.Figure``, which a notebook shows.
@@ -172,38 +178,86 @@ class TrainingJob:
             )
         return str(uri)
 
-    def logs(self, *, follow: bool = False) -> Iterator[LogEvent]:
-        """Yield the job's log lines so far; with ``follow``, go on until the job ended."""
-        return self.platform.log_events(self.name, follow=follow)
+    def logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> Iterator[LogEvent]:
+        """Yield the job's log lines so far; with ``follow``, go on until the job ended.
 
-    def print_logs(self, *, follow: bool = False) -> None:
-        """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended."""
+        ``hosts`` limits them to those hosts, ``tail`` to the last so many lines that each has so far. Raises
+        `SpecError` for a host that the job does not have.
+        """
+        from scriptmode import log_choice
+
+        return log_choice.events(self, log_choice.Choice(tuple(hosts), tail), follow=follow)
+
+    def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
+        """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended.
+
+        ``hosts`` and ``tail`` are those of ``logs``.
+        """
+        from scriptmode import log_choice
+
+        choice = log_choice.Choice(tuple(hosts), tail)
         on_description = log_view.StatusLines() if follow else None
-        log_view.show(self.platform.log_events(self.name, follow=follow, on_description=on_description))
+        log_view.show(log_choice.events(self, choice, follow=follow, on_description=on_description))
 
     def stop(self) -> None:
         """Ask the job to stop: SIGTERM, 120 s to save what it has, SIGKILL. Returns at once."""
         self.platform.stop(self.name)
 
-    def follow(self, *, logs: bool = True) -> dict[str, Any]:
-        """Print the job's log (with ``logs``) until it ended, say how, and return its description.
+    def rerun(
+        self,
+        *,
+        job_name: str | None = None,
+        hyperparameters: Mapping[str, Any] | None = None,
+        instance_count: int | None = None,
+    ) -> TrainingJob:
+        """Start the same job once more, under a new name, and return it at once.
 
-        An interrupt, like credentials that expire, leaves the job running and says how to come back. Raises
-        `TrainingJobFailed` and `TrainingJobStopped`.
+        It has the same source archive, inputs, tags and place for checkpoints, from which it goes on where the old job
+        saved any. ``hyperparameters`` are set beside those of the old job. What no description tells is not taken over:
+        ``enable_session_tag_chaining``, and what a ``LocalPlatform`` was given. Raises `SpecError` and
+        `RequestError`.
         """
+        from scriptmode import rerun
+
+        name = rerun.start(self, rerun.Change(job_name, hyperparameters or {}, instance_count))
+        return TrainingJob(name, self.platform)
+
+    def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:
+        """Show the job's log and state (with ``logs``) until it ended, say how, and return its description.
+
+        With ``live`` in one view that is drawn anew, without it in lines; by default, None, in a view where the output
+        is a terminal or a notebook. SCRIPTMODE_VIEW=plain or live in the environment is another default. An interrupt,
+        like credentials that expire, leaves the job running and says how to come back. Raises `TrainingJobFailed` and
+        `TrainingJobStopped`, and `SpecError` for another value.
+        """
+        is_told = True
         try:
             if logs:
-                self.print_logs(follow=True)
+                from scriptmode import display
+
+                is_told = display.follow(self.name, self.platform, display.kind(live))
             description = self.wait()
-        except (KeyboardInterrupt, PlatformError):
-            sys.stderr.write(
-                f"\nTraining job {self.name} goes on. Follow it again: scriptmode logs -f {self.name}, "
-                f"or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
-            )
+        except KeyboardInterrupt:
+            self._say_how_to_come_back()
+            # Where in the reading it was is nobody's question.
+            raise KeyboardInterrupt from None
+        except PlatformError:
+            self._say_how_to_come_back()
             raise
-        if logs:
+        if not is_told:
             log_view.ended(description)
         return description
+
+    def _say_how_to_come_back(self) -> None:
+        sys.stderr.write(
+            f"\nTraining job {self.name} goes on. Follow it again: scriptmode logs -f {self.name}, "
+            f"or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
+        )
+
+    def _repr_html_(self) -> str:
+        from scriptmode import display
+
+        return display.card(self.name, self.platform)
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None) -> dict[str, Any]:
         """Wait until the job ended and return its description.
@@ -211,6 +265,7 @@ class TrainingJob:
         ``timeout`` and ``poll`` are seconds. Throttling and lost connections are waited out. Raises
         `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out (the job goes on).
         """
+        from scriptmode.endings import raise_for_status
         from scriptmode.patience import Patience, goes_on
 
         for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
@@ -230,7 +285,7 @@ class TrainingJob:
                     f"training job {self.name} could not be asked within {timeout} s ({error}); it goes on, wait again"
                 ) from error
             if description["TrainingJobStatus"] in ENDED:
-                return raise_for_status(description)
+                return raise_for_status(description, self.platform)
             if clock.now() >= deadline:
                 raise WaitTimeoutError(
                     f"training job {self.name} is {description['TrainingJobStatus']} "
@@ -258,40 +313,3 @@ class TrainingJob:
         if sagemaker_session is not None:
             return for_session(sagemaker_session).list(which)
         return named(platform).list(which)
-
-
-def raise_for_status(description: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a job that completed; raise for one that failed or was stopped."""
-    raiser = _ENDINGS.get(description["TrainingJobStatus"])
-    if raiser is not None:
-        raise raiser(description)
-    return description
-
-
-def _failed(description: dict[str, Any]) -> TrainingJobFailed:
-    reason = description.get("FailureReason", "the platform gave no reason")
-    text = f"training job {description['TrainingJobName']} failed: {reason}"
-    if reason.startswith(_NO_CAPACITY):
-        return CapacityError(f"{text}; try another instance type, another Region, or later", description)
-    return TrainingJobFailed(text, description)
-
-
-def _stopped(description: dict[str, Any]) -> TrainingJobStopped:
-    name, limits = description["TrainingJobName"], description.get("StoppingCondition", {})
-    texts = {
-        "MaxRuntimeExceeded": f"ran longer than max_run ({limits.get('MaxRuntimeInSeconds')} s) and was stopped; "
-        "give it more time",
-        "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({limits.get('MaxWaitTimeInSeconds')} s) and was "
-        "stopped; give it more time, or use no spot instances",
-        "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to go on from, and start it "
-        "again",
-    }
-    text = texts.get(description["SecondaryStatus"], f"was stopped ({description['SecondaryStatus']})")
-    return TrainingJobStopped(f"training job {name} {text}", description)
-
-
-#: What the service's FailureReason says when there were no instances.
-_NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")
-
-
-_ENDINGS: dict[str, Callable[[dict[str, Any]], Exception]] = {FAILED: _failed, STOPPED: _stopped}

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import sizes
-from scriptmode.platforms import host_count
+from scriptmode.platforms import LOCAL_PROCESS, host_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +27,15 @@ def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
 def started(name: str, stream: TextIO | None = None) -> None:
     """Write a new job's name, by which any other process finds it."""
     _say(f"training job {name} started", stream)
+
+
+def unused(request: Mapping[str, Any], stream: TextIO | None = None) -> None:
+    """Write what a job says that its hosts have no use for: an image, where each is a process of this machine."""
+    image = request["AlgorithmSpecification"].get("TrainingImage")
+    resources = request["ResourceConfig"]
+    types = {each.get("InstanceType") for each in resources.get("InstanceGroups") or [resources]}
+    if image and types == {LOCAL_PROCESS}:
+        _say(f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine", stream)
 
 
 def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
@@ -96,10 +105,18 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     """Write each event as ``host | line``; colours only where ``stream`` is a terminal."""
     out = sys.stdout if stream is None else stream
     coloured = out.isatty()
-    seen: dict[str, int] = {}
+    turns: dict[str, int] | None = {} if coloured else None
     for event in events:
-        turn = seen.setdefault(event.host, len(seen))
-        prefix = f"{event.host} |"
-        if coloured:
-            prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
-        _write_line(f"{prefix} {event.message}", out)
+        _write_line(prefixed(event, turns), out)
+
+
+def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
+    """Give a line with its host before it, coloured by the host's turn unless ``turns`` is None.
+
+    ``message`` stands for the line's own.
+    """
+    prefix = f"{event.host} |"
+    if turns is not None:
+        turn = turns.setdefault(event.host, len(turns))
+        prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
+    return f"{prefix} {event.message if message is None else message}"

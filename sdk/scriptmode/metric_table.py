@@ -61,7 +61,7 @@ class Metrics(list[dict[str, Any]]):
     def table(self) -> str:
         """Return the table as text, in columns as wide as their widest cell."""
         if not self:
-            return f"no values of metrics{_unmatched(self.definitions)}"
+            return f"no values of metrics{_unmatched(self.definitions) or _DEFINE}"
         cells = [self.columns(), *([_text(cell) for cell in line] for line in self.lines())]
         widths = [max(map(len, column)) for column in zip(*cells)]
         return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)

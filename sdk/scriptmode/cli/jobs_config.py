@@ -88,7 +88,7 @@ def _words(key: str, value: object) -> tuple[str, ...]:
 def _seconds(key: str, value: object) -> int:
     """Read a duration as the API spells it, seconds that end in s: ``7200s``."""
     _check_keys(key, _mapping(key, value), ("maxRunningTime",))
-    said = _mapping(key, value)["maxRunningTime"]
+    said = _mapping(key, value).get("maxRunningTime")
     found = re.fullmatch(r"(\d+)s", str(said))
     if found is None:
         raise SpecError(f"{key}.maxRunningTime is {said!r}; write seconds, such as 7200s")
@@ -131,7 +131,7 @@ def settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
     found = {name: convert(f"{where}{key}", said[key]) for key, (name, convert) in _KEYS.items() if key in said}
     given = {key: value for key, value in flags.items() if value not in (None, ())}
     found.update({_KEYS[key][0]: _KEYS[key][1](key, value) for key, value in given.items()})
-    labels = _mapping(f"{where}labels", job.get("labels") or {})
+    labels = _mapping(f"{where}labels", job.get("labels") or {}, "labels: {team: vision}")
     return Settings(**found, labels={str(key): str(value) for key, value in labels.items()})
 
 
@@ -152,10 +152,10 @@ def _job(path: Path) -> Mapping[str, Any]:
     return job
 
 
-def _mapping(where: str, value: object) -> Mapping[str, Any]:
+def _mapping(where: str, value: object, example: str = f"{_TRAINING_INPUT}: {{scaleTier: BASIC}}") -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
-    raise SpecError(f"{where} is {value!r}; write keys and values, such as {_TRAINING_INPUT}: {{scaleTier: BASIC}}")
+    raise SpecError(f"{where} is {value!r}; write keys and values, such as {example}")
 
 
 def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> None:

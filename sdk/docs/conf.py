@@ -1,0 +1,52 @@
+"""Sphinx: guides in MyST Markdown, the reference from docstrings and from the command line's own help.
+
+Built with every warning as an error (`make docs`, and the tests). Nothing is fetched: names of other projects are
+written as they are, without links.
+"""  # noqa: INP001 - Sphinx's, no package
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+# The reference imports TensorFlow, which is not to talk about this machine.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+project = "scriptmode"
+author = "the scriptmode authors"
+copyright = author  # noqa: A001 - Sphinx's name for it
+release = version = metadata.version("scriptmode")
+
+extensions = ["sphinx.ext.autodoc", "myst_parser", "command_line", "public_names"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+root_doc = "index"
+exclude_patterns = ["extensions"]
+
+# Docstrings write references in single backticks, and a reference that leads nowhere is a mistake.
+default_role = "any"
+nitpicky = True
+
+# A page that needs them is made without them too.
+autodoc_mock_imports = [name for name in ("tensorflow", "horovod") if find_spec(name) is None]
+autoclass_content = "both"
+autodoc_class_signature = "mixed"
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+# Prompts and what they print are for reading.
+highlight_language = "text"
+
+html_theme = "furo"
+html_title = "scriptmode"
+html_show_sourcelink = False
+html_copy_source = False

@@ -1,0 +1,54 @@
+"""The directive `command-line`: the help of every command of `scriptmode`, as the command itself prints it."""  # noqa: INP001 - Sphinx's, no package
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sphinx.application import Sphinx
+
+
+#: Characters that a page shows without scrolling.
+WIDTH = 84
+
+
+def commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each command's whole name and its help, a group before what is in it."""
+    context = click.Context(command, info_name=name, terminal_width=WIDTH, **command.context_settings)
+    yield name, command.get_help(context)
+    if isinstance(command, click.Group):
+        for verb in command.list_commands(context):
+            below = command.get_command(context, verb)
+            if below is not None and not below.hidden:
+                yield from commands(below, f"{name} {verb}")
+
+
+class CommandLine(SphinxDirective):
+    """A section for each command."""
+
+    def run(self) -> list[nodes.Node]:
+        """Give the sections."""
+        from scriptmode.cli import scriptmode
+
+        # What it prints depends on more files than Sphinx could see.
+        self.env.note_reread()
+        found: list[nodes.Node] = []
+        for name, text in commands(scriptmode, "scriptmode"):
+            section = nodes.section(ids=[nodes.make_id(name)], names=[nodes.fully_normalize_name(name)])
+            section += nodes.title(text=name)
+            section += nodes.literal_block(text, text, language="text")
+            self.state.document.note_explicit_target(section)
+            found.append(section)
+        return found
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Take part in the build."""
+    app.add_directive("command-line", CommandLine)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,83 @@
+"""Leads references to where public names are documented, and leaves names of other projects as they are written.
+
+A class is documented under the name that users import, `scriptmode.TrainingJob`, while annotations and docstrings name
+the module that it is written in, `scriptmode.job.TrainingJob`.
+"""  # noqa: INP001 - Sphinx's, no package
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import typing
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from docutils import nodes
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+#: Modules whose names annotations use, as Python's documentation has them; nothing of ours is in them.
+FOREIGN = ("collections.abc", "datetime", "os", "pathlib", "types", "typing", "enum", "concurrent.futures")
+#: Short words for types, said out where they are used.
+ALIASES = frozenset({"Channel", "Distribution", "Files", "GitSource", "Input", "Lines", "OnLine", "Points"})
+
+
+def resolve(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Node | None:
+    """Give the link, or the text alone, for a reference that Sphinx itself could not lead anywhere."""
+    target = str(node.get("reftarget", ""))
+    if node.get("refdomain") not in ("py", "", None):
+        return None
+    domain = env.get_domain("py")
+    documented = documented_as(target, domain.objects)  # type: ignore[attr-defined]
+    if documented is not None:
+        place = domain.objects[documented]  # type: ignore[attr-defined]
+        from sphinx.util.nodes import make_refnode
+
+        return make_refnode(app.builder, node["refdoc"], place.docname, place.node_id, content, documented)
+    return content if is_foreign(target) or target.rpartition(".")[2] in ALIASES else None
+
+
+def default_values(_app: object, _what: str, _name: str, _thing: object, *rest: Any) -> tuple[str, str] | None:
+    """Write what a dataclass calls `<factory>` as Python would read it."""
+    _options, signature, returned = rest
+    return (signature.replace("<factory>", "..."), returned) if signature else None
+
+
+def trees(_app: object, _what: str, _name: str, _thing: object, *rest: Any) -> None:
+    """Show a tree, such as that of the errors, line by line as it is drawn."""
+    _options, lines = rest
+    if any("├──" in line for line in lines):
+        first = next(place for place, line in enumerate(lines) if "├──" in line) - 1
+        lines[first:] = ["::", "", *(f"    {line.replace('``', '')}" for line in lines[first:])]
+
+
+def documented_as(target: str, documented: typing.Mapping[str, Any]) -> str | None:
+    """Give the public name of an object of ours that is named by its own module, as `scriptmode.job.TrainingJob`."""
+    first, _, last = target.rpartition(".")
+    if first.partition(".")[0] not in ("", "scriptmode", "scriptmode_runtime"):
+        return None
+    found = [name for name in documented if name == last or name.endswith(f".{last}")]
+    return found[0] if len(found) == 1 else None
+
+
+def is_foreign(target: str) -> bool:
+    """Say whether a name is one of Python's own, or of a package that is installed and not ours."""
+    first, _, last = target.rpartition(".")
+    if not first:
+        return hasattr(builtins, last) or any(hasattr(importlib.import_module(name), last) for name in FOREIGN)
+    if first.partition(".")[0] in ("scriptmode", "scriptmode_runtime"):
+        return False
+    if first == "tensorflow":
+        return True
+    try:
+        return hasattr(importlib.import_module(first), last)
+    except ImportError:
+        return False
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Take part in the build."""
+    app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-signature", default_values)
+    app.connect("autodoc-process-docstring", trees)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,275 @@
+"""Writes the screens of the README and the guides anew: what a terminal and a notebook show of real jobs.
+
+    python sdk/docs/screens.py [NAME...]
+
+A screen stands between ``<!-- screen: NAME -->`` and ``<!-- end -->``. Its commands run in a terminal of their own,
+which is read as a person would; places of this machine are written as a reader's. Without names all are made, and the
+picture of a job's card, which needs Chromium.
+"""  # noqa: INP001 - a program, no package
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Callable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "sdk" / "docs" / "guides").glob("*.md"))]
+PICTURES = ROOT / "sdk" / "docs" / "pictures"
+MARKED = re.compile(
+    r"(<!-- screen: (?P<name>[a-z_]+) -->\n```(?:text|console)\n)(?P<text>.*?)(```\n<!-- end -->)", re.DOTALL
+)
+#: Columns that a page shows without scrolling, and lines enough for what is read whole.
+WIDTH, TALL = 110, 400
+#: For what is a table of long lines.
+WIDE = 190
+CARD_SIZE = "800,330"
+CARD_STYLE = "body { font-family: system-ui, sans-serif; margin: 12px; width: 776px }"
+CHROMIUM = "chromium"
+#: Seconds for one command.
+PATIENCE = 180.0
+
+FASHION = (
+    "scriptmode run train_ps.py --source-dir notebooks/code --instance-count 2"
+    " --distribution parameter-server --coordinator"
+    " --input train=notebooks/data/fashion_mnist/train --input eval=notebooks/data/fashion_mnist/eval"
+    " -p epochs=12 --metric 'accuracy= accuracy=([0-9.]+)' --metric 'loss=loss=([0-9.]+)' --job-name fashion-1"
+)
+WORDS = "scriptmode run words.py --instance-count 2 --distribution multi-worker-mirrored --job-name words-1"
+ELSEWHERE = (
+    " --image-uri team/training:1 --role arn:aws:iam::123456789012:role/training"
+    " --output-path s3://bucket/models --input train=s3://bucket/train/"
+)
+PLAN = (
+    "scriptmode plan words.py --instance-type ml.c5.2xlarge --instance-count 2 --distribution multi-worker-mirrored"
+    + ELSEWHERE
+)
+HOROVOD_PLAN = (
+    "scriptmode plan train_hvd.py --source-dir notebooks/code --instance-type ml.p3.8xlarge --instance-count 2"
+    " --distribution mpi --processes-per-host 4" + ELSEWHERE
+)
+PROGRAMS = {
+    "words.py": 'import os\n\nif os.environ["SM_CURRENT_HOST"] == "algo-2":\n    open("vocabulary.txt")\n',
+    "slow.py": 'import time\n\nfor step in range(1000):\n    print(f"step {step}", flush=True)\n    time.sleep(0.2)\n',
+}
+
+
+@dataclass(frozen=True)
+class Terminal:
+    """A terminal in a folder that has what a clone has; jobs lie in a data directory beside it."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def read(
+        self,
+        command: str,
+        *,
+        lines: int = TALL,
+        width: int = WIDTH,
+        until: Callable[[list[str]], bool] | None = None,
+    ) -> list[str]:
+        """Give what the terminal shows when the command has ended, or as soon as ``until`` holds of it."""
+        import pyte
+
+        screen = pyte.Screen(width, lines)
+        stream = pyte.ByteStream(screen)
+        shown: list[str] = []
+        for chunk in self._output(command, lines, width):
+            stream.feed(chunk)
+            shown = [line.rstrip() for line in screen.display]
+            if until is not None and until(shown):
+                break
+        return [self.plain(line) for line in _trimmed(shown)]
+
+    def has(self, job: str) -> bool:
+        """Say whether there is such a job."""
+        return Path(self.environment["SCRIPTMODE_DATA_DIR"], "jobs", job).is_dir()
+
+    def plain(self, line: str) -> str:
+        """Write a reader's places instead of this machine's."""
+        data = self.environment["SCRIPTMODE_DATA_DIR"]
+        for place, name in (
+            (f"file://{data}", "file:///home/me/.local/share/scriptmode"),
+            (data, "~/.local/share/scriptmode"),
+            (str(self.folder), "~/scriptmode"),
+            (sys.prefix, "~/scriptmode/.venv"),
+            (str(ROOT), "~/scriptmode"),
+        ):
+            line = line.replace(place, name)
+        return re.sub(r"(Linux \d+\.\d+)\S*", r"\1", line)
+
+    def _output(self, command: str, lines: int, width: int) -> Iterator[bytes]:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, width, 0, 0))
+        environment = dict(self.environment, COLUMNS=str(width), LINES=str(lines))
+        process = subprocess.Popen(
+            ["/bin/bash", "-c", command], cwd=self.folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        try:
+            yield from _chunks(ours, time.monotonic() + PATIENCE)
+        finally:
+            os.close(ours)
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _chunks(descriptor: int, deadline: float) -> Iterator[bytes]:
+    while time.monotonic() < deadline:
+        if not select.select([descriptor], [], [], 1.0)[0]:
+            continue
+        try:
+            chunk = os.read(descriptor, 65536)
+        except OSError:  # EIO: the other end is closed
+            return
+        if not chunk:
+            return
+        yield chunk
+    raise SystemExit(f"a command went on for {PATIENCE:.0f} s")
+
+
+def _trimmed(lines: list[str]) -> list[str]:
+    """Leave out the empty lines at both ends."""
+    text = "\n".join(lines).strip("\n")
+    return text.split("\n")
+
+
+def live(terminal: Terminal) -> list[str]:
+    """Look at a job while it trains."""
+    shown = terminal.read(FASHION, lines=30, until=lambda lines: any("epoch 8:" in line for line in lines))
+    terminal.read("scriptmode attach fashion-1")
+    return shown
+
+
+def failure(terminal: Terminal) -> list[str]:
+    """Show how a failure is told."""
+    *shown, code = terminal.read(f"{WORDS}; echo $?")
+    return [*_wrapped(WORDS), *shown, "$ echo $?", code]
+
+
+def job_list(terminal: Terminal) -> list[str]:
+    """List jobs that ended in different ways."""
+    for name, command in (
+        ("fashion-1", FASHION),
+        ("slow-1", "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"),
+        ("words-1", WORDS),
+    ):
+        if not terminal.has(name):
+            terminal.read(command)
+    return _session(terminal, "scriptmode list")
+
+
+def plan(terminal: Terminal) -> list[str]:
+    """Plan a job for Amazon SageMaker; of the request only how it begins."""
+    shown = _session(terminal, PLAN)
+    first = next(place for place, line in enumerate(shown) if line.startswith("Request")) + 4
+    return [*shown[:first], "  ...", *shown[shown.index("", first) :]]
+
+
+def horovod_plan(terminal: Terminal) -> list[str]:
+    """Plan a job of many ranks."""
+    return _session(terminal, HOROVOD_PLAN)
+
+
+def doctor(terminal: Terminal) -> list[str]:
+    """Examine this machine."""
+    return _session(terminal, "scriptmode doctor")
+
+
+def card(terminal: Terminal) -> None:
+    """Take a picture of a job's card, as a notebook shows it."""
+    if not terminal.has("fashion-1"):
+        terminal.read(FASHION)
+    program = "from scriptmode import TrainingJob; print(TrainingJob.attach('fashion-1')._repr_html_())"
+    html = subprocess.check_output([sys.executable, "-c", program], env=terminal.environment, text=True)
+    page = terminal.folder / "card.html"
+    page.write_text(f'<!doctype html><meta charset="utf-8"><style>{CARD_STYLE}</style>{terminal.plain(html)}')
+    subprocess.run(
+        [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            f"--window-size={CARD_SIZE}", f"--screenshot={PICTURES / 'card.png'}", page.as_uri(),
+        ],
+        check=True, capture_output=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+def _session(terminal: Terminal, command: str) -> list[str]:
+    return [*_wrapped(command), *terminal.read(command, width=WIDE)]
+
+
+def _wrapped(command: str) -> list[str]:
+    """Break a long command before its options, as a person types it."""
+    lines = [f"$ {command}"]
+    while len(lines[-1]) > WIDTH:
+        place = lines[-1].rfind(" -", 0, WIDTH - 2)
+        lines[-1:] = [f"{lines[-1][:place]} \\", f"   {lines[-1][place:]}"]
+    return lines
+
+
+SCREENS: dict[str, Callable[[Terminal], list[str]]] = {
+    "live": live,
+    "failure": failure,
+    "list": job_list,
+    "plan": plan,
+    "horovod_plan": horovod_plan,
+    "doctor": doctor,
+}
+
+
+def rewritten(text: str, screens: Mapping[str, str]) -> str:
+    """Give a document with these screens in it."""
+    return MARKED.sub(lambda found: found[1] + screens.get(found["name"], found["text"]) + found[4], text)
+
+
+def main(names: list[str]) -> None:
+    """Make the screens of these names, all and the picture if there are none, and write them into the documents."""
+    with tempfile.TemporaryDirectory() as folder:
+        terminal = _terminal(Path(folder))
+        screens = {name: "\n".join(SCREENS[name](terminal)) + "\n" for name in names or SCREENS}
+        if not names:
+            card(terminal)
+    for document in DOCUMENTS:
+        document.write_text(rewritten(document.read_text(), screens))
+
+
+def _terminal(place: Path) -> Terminal:
+    folder = place / "scriptmode"
+    folder.mkdir()
+    (folder / "notebooks").symlink_to(ROOT / "notebooks")
+    for name, text in PROGRAMS.items():
+        (folder / name).write_text(text)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SCRIPTMODE_"))}
+    return Terminal(
+        folder,
+        {
+            **kept,
+            "HOME": str(place),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "SCRIPTMODE_DATA_DIR": str(place / "data"),
+            "AWS_DEFAULT_REGION": "eu-west-1",
+            "TERM": "xterm-256color",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        },
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

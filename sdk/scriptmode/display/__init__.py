@@ -1,0 +1,74 @@
+"""What is seen of a training job while it runs and after it: in a terminal, in a notebook, as plain lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from scriptmode import log_view
+from scriptmode.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms import Platform
+
+#: ``plain`` or ``live``: the view where a call does not say.
+VIEW_VARIABLE = "SCRIPTMODE_VIEW"
+PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
+
+
+def kind(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
+    """Say which view there is: ``plain``, ``terminal`` or ``notebook``; raise `SpecError` for a variable amiss.
+
+    ``live`` is the caller's word, None for none; then the variable SCRIPTMODE_VIEW counts, then what the output is.
+    """
+    out = sys.stdout if stream is None else stream
+    variables = os.environ if environ is None else environ
+    if live is None:
+        wished = variables.get(VIEW_VARIABLE, "")
+        if wished not in ("", "plain", "live"):
+            raise SpecError(f"the environment variable {VIEW_VARIABLE} is {wished!r}; set it to plain or live")
+        live = {"plain": False, "live": True}.get(wished)
+    elif not isinstance(live, bool):
+        raise SpecError(f"live is {live!r}; give True, False, or None for what the output is")
+    if live is False:
+        return PLAIN
+    from scriptmode.display import notebook
+
+    if notebook.is_running():
+        return NOTEBOOK
+    is_dumb = variables.get("TERM", "") in ("", "dumb") and live is None
+    return TERMINAL if out.isatty() and not is_dumb else PLAIN
+
+
+def follow(name: str, platform: Platform, which: str) -> bool:
+    """Show a job until it ended, in a view that `kind` named; say whether that told how it ended."""
+    if which == PLAIN:
+        events = platform.log_events(name, follow=True, on_description=log_view.StatusLines())
+        log_view.show(events)
+        return False
+    from scriptmode.display.following import Following
+
+    if which == NOTEBOOK:
+        from scriptmode.display.notebook import NotebookView
+
+        Following(name, platform, NotebookView(name, platform)).run()
+        return True
+    from scriptmode.display.terminal import TerminalView
+
+    Following(name, platform, TerminalView(sys.stdout)).run()
+    return False
+
+
+def card(name: str, platform: Platform) -> str:
+    """Give a job as a piece of HTML; of one that cannot be described its name and the reason."""
+    from scriptmode.display import page
+    from scriptmode.display.looking import look
+
+    try:
+        view, notes, places = look(name, platform)
+    except Exception as error:  # noqa: BLE001 - a notebook would show a traceback in the value's place
+        return page.unknown(name, f"{error}" or type(error).__name__)
+    return page.card(view, notes=notes, places=places)

@@ -1,0 +1,124 @@
+"""Gathers what is seen of a job while it is followed, in room that does not grow with its log."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.display.series import Series
+from scriptmode.display.terminal_text import shown
+from scriptmode.display.values import Data, HostLine, JobView, Seen, Values, view_of
+from scriptmode.display.words import cut
+from scriptmode.errors import DataError
+from scriptmode.metric_lines import Definition, defined
+from scriptmode.platforms import ENDED, host_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from scriptmode.platforms import ChannelProgress, LogEvent
+
+#: Of a host's last line so many characters are of use.
+LINE_CHARACTERS = 500
+#: Seconds over which a rate is taken, and before which there is none.
+_WINDOW, _SOON = 10.0, 0.4
+
+
+class Collector:
+    """What was seen of one job. Lines are taken as they pass, and not read again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.description: Mapping[str, Any] | None = None
+        #: Told by the hosts' names once they are known.
+        self.roles: Mapping[str, str] = {}
+        #: What was found to be wrong and is not told yet.
+        self.problems: list[str] = []
+        self._definitions: list[tuple[Definition, Series]] | None = None
+        self._last: dict[str, str] = {}
+        self._count = 0
+        self._rates = Rates()
+
+    def take(self, event: LogEvent) -> None:
+        """Take one line of the log."""
+        self._count += 1
+        self._last[event.host] = event.message
+        for definition, series in self._definitions or ():
+            for value in definition.values(event.message):
+                series.add(value)
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Take a description of the job."""
+        self.description = description
+        if self._definitions is None:
+            found = [self._compiled(name, regex) for name, regex in defined(description)]
+            self._definitions = [(each, Series()) for each in found if each is not None]
+
+    def progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
+        """Take how far the data is at ``now``, a monotonic clock's seconds."""
+        self._rates.take(progress, now)
+
+    def view(self, now: datetime) -> JobView:
+        """Give the job as it is known at the time ``now``."""
+        found = ((each.name, series) for each, series in self._definitions or ())
+        is_over = self.description is not None and self.description["TrainingJobStatus"] in ENDED
+        seen = Seen(
+            tuple(self._hosts()),
+            self._rates.data(over=is_over),
+            tuple(Values(name, each.count, each.last, each.points()) for name, each in found if each.count),
+            self._count,
+        )
+        return JobView(self.name, seen=seen) if self.description is None else view_of(self.description, now, seen)
+
+    def _compiled(self, name: str, regex: str) -> Definition | None:
+        try:
+            return Definition(name, regex)
+        except DataError as error:
+            self.problems.append(str(error))
+            return None
+
+    def _hosts(self) -> list[HostLine]:
+        names = dict.fromkeys([*host_names(self.description or {}), *self._last])
+        lines = {name: cut(shown(line), LINE_CHARACTERS) for name, line in self._last.items()}
+        return [HostLine(name, self.roles.get(name, ""), lines.get(name)) for name in names]
+
+
+def host_names(description: Mapping[str, Any]) -> list[str]:
+    """Give the names that a described job's hosts have; none where it does not say how many there are."""
+    if "ResourceConfig" not in description:
+        return []
+    return [f"algo-{number}" for number in range(1, host_count(description) + 1)]
+
+
+class Rates:
+    """How fast the channels' data comes, over the last seconds."""
+
+    def __init__(self) -> None:
+        self._samples: dict[str, deque[tuple[float, int]]] = {}
+        self._now: Sequence[ChannelProgress] = ()
+
+    def take(self, progress: Iterable[ChannelProgress], now: float) -> None:
+        """Take how far every channel is at ``now``."""
+        found = tuple(progress)
+        for each in found:
+            samples = self._samples.setdefault(each.channel, deque())
+            samples.append((now, each.done))
+            # The first one that is kept is older than the window, or the only one.
+            while len(samples) > 2 and samples[1][0] < now - _WINDOW:  # noqa: PLR2004
+                samples.popleft()
+        self._now = found
+
+    def data(self, *, over: bool = False) -> tuple[Data, ...]:
+        """Give every channel with its rate and the seconds that are left of it, unless nothing comes any more."""
+        return tuple(Data(each) if over else self._of(each) for each in self._now)
+
+    def _of(self, progress: ChannelProgress) -> Data:
+        samples = self._samples[progress.channel]
+        (began, before), (now, done) = samples[0], samples[-1]
+        complete = progress.total is not None and done >= progress.total
+        if complete or now - began < _SOON:
+            return Data(progress)
+        rate = (done - before) / (now - began)
+        left = (progress.total - done) / rate if progress.total is not None and rate > 0 else None
+        return Data(progress, rate, left)

@@ -1,0 +1,150 @@
+"""Follows a job: its log is read as it comes, and what is seen of it is drawn twice a second at most."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scriptmode.display.collecting import Collector
+from scriptmode.display.values import Frame
+from scriptmode.errors import ScriptmodeError
+from scriptmode.platforms import ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from scriptmode.platforms import LogEvent, Platform
+
+#: Between two drawings.
+SECONDS = 0.5
+#: So many lines wait for one drawing at most: who reads an old, long log is drawn to at the speed of the terminal.
+_WAITING = 5000
+#: Seconds for which the reader lets lines gather, unless as many came in so long as only an old log has.
+_REST, _BUSY = 0.2, 2000
+
+
+class View(Protocol):
+    """Where a job is shown."""
+
+    def shown(self) -> AbstractContextManager[None]:
+        """Give what surrounds the following."""
+
+    def draw(self, frame: Frame) -> None:
+        """Show what is new."""
+
+    def close(self, frame: Frame) -> None:
+        """Show how it stands at the end of the following."""
+
+
+class Following:
+    """One job on its way to its end, and the view it is shown in.
+
+    The caller's thread reads, so that an interrupt meets it there; another one draws, for time passes in a log that is
+    silent too.
+    """
+
+    def __init__(self, name: str, platform: Platform, view: View) -> None:
+        self._name = name
+        self._platform = platform
+        self._view = view
+        self._collector = Collector(name)
+        self._description: Mapping[str, Any] | None = None
+        self._pending: deque[LogEvent] = deque()
+        self._drawing = Lock()
+        self._over = Event()
+        self._trouble: BaseException | None = None
+        self._knows_roles = False
+        self._rested, self._taken = time.monotonic(), 0
+
+    def run(self) -> None:
+        """Follow the job until it ended; whatever ends that before leaves the view as it is then."""
+        drawer = Thread(target=self._keep_drawing, name=f"view of {self._name}", daemon=True)
+        with self._view.shown():
+            try:
+                drawer.start()
+                self._read()
+                self._end()
+            finally:
+                self._over.set()
+                drawer.join()
+                with suppress(ScriptmodeError):
+                    self._look()
+                self._view.close(self._frame())
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _read(self) -> None:
+        events = self._platform.log_events(self._name, follow=True, on_description=self._describe)
+        for event in events:
+            # A deque takes it without a lock; the other thread does all that costs time, for many lines at once.
+            self._pending.append(event)
+            if len(self._pending) >= _WAITING:
+                self._draw()
+            if self._trouble is not None:
+                raise self._trouble
+            self._rest()
+
+    def _rest(self) -> None:
+        """Let lines gather where they come one by one: to wake for each costs more than the lines do."""
+        self._taken += 1
+        if time.monotonic() - self._rested < _REST:
+            return
+        if self._taken < _BUSY:
+            time.sleep(_REST)
+        self._rested, self._taken = time.monotonic(), 0
+
+    def _end(self) -> None:
+        """See how the job ended, where its log did not tell."""
+        if self._description is None or self._description["TrainingJobStatus"] not in ENDED:
+            with suppress(ScriptmodeError):
+                self._describe(self._platform.describe(self._name))
+
+    def _describe(self, description: Mapping[str, Any]) -> None:
+        self._description = description
+
+    def _keep_drawing(self) -> None:
+        try:
+            while not self._over.wait(SECONDS):
+                with suppress(ScriptmodeError):
+                    self._look()
+                self._draw()
+        except BaseException as error:  # noqa: BLE001 - raised where the job is followed
+            self._trouble = error
+
+    def _look(self) -> None:
+        """Ask what no line of the log tells."""
+        self._collector.progress(self._platform.progress(self._name), time.monotonic())
+        if self._description is not None and not self._knows_roles:
+            self._knows_roles = True
+            self._collector.roles = roles(self._description)
+
+    def _draw(self) -> None:
+        with self._drawing:
+            self._view.draw(self._frame())
+
+    def _frame(self) -> Frame:
+        """Take what came since the last one; only who draws may call it."""
+        if self._description is not None and self._description is not self._collector.description:
+            # First: it says which metrics are in the lines.
+            self._collector.describe(self._description)
+        events = [self._pending.popleft() for _ in range(len(self._pending))]
+        for event in events:
+            self._collector.take(event)
+        said, self._collector.problems = self._collector.problems, []
+        return Frame(self._collector.view(self._platform.clock.wall_time()), events, said)
+
+
+def roles(description: Mapping[str, Any]) -> dict[str, str]:
+    """Give each host's role by its name, none where they cannot be told."""
+    try:
+        from scriptmode.planning import host_roles
+    except ImportError:
+        return {}
+    try:
+        return dict(host_roles(dict(description)))
+    except Exception:  # noqa: BLE001 - what is only shown ends no following
+        return {}

@@ -1,0 +1,73 @@
+"""One look at a job that nobody follows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+from scriptmode import sizes
+from scriptmode.display.collecting import Rates, host_names
+from scriptmode.display.following import roles
+from scriptmode.display.series import Series
+from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
+from scriptmode.errors import ScriptmodeError
+from scriptmode.metric_lines import defined
+from scriptmode.platforms import FAILED, LOCAL_CONTAINER, LOCAL_PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from scriptmode.platforms import Metric, Platform
+
+_T = TypeVar("_T")
+#: Of a log that is looked through before a card is shown: about a second's.
+_MOST_BYTES = 5_000_000
+
+
+def look(name: str, platform: Platform) -> tuple[JobView, list[str], dict[str, str]]:
+    """Give a job as it is now, what could not be learned of it, and, of one that failed, where its log is.
+
+    Raises what `Platform.describe` raises; whatever else cannot be learned is a sentence.
+    """
+    notes: list[str] = []
+
+    def asked(call: Callable[[], _T], instead: _T) -> _T:
+        try:
+            return call()
+        except ScriptmodeError as error:
+            notes.append(str(error))
+            return instead
+
+    description = platform.describe(name)
+    rates = Rates()
+    rates.take(asked(lambda: platform.progress(name), ()), time.monotonic())
+    known = roles(description)
+    hosts = tuple(HostLine(host, known.get(host, "")) for host in host_names(description))
+    metrics: tuple[Values, ...] = ()
+    if large := asked(lambda: _large_log(description, platform), 0):
+        notes.append(f"the log has {sizes.in_words(large)}, and no metrics were looked for in it: job.metrics() does")
+    else:
+        metrics = _series(asked(lambda: platform.metrics(description), []))
+    view = view_of(description, platform.clock.wall_time(), Seen(hosts, rates.data(), metrics))
+    empty: dict[str, str] = {}
+    places = asked(lambda: platform.log_places(name), empty) if view.status == FAILED else empty
+    return view, notes, places
+
+
+def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
+    """Give the bytes of a log on this machine that a job's metrics are to be found in, if they are many; else 0."""
+    resources = description.get("ResourceConfig") or {}
+    kinds = {group.get("InstanceType") for group in resources.get("InstanceGroups") or [resources]}
+    if not defined(description) or not kinds <= {LOCAL_PROCESS, *LOCAL_CONTAINER}:
+        return 0
+    logs = map(Path, platform.log_places(str(description["TrainingJobName"])).values())
+    size = sum(log.stat().st_size for log in logs if log.is_file())
+    return size if size > _MOST_BYTES else 0
+
+
+def _series(metrics: Iterable[Metric]) -> tuple[Values, ...]:
+    found: dict[str, Series] = {}
+    for metric in metrics:
+        found.setdefault(metric.name, Series()).add(metric.value)
+    return tuple(Values(name, each.count, each.last, each.points()) for name, each in found.items())

@@ -1,0 +1,140 @@
+"""The panel below the log in a terminal: a job's state in few rows, each no wider than the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from scriptmode.display import words
+from scriptmode.display.rooms import fitting, shared
+from scriptmode.display.series import sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scriptmode.display.values import Data, HostLine, JobView, Values
+
+STATUS_STYLES = {
+    "Completed": "bold green",
+    "Failed": "bold red",
+    "Stopped": "bold yellow",
+    "Stopping": "bold yellow",
+}
+_GOING_ON = "bold cyan"
+#: Of a row: a sparkline's columns at most, and as a part of all.
+_SPARK, _PART = 40, 3
+
+
+class Panel:
+    """Draws a job's state into rows of ``rich.text.Text``; ``plain`` with ASCII characters alone."""
+
+    def __init__(self, width: int, *, plain: bool = False) -> None:
+        self._width = max(1, width)
+        self._plain = plain
+        self._arrow, self._dot, self._rule = (">", "-", "-") if plain else ("\u203a", "\u00b7", "\u2500")
+
+    def rows(self, view: JobView, room: int) -> list[Text]:
+        """Give at most ``room`` rows, the most telling ones where there are more."""
+        sections = {
+            "statuses": self._history(view),
+            "messages": self._message(view),
+            "channels": self._data(view),
+            "metrics": self._metrics(view),
+            "hosts": self._hosts(view),
+        }
+        given = shared(max(1, room) - 1, [len(section) for section in sections.values()])
+        parts = (self._part(section, rows, name) for (name, section), rows in zip(sections.items(), given))
+        return [self._head(view), *(row for part in parts for row in part)]
+
+    def summary(self, view: JobView) -> list[Text]:
+        """Give what stays once the job was followed to its end: its history, data and metrics."""
+        # Nothing is drawn anew below: what is too wide may go on in the next row.
+        return [*self._history(view, whole=True), *self._data(view), *self._metrics(view)]
+
+    def _part(self, section: Sequence[Text], rows: int, name: str) -> list[Text]:
+        shown = list(section[: fitting(len(section), rows)])
+        left = len(section) - len(shown)
+        return [*shown, self._row((f"  and {left} more {name}" if shown else f"  {left} {name}", "dim"))][:rows]
+
+    def _head(self, view: JobView) -> Text:
+        status = view.secondary or view.status or "Starting"
+        head = Text(f"{self._rule * 2} ", "dim")
+        head.append(status, STATUS_STYLES.get(view.status, _GOING_ON))
+        head.append(f" {words.duration(view.elapsed)} ")
+        head.append(f"{self._rule * 2} {view.name} ", "dim")
+        head.append(self._rule * max(0, self._width - head.cell_len), "dim")
+        return self._fitted(head)
+
+    def _history(self, view: JobView, *, whole: bool = False) -> list[Text]:
+        row = Text("  ")
+        for index, stay in enumerate(view.stays):
+            is_last = index == len(view.stays) - 1
+            if index:
+                row.append(f" {self._arrow} ", "dim")
+            row.append(stay.status, STATUS_STYLES.get(view.status, _GOING_ON) if is_last else "")
+            row.append("" if view.ended and is_last else f" {words.duration(stay.seconds)}")
+        return [row if whole else self._fitted(row, keep_end=True)] if view.stays else []
+
+    def _message(self, view: JobView) -> list[Text]:
+        """Give what the platform says of a status in which the hosts say nothing: that it waits for capacity."""
+        is_known = view.ended or view.secondary in ("", "Training") or not view.message
+        return [] if is_known else [self._row((f"  {view.message}", "dim"))]
+
+    def _data(self, view: JobView) -> list[Text]:
+        return [self._channel(each) for each in view.seen.data]
+
+    def _channel(self, data: Data) -> Text:
+        progress = data.progress
+        kind = "streamed" if progress.mode == "Pipe" else "staged"
+        said = f"{kind} {words.amount(progress.done, progress.total)}"
+        if progress.total and progress.done < progress.total:
+            said += f" ({progress.done / progress.total:.0%})"
+        if progress.epoch:
+            said += f", epoch {progress.epoch}"
+        if data.rate is not None:
+            said += f", {words.rate(data.rate)}"
+        if data.left is not None:
+            said += f", {words.duration(data.left)} left"
+        return self._row((f"  {progress.channel} ", "bold"), (said, ""))
+
+    def _metrics(self, view: JobView) -> list[Text]:
+        found = view.seen.metrics
+        names = [words.cut(each.name, max(1, self._width // _PART)) for each in found]
+        lasts = [words.number(each.last) for each in found]
+        # In columns.
+        wide, deep = max(map(len, names), default=0), max(map(len, lasts), default=0)
+        room = min(_SPARK, self._width - wide - deep - 4)
+        return [
+            self._row((f"  {name:<{wide}} ", "bold"), (f"{last:>{deep}} ", ""), (self._spark(each, room), "cyan"))
+            for name, last, each in zip(names, lasts, found)
+        ]
+
+    def _spark(self, metric: Values, room: int) -> str:
+        return sparkline(metric.points, room, plain=self._plain) if room > 0 else ""
+
+    def _hosts(self, view: JobView) -> list[Text]:
+        return [self._host(each) for each in view.seen.hosts]
+
+    def _host(self, host: HostLine) -> Text:
+        role = f" {host.role}" if host.role else ""
+        return self._row((f"  {host.name}", "bold"), (role, "magenta"), (f" {self._dot} {host.line or ''}", "dim"))
+
+    def _row(self, *parts: tuple[str, str]) -> Text:
+        if self._plain:
+            parts = tuple((text.encode("ascii", "replace").decode(), style) for text, style in parts)
+        return self._fitted(Text.assemble(*parts))
+
+    def _fitted(self, row: Text, *, keep_end: bool = False) -> Text:
+        """Cut a row to the width: at its end, or at its beginning where the end is what tells most."""
+        mark = "~" if self._plain else "\u2026"
+        over = row.cell_len - self._width
+        if over <= 0:
+            return row
+        if keep_end:
+            end = row[over + 1 :]
+            end.truncate(self._width - 1)
+            return Text.assemble((mark, "dim"), end)
+        row.truncate(self._width - 1)
+        row.append(mark, "dim")
+        return row

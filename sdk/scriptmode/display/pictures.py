@@ -1,0 +1,46 @@
+"""Small pictures in HTML: a bar of parts, a line of values. Pure."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Of a sparkline, in the units of its own picture.
+_WIDTH, _HEIGHT = 160, 22
+#: Of a bar: what is shorter is still seen.
+_LEAST = 0.01
+
+
+def bar(parts: Sequence[tuple[str, float, str]], colour: str, shades: Sequence[float]) -> str:
+    """Draw parts beside each other, each a name, its size and the size in words, in one colour's shades in turn."""
+    whole = sum(size for _, size, _ in parts)
+    if not whole:
+        return ""
+    drawn = "".join(
+        f'<span title="{escape(f"{name} {said}".strip())}" style="flex:{max(_LEAST, size / whole):.4f} 0 0;'
+        f'background:{colour};opacity:{shades[index % len(shades)]}"></span>'
+        for index, (name, size, said) in enumerate(parts)
+    )
+    style = "display:flex;gap:1px;height:6px;border-radius:3px;overflow:hidden;margin:6px 0 2px"
+    return f'<div style="{style}">{drawn}</div>'
+
+
+def line(points: Sequence[float], title: str) -> str:
+    """Draw values from left to right as a line, in the colour of the text."""
+    if not points:
+        return ""
+    least, most = min(points), max(points)
+    span = (most - least) or 1.0
+    last = max(1, len(points) - 1)
+    places = " ".join(
+        f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - (point - least) / span * (_HEIGHT - 4):.1f}"
+        for index, point in enumerate(points if len(points) > 1 else [*points, *points])
+    )
+    return (
+        f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'style="vertical-align:middle;max-width:100%"><title>{escape(title)}</title>'
+        f'<polyline points="{places}" fill="none" stroke="currentColor" stroke-width="1.5" opacity=".85"/></svg>'
+    )

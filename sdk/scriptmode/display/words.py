@@ -1,0 +1,60 @@
+"""Times, rates and numbers as people say them. Pure."""
+
+from __future__ import annotations
+
+from scriptmode import sizes
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+#: Below so many seconds their tenths tell something.
+_SHORT = 10
+
+
+def duration(seconds: float) -> str:
+    """Say a time: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``, ``3 d 4 h``."""
+    seconds = max(0.0, seconds)
+    if seconds < _SHORT:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    for size, unit, below, smaller in (
+        (_DAY, "d", _HOUR, "h"),
+        (_HOUR, "h", _MINUTE, "min"),
+        (_MINUTE, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // below
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+def amount(done: int, total: int | None) -> str:
+    """Say how much is there: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
+    if total is None:
+        return sizes.in_words(done)
+    if done >= total:
+        return sizes.in_words(total)
+    some, whole = sizes.in_words(done), sizes.in_words(total)
+    if some.rpartition(" ")[2] == whole.rpartition(" ")[2]:
+        some = some.rpartition(" ")[0]
+    return f"{some} of {whole}"
+
+
+def rate(bytes_per_second: float) -> str:
+    """Say a rate: ``12.0 MB/s``."""
+    return f"{sizes.in_words(round(bytes_per_second))}/s"
+
+
+def number(value: float) -> str:
+    """Say a metric's value in few digits: ``0.1234``, ``1.5e-07``, ``12,000``."""
+    if value.is_integer() and abs(value) < 10**9:
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def cut(text: str, most: int) -> str:
+    """Give at most so many characters of a text, with an ellipsis where some are missing."""
+    return text if len(text) <= most else text[: max(0, most - 1)] + "\u2026"
+
+
+def plural(count: int, noun: str) -> str:
+    """Say how many: ``1 host``, ``12 hosts``, ``1,000 lines``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,103 @@
+"""The documents of this project, and what is in them: code to run, links, headings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from markdown_it.token import Token
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "sdk" / "docs"
+GUIDES = sorted((DOCS / "guides").glob("*.md"))
+#: Whose code is run.
+WITH_CODE = [README, DOCS / "index.md", *GUIDES]
+#: Whose links are checked.
+WITH_LINKS = [
+    *WITH_CODE,
+    *sorted((DOCS / "reference").glob("*.md")),
+    ROOT / "CHANGELOG.md",
+    ROOT / "container" / "README.md",
+    ROOT / "notebooks" / "data" / "fashion_mnist" / "README.md",
+]
+#: Languages of blocks that are run, of files that a later block uses, and of what is only read.
+RUN, FILES, READ = ("python", "console", "bash"), ("python", "toml", "yaml"), ("text", "json", "{toctree}")
+_NOT_RUN = re.compile(r"<!-- not run: (?P<reason>.+?) -->\s*", re.DOTALL)
+_SCREEN = re.compile(r"<!-- screen: (?P<name>[a-z_]+) -->\s*")
+_FILE_NAME = re.compile(r"# (?P<name>[\w./-]+\.(?:py|toml|yaml))\n")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block. ``not_run`` is the reason that a document gives; ``screen`` the name of one made by a command."""
+
+    language: str
+    text: str
+    line: int
+    not_run: str | None = None
+    screen: str | None = None
+
+    @property
+    def file(self) -> str | None:
+        """The name of the file that the block is, or ``None``."""
+        found = _FILE_NAME.match(self.text)
+        return found["name"] if found and self.language in FILES else None
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    """Yield a document's fenced blocks in order."""
+    before = None
+    for token in _tokens(document):
+        if token.type == "fence":
+            not_run = _NOT_RUN.fullmatch(before) if before else None
+            screen = _SCREEN.fullmatch(before) if before else None
+            yield Block(
+                token.info.strip(),
+                token.content,
+                token.map[0] + 1 if token.map else 0,
+                not_run["reason"] if not_run else None,
+                screen["name"] if screen else None,
+            )
+        before = token.content if token.type == "html_block" else None
+
+
+def links(document: Path) -> Iterator[str]:
+    """Yield what a document's links and pictures lead to."""
+    for token in _tokens(document):
+        for each in token.children or ():
+            target = each.attrGet("href") or each.attrGet("src")
+            if target is not None:
+                yield str(target)
+
+
+def anchors(document: Path) -> set[str]:
+    """Give the anchors of a document's headings, as hosting sites and MyST make them."""
+    found: set[str] = set()
+    tokens = _tokens(document)
+    for opening, text in zip(tokens, tokens[1:]):
+        if opening.type == "heading_open":
+            plain = "".join(child.content for child in text.children or () if child.type in ("text", "code_inline"))
+            slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
+            count = 1
+            while slug in found:
+                slug = f"{slug.removesuffix(f'-{count - 1}')}-{count}"
+                count += 1
+            found.add(slug)
+    return found
+
+
+def label(path: Path) -> str:
+    """Give a document's place in the project."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def _tokens(document: Path) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(document.read_text())

@@ -1,0 +1,84 @@
+"""The documentation is built, without a warning, and every public name is in it."""
+
+import inspect
+import re
+import subprocess
+import sys
+import zlib
+
+import pytest
+from docs.documents import DOCS, GUIDES, blocks
+
+import scriptmode
+import scriptmode.containers
+import scriptmode.doctor
+import scriptmode.planning
+import scriptmode.testing
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The HTML, made once, with every warning as an error."""
+    folder = tmp_path_factory.mktemp("docs")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "-d", folder / "trees", DOCS, folder / "html"],
+        check=False, capture_output=True, text=True, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def inventory(built):
+    """What the pages have anchors for: name to page."""
+    content = (built / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    lines = [line.split(" ") for line in zlib.decompress(content).decode().splitlines()]
+    return {line[0]: line[3] for line in lines if line[1].startswith("py:")}
+
+
+PUBLIC = [
+    *(f"scriptmode.{name}" for name in scriptmode.__all__),
+    *(f"scriptmode.testing.{name}" for name in scriptmode.testing.__all__),
+    *(f"scriptmode.containers.{name}" for name in scriptmode.containers.__all__),
+    *(f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__),
+    *(f"scriptmode.planning.{name}" for name in scriptmode.planning.__all__ if name != "Plan"),
+    "scriptmode.platforms.Platform",
+    "scriptmode.platforms.local.LocalPlatform",
+    "scriptmode_runtime.tensorflow.PipeModeDataset",
+]
+
+
+@pytest.mark.slow
+def test_every_public_name_is_in_the_reference(inventory):
+    assert [name for name in PUBLIC if name not in inventory] == []
+
+
+@pytest.mark.slow
+def test_every_guide_is_reached_from_the_first_page(built):
+    front = (built / "index.html").read_text()
+    assert [guide.stem for guide in GUIDES if f'href="guides/{guide.stem}.html"' not in front] == []
+
+
+@pytest.mark.slow
+def test_every_command_is_in_the_reference_with_its_help(built):
+    page = (built / "reference" / "command_line.html").read_text()
+    for verb in ("run", "plan", "list", "logs", "stop", "jobs submit training", "image build", "doctor", "completion"):
+        assert f'id="scriptmode-{verb.replace(" ", "-")}"' in page
+        assert f"Usage: scriptmode {verb}" in page
+
+
+def test_a_guide_is_short_and_begins_with_an_example():
+    for guide in GUIDES:
+        text = guide.read_text()
+        assert len(text.splitlines()) <= 260, guide.name
+        first = next(iter(blocks(guide)))
+        assert first.line <= 40, f"{guide.name}: the first example is in line {first.line}"
+
+
+def test_every_argument_of_an_estimator_stands_once_in_its_page():
+    page = (DOCS / "reference" / "arguments.md").read_text()
+    first_cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    named = [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)]
+    taken = [name for name in inspect.signature(scriptmode.Estimator).parameters if name != "older_names"]
+    assert sorted(named) == sorted(taken)

@@ -1,0 +1,71 @@
+"""The screens in the documents are those that a command makes, and show nothing of the machine that made them."""
+
+import importlib.util
+import re
+import sys
+
+import click
+import pytest
+from docs.documents import DOCS, WITH_CODE, blocks
+from docs.reader import commands
+
+from scriptmode.cli import scriptmode
+
+SCREENS = {block.screen: block for document in WITH_CODE for block in blocks(document) if block.screen}
+#: Folders of the machine, of whoever ran it, of tests; but the launcher's own are the same everywhere.
+OF_A_MACHINE = re.compile(r"/tmp/(?!scriptmode/)|/(work|root|srv|mnt)\b|/home/(?!me/)|pytest-")
+
+
+@pytest.fixture(scope="module")
+def program():
+    """The program that makes them."""
+    spec = importlib.util.spec_from_file_location("screens", DOCS / "screens.py")
+    module = importlib.util.module_from_spec(spec)
+    # dataclasses look their module up.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "screens", module)
+        spec.loader.exec_module(module)
+        yield module
+
+
+def test_every_screen_of_the_documents_is_made_by_the_command_and_the_other_way_round(program):
+    assert set(SCREENS) == set(program.SCREENS)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_screen_is_full_and_shows_nothing_of_the_machine_that_made_it(name):
+    text = SCREENS[name].text
+    assert len(text.splitlines()) >= 4
+    assert not [line for line in text.splitlines() if OF_A_MACHINE.search(line)]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_commands_of_a_screen_are_still_commands(name):
+    for command, _ in commands(SCREENS[name].text):
+        words = command.replace("\\\n", " ").split()
+        if words[0] == "scriptmode":
+            verb = scriptmode.get_command(click.Context(scriptmode), words[1])
+            assert verb is not None, command
+            options = {option for parameter in verb.params for option in (*parameter.opts, *parameter.secondary_opts)}
+            assert {word for word in words[2:] if word.startswith("-")} <= options
+
+
+def test_a_document_is_rewritten_between_its_marks_alone(program):
+    text = "a\n<!-- screen: list -->\n```console\n$ old\n```\n<!-- end -->\nb\n<!-- screen: plan -->\n```text\np\n```\n<!-- end -->\n"
+    again = program.rewritten(text, {"list": "$ new\n\\1\n"})
+    assert again == text.replace("$ old\n", "$ new\n\\1\n")
+
+
+def test_a_terminal_is_read_as_a_person_reads_it(program, tmp_path):
+    environment = {"SCRIPTMODE_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin:/bin", "TERM": "xterm"}
+    terminal = program.Terminal(tmp_path, environment)
+    shown = terminal.read(
+        r"printf 'one\rtwo\n\033[31mred\033[0m '; pwd; stty size; echo $SCRIPTMODE_DATA_DIR/jobs", lines=9
+    )
+    assert shown == ["two", "red ~/scriptmode", "9 110", "~/.local/share/scriptmode/jobs"]
+
+
+def test_a_picture_of_a_card_is_there_and_small():
+    picture = DOCS / "pictures" / "card.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size <= 60_000

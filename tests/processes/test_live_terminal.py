@@ -1,0 +1,241 @@
+"""The live view of a real job in terminals of several sizes, as a terminal emulator shows it."""
+
+import fcntl
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
+
+import pytest
+from fakes.local_jobs import LocalJobs, channel
+from fakes.processes import until
+from pyte import ByteStream, HistoryScreen
+
+pytestmark = pytest.mark.slow
+SIZES = {"20x5": (20, 5), "40x12": (40, 12), "80x24": (80, 24), "200x60": (200, 60), "resized": (80, 24)}
+#: Every host logs what would clear the screen and move the cursor, until it is told to end.
+SCRIPT = """
+import itertools, os, time
+lines = itertools.count()
+def say():
+    number = next(lines)
+    print(f"\\x1b[2J\\x1b[H\\x1b[5A\\x1b[31mline {number}:\\x1b[0m loss={1 / (1 + number):.4f}.", flush=True)
+    print(f"  0%\\r 50%\\rbar {number}\\x1b[K", flush=True)
+while not os.path.exists(os.environ["END"]):
+    say()
+    time.sleep(0.04)
+for _ in range(150):
+    say()
+"""
+FOLLOW = """
+import sys
+from scriptmode import TrainingJob
+from scriptmode.platforms.local import LocalPlatform
+TrainingJob(sys.argv[1], LocalPlatform()).follow()
+"""
+
+
+class Terminal:
+    """A terminal in which a job is followed, and what it shows."""
+
+    def __init__(self, columns, rows, jobs, name):
+        self.screen = HistoryScreen(columns, rows, history=100_000)
+        self._stream = ByteStream(self.screen)
+        self._ours, theirs = os.openpty()
+        self.resize(columns, rows)
+        os.set_blocking(self._ours, False)
+        variables = {**os.environ, "TERM": "xterm-256color", "SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}
+        variables["PYTHONIOENCODING"] = "utf-8"
+        command = (sys.executable, "-c", FOLLOW, name)
+        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=variables)
+        os.close(theirs)
+
+    def resize(self, columns, rows):
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self):
+        """Take what was written; say whether there may be more."""
+        with suppress(BlockingIOError):
+            try:
+                while chunk := os.read(self._ours, 65536):
+                    self._stream.feed(chunk)
+            except OSError as error:
+                # EIO: nobody has the other end open any more.
+                if isinstance(error, BlockingIOError):
+                    raise
+                return False
+        return True
+
+    def shown(self):
+        return [line.rstrip() for line in self.screen.display]
+
+    def all_lines(self):
+        """What scrolled out of the screen, and the screen."""
+        before = [
+            "".join(line[column].data for column in range(self.screen.columns)).rstrip()
+            for line in self.screen.history.top
+        ]
+        return before + self.shown()
+
+    def panel(self):
+        """The rows from the panel's head on."""
+        lines = self.shown()
+        heads = [index for index, line in enumerate(lines) if line.startswith("──")]
+        return [line for line in lines[heads[0] :] if line] if heads else []
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+def until_read(terminals, condition, seconds=30.0):
+    def ask():
+        for terminal in terminals:
+            terminal.read()
+        return condition()
+
+    return until(ask, seconds)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """One job, followed in terminals of all sizes; what they showed under way, and how they stand at the end."""
+    folder = tmp_path_factory.mktemp("live view")
+    jobs = LocalJobs(folder)
+    (folder / "in").mkdir()
+    (folder / "in" / "data").write_bytes(b"x" * 3_000_000)
+    request = jobs.request(SCRIPT, hosts=2, channels=[channel("train", f"file://{folder}/in")])
+    request["Environment"] = {"END": str(folder / "end")}
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [
+        {"Name": "loss", "Regex": "loss=([0-9.]+)\\."},
+    ]
+    jobs.platform.create(request)
+    name = request["TrainingJobName"]
+    terminals = {key: Terminal(*size, jobs, name) for key, size in SIZES.items()}
+    try:
+        until_read(terminals.values(), lambda: all("Training" in "".join(each.panel()) for each in terminals.values()))
+        under_way = {key: each.panel() for key, each in terminals.items()}
+        resized = terminals["resized"]
+        panels = []
+        for columns, rows in ((40, 12), (30, 7), (100, 30)):
+            resized.resize(columns, rows)
+            until_read(terminals.values(), lambda columns=columns: redrawn(resized, columns))
+            panels.append((columns, rows, resized.panel(), heads(resized)))
+        (folder / "end").touch()
+        for each in terminals.values():
+            until_read(terminals.values(), lambda each=each: each.process.poll() is not None)
+        until(lambda: not any(each.read() for each in terminals.values()))
+        yield jobs, name, terminals, under_way, panels
+    finally:
+        (folder / "end").touch()
+        for each in terminals.values():
+            each.close()
+        jobs.close()
+
+
+def heads(terminal):
+    return sum(line.startswith("──") for line in terminal.shown())
+
+
+def redrawn(terminal, columns):
+    panel = terminal.panel()
+    return panel and len(panel[0]) == columns - 2 and len(panel) >= 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_panel_stays_below_the_log_and_leaves_it_half_the_screen(session, size):
+    _, _, _, under_way, _ = session
+    columns, rows = SIZES[size]
+    panel = under_way[size]
+    assert "Training" in panel[0]
+    assert 2 <= len(panel) <= rows // 2
+    assert all(len(line) <= columns - 2 for line in panel)
+
+
+def test_a_large_terminal_shows_hosts_data_metrics_and_history(session):
+    _, name, _, under_way, _ = session
+    said = "\n".join(under_way["200x60"])
+    assert f"── {name} ──" in said
+    assert re.search(r"^  Starting \S+ s \u203a Downloading \S+ s \u203a Training \S+ s$", said, re.MULTILINE)
+    assert re.search(r"^  train staged 3.0 MB$", said, re.MULTILINE)
+    assert re.search(r"^  loss +0\.\d+ [▁▂▃▄▅▆▇█]+$", said, re.MULTILINE)
+    assert re.search(r"^  algo-2.* · (line \d+: loss|bar \d+)", said, re.MULTILINE)
+
+
+def test_a_terminal_that_changes_its_size_has_one_panel_of_its_own_size(session):
+    _, _, _, _, panels = session
+    for columns, rows, panel, count in panels:
+        assert count == 1
+        assert len(panel) <= rows // 2
+        assert all(len(line) <= columns - 2 for line in panel)
+
+
+@pytest.mark.parametrize("size", ["80x24", "200x60"])
+def test_every_line_of_the_log_is_there_once_and_in_order(session, size):
+    _, _, terminals, _, _ = session
+    said = terminals[size].all_lines()
+    for host in ("algo-1", "algo-2"):
+        numbers = [int(found[1]) for line in said if (found := re.match(rf"{host} \| line (\d+): loss=\S+\.$", line))]
+        assert len(numbers) > 150
+        assert numbers == list(range(len(numbers)))
+        bars = [int(found[1]) for line in said if (found := re.fullmatch(rf"{host} \| bar (\d+)", line))]
+        assert bars == numbers
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_panel_gives_way_to_one_summary(session, size):
+    _, name, terminals, _, _ = session
+    said = "".join(terminals[size].all_lines())
+    assert "──" not in "".join(terminals[size].shown())
+    assert terminals[size].process.returncode == 0
+    assert said.replace(" ", "").count(f"trainingjob{name}:Completed") == 1
+
+
+def test_the_panel_leaves_nothing_in_what_scrolled_away(session):
+    _, _, terminals, _, _ = session
+    for size in ("20x5", "40x12", "80x24", "200x60"):
+        assert not [line for line in terminals[size].all_lines() if line.startswith("──")], size
+
+
+def test_the_summary_has_history_data_and_metrics(session):
+    _, _, terminals, _, _ = session
+    *_, history, data, loss, end = [line for line in terminals["200x60"].shown() if line]
+    assert re.fullmatch(
+        r"  Starting \S+ s \u203a Downloading \S+ s \u203a Training \S+ s \u203a Uploading \S+ s \u203a Completed",
+        history,
+    )
+    assert data == "  train staged 3.0 MB"
+    assert loss.startswith("  loss 0.00")
+    assert ": Completed, " in end
+
+
+def test_colours_are_kept(session):
+    _, _, terminals, _, _ = session
+    screen = terminals["200x60"].screen
+    row = next(index for index, line in enumerate(screen.display) if "| line " in line)
+    column = screen.display[row].index("line ")
+    assert screen.buffer[row][column].fg == "red"
+
+
+def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):
+    name = jobs.start("import time; print('up', flush=True); time.sleep(60)")
+    terminal = Terminal(100, 30, jobs, name)
+    try:
+        until_read([terminal], lambda: any("algo-1 | up" in line for line in terminal.shown()) and terminal.panel())
+        terminal.process.send_signal(signal.SIGINT)
+        until_read([terminal], lambda: terminal.process.poll() is not None)
+        until(lambda: not terminal.read())
+    finally:
+        terminal.close()
+    said = terminal.all_lines()
+    assert not terminal.panel()
+    assert any(f"Training job {name} goes on. Follow it again: scriptmode logs -f {name}" in line for line in said)
+    assert [line for line in said if line][-1] == "KeyboardInterrupt"
+    assert not any("During handling" in line for line in said)
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"

@@ -1,0 +1,198 @@
+"""What is known of a job at a moment, and the panel that shows it in as few rows as there are."""
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from scriptmode.display.collecting import Collector, Rates
+from scriptmode.display.panel import Panel
+from scriptmode.display.rooms import shared
+from scriptmode.display.values import failure, view_of
+from scriptmode.platforms import ChannelProgress, LogEvent
+
+NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
+METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]
+
+
+def described(hosts=2, status="InProgress", **fields):
+    starts = (("Starting", 30), ("Downloading", 28), ("Training", 20))
+    transitions = [{"Status": name, "StartTime": NOW - timedelta(seconds=ago)} for name, ago in starts]
+    for before, after in zip(transitions, transitions[1:]):
+        before["EndTime"] = after["StartTime"]
+    return {
+        "TrainingJobName": "job-1",
+        "TrainingJobStatus": status,
+        "SecondaryStatus": "Training",
+        "CreationTime": NOW - timedelta(seconds=30),
+        "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": hosts},
+        "AlgorithmSpecification": {"MetricDefinitions": METRICS},
+        "SecondaryStatusTransitions": transitions,
+        **fields,
+    }
+
+
+def collected(lines=(), **fields):
+    collector = Collector("job-1")
+    collector.describe(described(**fields))
+    for host, message in lines:
+        collector.take(LogEvent(host, message))
+    return collector
+
+
+def rows(view, columns, room, **panel):
+    return [row.plain for row in Panel(columns, **panel).rows(view, room)]
+
+
+def test_a_description_tells_history_time_and_hosts():
+    view = view_of(described(), NOW)
+    assert [(stay.status, stay.seconds) for stay in view.stays] == [
+        ("Starting", 2),
+        ("Downloading", 8),
+        ("Training", 20),
+    ]
+    assert (view.elapsed, view.instances, view.ended) == (30, "2 x local_process", False)
+    assert view.commands() == ("scriptmode logs -f job-1", "scriptmode stop job-1")
+
+
+def test_a_description_of_almost_nothing_is_a_view_too():
+    view = view_of({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}, NOW)
+    assert (view.stays, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
+
+
+def test_a_job_that_ended_stands_still():
+    ended = described(status="Stopped", LastModifiedTime=NOW, CheckpointConfig={"S3Uri": "s3://b/c"})
+    view = view_of(ended, NOW + timedelta(days=7))
+    assert (view.elapsed, view.checkpoints) == (30, "s3://b/c")
+    assert view.commands() == ("scriptmode logs job-1", "scriptmode rerun job-1")
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause", "host"),
+    [
+        (
+            "AlgorithmError: algo-2, worker 1: exit code 1\nTraceback\nNameError, exit code: 1",
+            "algo-2, worker 1: exit code 1",
+            "algo-2",
+        ),
+        ("ClientError: Data download failed: no such bucket", "Data download failed: no such bucket", ""),
+        ("AlgorithmError: failed\nsaid algo-12", "failed", "algo-12"),
+        ("it broke", "it broke", ""),
+        ("", "the platform gave no reason", ""),
+    ],
+)
+def test_a_failures_first_line_is_its_cause(reason, cause, host):
+    found = failure(reason)
+    assert (found.cause, found.host) == (cause, host)
+
+
+def test_the_command_for_the_log_names_the_host_that_failed():
+    view = view_of(described(status="Failed", FailureReason="AlgorithmError: algo-2, script: exit code 3"), NOW)
+    assert view.commands() == ("scriptmode logs job-1 --host algo-2", "scriptmode rerun job-1")
+
+
+def test_metrics_are_found_in_the_lines_that_pass():
+    view = collected([("algo-1", "loss=0.5 acc=0.1"), ("algo-2", "loss=0.25 loss=."), ("algo-1", "nothing")]).view(NOW)
+    assert [(each.name, each.count, each.last) for each in view.seen.metrics] == [
+        ("loss", 2, 0.25),
+        ("validation:accuracy", 1, 0.1),
+    ]
+    assert [(host.name, host.line) for host in view.seen.hosts] == [
+        ("algo-1", "nothing"),
+        ("algo-2", "loss=0.25 loss=."),
+    ]
+
+
+def test_an_expression_that_is_none_is_told_once_and_the_others_work():
+    broken = [{"Name": "wrong", "Regex": "("}, *METRICS]
+    collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
+    collector.describe(described(AlgorithmSpecification={"MetricDefinitions": broken}))
+    (told,) = collector.problems
+    assert told.startswith("metric 'wrong': '(' is no regular expression")
+    assert [each.name for each in collector.view(NOW).seen.metrics] == ["loss"]
+
+
+def test_a_rate_is_that_of_the_last_seconds():
+    rates = Rates()
+    for second in range(30):
+        # Fast at first, then 10 bytes a second.
+        done = 10_000 + 10 * second if second else 0
+        rates.take([ChannelProgress("train", "File", done, 20_000)], float(second))
+    (data,) = rates.data()
+    assert data.rate == pytest.approx(10)
+    assert data.left == pytest.approx((20_000 - data.progress.done) / 10)
+    assert rates.data(over=True)[0].rate is None
+
+
+def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
+    rates = Rates()
+    rates.take([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
+    rates.take([ChannelProgress("train", "File", 6, 10), ChannelProgress("eval", "File", 0, 10)], 0.1)
+    assert [each.rate for each in rates.data()] == [None, None]
+    rates.take([ChannelProgress("train", "File", 10, 10), ChannelProgress("eval", "File", 0, 10)], 5.0)
+    assert [(each.rate, each.left) for each in rates.data()] == [(None, None), (0.0, None)]
+
+
+def full(hosts=2):
+    lines = [(f"algo-{1 + n % hosts}", f"step {n}: loss={1 / (1 + n):.4f} acc={n / 500:.3f} 图") for n in range(500)]
+    collector = collected(lines, hosts=hosts)
+    collector.roles = {"algo-1": "chief"}
+    stream = ChannelProgress("stream", "Pipe", 3 * 10**9, None, 2)
+    for second in (0.0, 2.0):
+        collector.progress([ChannelProgress("train", "File", 10**9 + int(second * 10**8), 4 * 10**9), stream], second)
+    return collector.view(NOW)
+
+
+def test_the_panel_shows_everything_where_there_is_room():
+    said = rows(full(), 78, 12)
+    assert said[0].startswith("── Training 30 s ── job-1 ──")
+    assert said[1:4] == [
+        "  Starting 2.0 s \u203a Downloading 8.0 s \u203a Training 20 s",
+        "  train staged 1.2 of 4.0 GB (30%), 100.0 MB/s, 28 s left",
+        "  stream streamed 3.0 GB, epoch 2, 0 bytes/s",
+    ]
+    assert [line.split()[:2] for line in said[4:6]] == [["loss", "0.002"], ["validation:accuracy", "0.998"]]
+    assert said[6:] == [
+        "  algo-1 chief · step 498: loss=0.0020 acc=0.996 图",
+        "  algo-2 · step 499: loss=0.0020 acc=0.998 图",
+    ]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5, 18, 38, 78, 198])
+@pytest.mark.parametrize("room", [0, 1, 2, 6, 12, 30])
+@pytest.mark.parametrize("plain", [False, True], ids=["blocks", "ascii"])
+def test_the_panel_never_takes_more_room_than_there_is(columns, room, plain):
+    drawn = Panel(columns, plain=plain).rows(full(hosts=100), room)
+    assert 1 <= len(drawn) <= max(1, room)
+    assert all(row.cell_len <= columns and "\n" not in row.plain for row in drawn)
+    assert not plain or all(row.plain.isascii() for row in drawn)
+
+
+def test_what_the_platform_waits_for_is_told_before_the_training():
+    waiting = [{"Status": "Starting", "StartTime": NOW, "StatusMessage": "Launching requested ML instances"}]
+    fields = {"SecondaryStatus": "Starting", "SecondaryStatusTransitions": waiting}
+    view = collected(**fields).view(NOW)
+    assert rows(view, 78, 12)[2] == "  Launching requested ML instances"
+    assert len(rows(view, 78, 2)) == 2
+
+
+def test_of_many_hosts_as_many_are_shown_as_fit():
+    said = rows(full(hosts=100), 78, 12)
+    assert len(said) == 12
+    assert said[-1].strip() == "and 95 more hosts"
+
+
+def test_what_fits_nowhere_is_counted():
+    said = rows(full(hosts=100), 78, 5)
+    assert [line.strip() for line in said[2:]] == ["2 channels", "2 metrics", "100 hosts"]
+
+
+def test_rows_are_shared_out_in_turn():
+    assert shared(0, [1, 5]) == [0, 0]
+    assert shared(3, [1, 5, 5, 0]) == [1, 1, 1, 0]
+    assert shared(8, [1, 5, 2]) == [1, 5, 2]
+    assert shared(7, [1, 5, 2]) == [1, 4, 2]
+
+
+def test_the_last_status_is_kept_where_the_history_is_too_long():
+    (history,) = [row for row in rows(full(), 30, 2) if "Training 20 s" in row]
+    assert history.startswith("…")
