@@ -299,7 +299,9 @@ def test_a_machine_without_the_device_is_told_so(monkeypatch, place):
 def test_a_user_without_the_helper_is_told_which_package_has_it(monkeypatch):
     monkeypatch.setattr(mounts, "HELPERS", ())
     said = as_nobody(mounts.why_not)
-    assert said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
+    assert (
+        said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
+    )
 
 
 def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):

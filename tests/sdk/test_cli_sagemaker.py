@@ -2,10 +2,10 @@
 
 import json
 import os
-import warnings
 
 import boto3
 import pytest
+from fakes.aws_server import aws_server
 from fakes.command_line import invoke
 
 ROLE = "arn:aws:iam::123456789012:role/training"
@@ -13,17 +13,8 @@ ROLE = "arn:aws:iam::123456789012:role/training"
 
 @pytest.fixture(scope="module")
 def endpoint():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # moto's own deprecations
-        from moto.server import ThreadedMotoServer
-
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        endpoint = "http://{}:{}".format(*server.get_host_and_port())
-        s3 = boto3.Session("key", "secret", region_name="eu-west-1").client("s3", endpoint_url=endpoint)
-        s3.create_bucket(Bucket="out", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    with aws_server("commanded") as endpoint:
         yield endpoint
-        server.stop()
 
 
 @pytest.fixture
@@ -44,36 +35,36 @@ WHERE = ("--profile", "team", "--region", "eu-west-1")
 def start(name, *words):
     return invoke(
         "run", "train.py", "--instance-type", "ml.m5.large", "--role", ROLE, "--image-uri", "registry/tf:2.15",
-        "--output-path", "s3://out", "--job-name", name, "--tag", "team=vision", "--no-wait", *WHERE, *words,
+        "--output-path", "s3://commanded", "--job-name", name, "--tag", "team=vision", "--no-wait", *WHERE, *words,
     )  # fmt: skip
 
 
 def test_a_job_is_run_described_listed_run_again_and_stopped_in_the_account_of_a_profile(account):
-    started = start("job-1", "--input", "train=s3://b/train", "--json", "--", "--epochs", "5")
-    assert (started.exit_code, json.loads(started.stdout)["TrainingJobName"]) == (0, "job-1"), started.stderr
+    started = start("commanded-1", "--input", "train=s3://b/train", "--json", "--", "--epochs", "5")
+    assert (started.exit_code, json.loads(started.stdout)["TrainingJobName"]) == (0, "commanded-1"), started.stderr
     there = ("--platform", "sagemaker", *WHERE)
-    assert "hosts            1 x ml.m5.large\n" in invoke("describe", "job-1", *there).stdout
-    assert json.loads(invoke("list", "--json", *there).stdout)[0]["TrainingJobName"] == "job-1"
-    again = invoke("rerun", "job-1", "--job-name", "job-2", "-p", "epochs=6", "--no-wait", *there)
-    assert (again.exit_code, again.stdout) == (0, "job-2\n"), again.stderr
-    first, second = (account.describe_training_job(TrainingJobName=name) for name in ("job-1", "job-2"))
+    assert "hosts            1 x ml.m5.large\n" in invoke("describe", "commanded-1", *there).stdout
+    assert json.loads(invoke("list", "--json", *there).stdout)[0]["TrainingJobName"] == "commanded-1"
+    again = invoke("rerun", "commanded-1", "--job-name", "commanded-2", "-p", "epochs=6", "--no-wait", *there)
+    assert (again.exit_code, again.stdout) == (0, "commanded-2\n"), again.stderr
+    first, second = (account.describe_training_job(TrainingJobName=name) for name in ("commanded-1", "commanded-2"))
     assert second["HyperParameters"].pop("epochs") == "6"
-    assert second["HyperParameters"].pop("sagemaker_job_name") == '"job-2"'
+    assert second["HyperParameters"].pop("sagemaker_job_name") == '"commanded-2"'
     assert second["HyperParameters"].items() < first["HyperParameters"].items()
     for field in ("AlgorithmSpecification", "InputDataConfig", "OutputDataConfig", "ResourceConfig", "RoleArn"):
         assert second[field] == first[field]
     tags = account.list_tags(ResourceArn=second["TrainingJobArn"])["Tags"]
     assert {"Key": "team", "Value": "vision"} in tags
-    stopped = invoke("stop", "job-1", "--json", *there)
-    assert [each["job"] for each in json.loads(stopped.stdout)] == ["job-1"]
+    stopped = invoke("stop", "commanded-1", "--json", *there)
+    assert [each["job"] for each in json.loads(stopped.stdout)] == ["commanded-1"]
     assert "AWS_PROFILE" not in os.environ
 
 
 def test_jobs_are_found_there_where_this_machine_has_none_of_the_name(account):
-    assert start("job-9").exit_code == 0
-    assert invoke("describe", "job-9", *WHERE).exit_code == 0
-    here = invoke("describe", "job-9", "--platform", "local")
-    assert (here.exit_code, "no training job named 'job-9'" in here.stderr) == (1, True)
+    assert start("commanded-9").exit_code == 0
+    assert invoke("describe", "commanded-9", *WHERE).exit_code == 0
+    here = invoke("describe", "commanded-9", "--platform", "local")
+    assert (here.exit_code, "no training job named 'commanded-9'" in here.stderr) == (1, True)
 
 
 def test_a_profile_that_is_not_there_is_one_line(account):

@@ -1,10 +1,10 @@
 """The SageMaker platform over HTTP, against moto's server."""
 
 import time
-import warnings
 
 import pytest
 from botocore.exceptions import NoCredentialsError
+from fakes.aws_server import aws_server
 
 from scriptmode import (
     CredentialsError,
@@ -24,27 +24,10 @@ from scriptmode.platforms.sagemaker.translation import translation
 ROLE = "arn:aws:iam::123456789012:role/training"
 
 
-def create_bucket(endpoint, name):
-    import boto3
-
-    session = boto3.Session("test", "test", region_name="eu-west-1")
-    session.client("s3", endpoint_url=endpoint).create_bucket(
-        Bucket=name, CreateBucketConfiguration={"LocationConstraint": "eu-west-1"}
-    )
-
-
 @pytest.fixture(scope="module")
 def endpoint():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # moto's own deprecations
-        from moto.server import ThreadedMotoServer
-
-        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        server.start()
-        host, port = server.get_host_and_port()
-        create_bucket(f"http://{host}:{port}", "out")
-        yield f"http://{host}:{port}"
-        server.stop()
+    with aws_server("out") as endpoint:
+        yield endpoint
 
 
 @pytest.fixture
