@@ -98,6 +98,13 @@ class LocalJobs:
     def job_folder(self, name):
         return JobFolder(self.data_dir / "jobs" / name)
 
+    def delete(self, name):
+        """Remove a job's folder, as whoever deletes a job does, beside an agent that removes things itself."""
+        until(lambda: shutil.rmtree(self.job_folder(name).path, ignore_errors=True) or not self.exists(name))
+
+    def exists(self, name):
+        return self.job_folder(name).path.exists()
+
     def agent(self, name):
         return self.job_folder(name).read_processes()["agent"]
 

@@ -203,7 +203,7 @@ def test_who_follows_a_job_whose_folder_is_removed_is_told(jobs):
     events = jobs.platform.log_events(name, follow=True)
     next(event for event in events if event.message == "up")
     agent = jobs.agent(name)
-    shutil.rmtree(jobs.job_folder(name).path)
+    jobs.delete(name)
     with pytest.raises(JobNotFoundError, match=name):
         list(events)
     until(lambda: not tree.running(agent), 5.0)
@@ -215,7 +215,7 @@ def test_a_new_job_takes_the_name_of_a_removed_one_and_is_left_alone_by_its_agen
     jobs.platform.create(request)
     jobs.until_line(name, "up")
     agent = jobs.agent(name)
-    shutil.rmtree(jobs.job_folder(name).path)
+    jobs.delete(name)
     jobs.platform.create(request)
     until(lambda: not tree.running(agent), 5.0)
     jobs.until_line(name, "up")
