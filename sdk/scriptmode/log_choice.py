@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms import host_count
+from scriptmode.platforms import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -50,11 +50,6 @@ def events(
     return _wanted(lines, choice.hosts, skipped)
 
 
-def hosts_of(description: Mapping[str, Any]) -> list[str]:
-    """Give the names that the service gives the hosts of a described job."""
-    return [f"algo-{number + 1}" for number in range(host_count(description))]
-
-
 def _wanted(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[str]) -> Iterator[LogEvent]:
     for event in lines:
         if skipped[event.host]:
@@ -64,7 +59,7 @@ def _wanted(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[
 
 
 def _check_hosts(wanted: tuple[str, ...], description: Mapping[str, Any]) -> None:
-    known = hosts_of(description)
+    known = host_names(description)
     for host in wanted:
         if host not in known:
             there = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"

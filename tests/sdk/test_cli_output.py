@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fakes.sagemaker_jobs import started
 
-from scriptmode.cli.output import duration, plain
+from scriptmode.cli.output import plain
 from scriptmode.cli.summary import text
 from scriptmode.cli.words import number_or_text
 from scriptmode.testing import Life
@@ -29,14 +29,6 @@ MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 )
 def test_every_value_is_json(value, said):
     assert json.dumps(plain(value), allow_nan=False) == said
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.2, "0 s"), (59.6, "1 min"), (61, "1 min 1 s"), (3600, "1 h"), (5400, "1 h 30 min"), (90000, "1 d 1 h")],
-)
-def test_a_span_of_time_has_its_two_largest_units(seconds, said):
-    assert duration(seconds) == said
 
 
 @pytest.mark.parametrize(

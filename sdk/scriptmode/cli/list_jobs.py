@@ -11,6 +11,7 @@ import click
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account, as_json, platform
+from scriptmode.display.words import duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 
@@ -49,5 +50,5 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
     ended = job.get("TrainingEndTime")
-    took = "-" if ended is None else output.duration((ended - job["CreationTime"]).total_seconds())
+    took = "-" if ended is None else duration((ended - job["CreationTime"]).total_seconds())
     return output.moment(job["CreationTime"]), job["TrainingJobStatus"], took, job["TrainingJobName"]

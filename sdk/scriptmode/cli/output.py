@@ -41,16 +41,6 @@ def moment(value: datetime) -> str:
     return value.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def duration(seconds: float) -> str:
-    """Give a time span in its two largest units, such as ``1 h 5 min``."""
-    whole = round(seconds)
-    for size, unit, smaller in ((86400, "d", "h"), (3600, "h", "min"), (60, "min", "s")):
-        if whole >= size:
-            rest = whole % size // {"h": 3600, "min": 60, "s": 1}[smaller]
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
-
-
 def columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.cli.output import duration, moment
+from scriptmode.cli.output import moment
+from scriptmode.display.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -11,7 +11,7 @@ from scriptmode.display.values import Data, HostLine, JobView, Seen, Values, vie
 from scriptmode.display.words import cut
 from scriptmode.errors import DataError
 from scriptmode.metric_lines import Definition, defined
-from scriptmode.platforms import ENDED, host_count
+from scriptmode.platforms import ENDED, host_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,13 +82,6 @@ class Collector:
         names = dict.fromkeys([*host_names(self.description or {}), *self._last])
         lines = {name: cut(shown(line), LINE_CHARACTERS) for name, line in self._last.items()}
         return [HostLine(name, self.roles.get(name, ""), lines.get(name)) for name in names]
-
-
-def host_names(description: Mapping[str, Any]) -> list[str]:
-    """Give the names that a described job's hosts have; none where it does not say how many there are."""
-    if "ResourceConfig" not in description:
-        return []
-    return [f"algo-{number}" for number in range(1, host_count(description) + 1)]
 
 
 class Rates:

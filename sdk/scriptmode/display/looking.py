@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode import sizes
-from scriptmode.display.collecting import Rates, host_names
+from scriptmode.display.collecting import Rates
 from scriptmode.display.following import roles
 from scriptmode.display.series import Series
 from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
 from scriptmode.errors import ScriptmodeError
 from scriptmode.metric_lines import defined
-from scriptmode.platforms import FAILED, LOCAL_CONTAINER, LOCAL_PROCESS
+from scriptmode.platforms import FAILED, LOCAL_CONTAINER, LOCAL_PROCESS, host_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

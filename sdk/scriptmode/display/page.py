@@ -97,17 +97,9 @@ def _history(stays: Sequence[Stay], colour: str) -> str:
 
 def _channel(data: Data) -> tuple[str, ...]:
     progress = data.progress
-    said = words.amount(progress.done, progress.total)
-    if progress.epoch:
-        said += f", epoch {progress.epoch}"
-    if data.rate is not None:
-        said += f", {words.rate(data.rate)}"
-    if data.left is not None:
-        said += f", {words.duration(data.left)} left"
-    kind = "streamed" if progress.mode == "Pipe" else "staged"
     share = progress.done / progress.total if progress.total else None
     shown = "" if share is None or share >= 1 else bar([("", share, ""), ("", 1 - share, "")], _GOING_ON, (1.0, 0.2))
-    return f"<b>{escape(progress.channel)}</b>", f"{kind} {escape(said)}", shown
+    return f"<b>{escape(progress.channel)}</b>", escape(words.data(data)), shown
 
 
 def _metric(metric: Values) -> tuple[str, ...]:

@@ -85,18 +85,7 @@ class Panel:
         return [self._channel(each) for each in view.seen.data]
 
     def _channel(self, data: Data) -> Text:
-        progress = data.progress
-        kind = "streamed" if progress.mode == "Pipe" else "staged"
-        said = f"{kind} {words.amount(progress.done, progress.total)}"
-        if progress.total and progress.done < progress.total:
-            said += f" ({progress.done / progress.total:.0%})"
-        if progress.epoch:
-            said += f", epoch {progress.epoch}"
-        if data.rate is not None:
-            said += f", {words.rate(data.rate)}"
-        if data.left is not None:
-            said += f", {words.duration(data.left)} left"
-        return self._row((f"  {progress.channel} ", "bold"), (said, ""))
+        return self._row((f"  {data.progress.channel} ", "bold"), (words.data(data), ""))
 
     def _metrics(self, view: JobView) -> list[Text]:
         found = view.seen.metrics

@@ -130,6 +130,13 @@ def host_count(description: Mapping[str, Any]) -> int:
     return sum(int(group.get("InstanceCount", 1)) for group in groups)
 
 
+def host_names(description: Mapping[str, Any]) -> list[str]:
+    """Give the names that a described job's hosts have, in order; none where it does not say how many there are."""
+    if "ResourceConfig" not in description:
+        return []
+    return [f"algo-{number}" for number in range(1, host_count(description) + 1)]
+
+
 class Platform(Protocol):
     """A training service. Every method raises only `scriptmode.errors`."""
 
