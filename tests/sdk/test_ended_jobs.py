@@ -71,7 +71,7 @@ def test_a_broken_file_is_made_anew(store, content):
     ended(store, "a")
     store.ended_jobs.write_text(content)
     assert listed(store) == [("a", "Completed")]
-    assert json.loads(store.ended_jobs.read_text())["a"][2:] == [0.0, 9.0, "Completed", 9.0]
+    assert json.loads(store.ended_jobs.read_text())["a"][3:] == [0.0, 9.0, "Completed", 9.0]
 
 
 def test_a_job_that_goes_on_is_asked_each_time(store):

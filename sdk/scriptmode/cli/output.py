@@ -38,7 +38,7 @@ def line(value: Any) -> None:
 
 def moment(value: datetime) -> str:
     """Give a time in UTC, to the second."""
-    return value.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+    return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:

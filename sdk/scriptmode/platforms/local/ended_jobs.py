@@ -23,22 +23,20 @@ def briefs(store: JobStore) -> list[Brief]:
     kept: dict[str, list[Any]] = {}
     found: list[Brief] = []
     is_new = False
-    for name in store.names():
-        # A folder without a state is no job: a client that is just creating one, or somebody's own.
-        with suppress(FileNotFoundError, NotADirectoryError, JobNotFoundError):
-            version = store.state_version(name)
-            row = known.get(name)
-            # A state that ended changes no more; another job of that name has another file.
-            if row is not None and row[0] == version:
-                brief = Brief(name, *row[1:])
-                kept[name] = row
-            else:
-                state = recovery.settled(store.folder(name))
-                brief = state.brief
-                if state.ended:
-                    kept[name] = [version, *brief[1:]]
-                    is_new = True
-            found.append(brief)
+    for name, inode, written in store.state_versions():
+        row = known.get(name)
+        # A state that ended changes no more; another job of that name has another file.
+        if row is not None and row[0] == inode and row[1] == written:
+            found.append(Brief._make((name, *row[2:])))
+            kept[name] = row
+            continue
+        # It may be removed meanwhile.
+        with suppress(JobNotFoundError):
+            state = recovery.settled(store.folder(name))
+            found.append(state.brief)
+            if state.ended:
+                kept[name] = [inode, written, *state.brief[1:]]
+                is_new = True
     if is_new or len(kept) != len(known):
         # Nothing but time is lost where it cannot be written.
         with suppress(OSError):
@@ -54,6 +52,6 @@ def _read(path: Path) -> dict[str, list[Any]]:
         return {}
     if not isinstance(content, dict):
         return {}
-    # The version, then a brief without its name.
-    length = len(Brief._fields)
+    # The file's version, two numbers, then a brief without its name.
+    length = len(Brief._fields) + 1
     return {name: row for name, row in content.items() if isinstance(row, list) and len(row) == length}

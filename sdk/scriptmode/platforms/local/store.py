@@ -33,11 +33,11 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, sugge
 from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
-from scriptmode.platforms.local.hosts.tree import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.platforms.local.hosts.tree import Identity
     from scriptmode.platforms.local.state import JobState
 
 
@@ -142,6 +142,8 @@ class JobFolder:
 
     def read_processes(self) -> dict[str, Identity]:
         """Read what `write_processes` recorded."""
+        from scriptmode.platforms.local.hosts.tree import Identity
+
         try:
             content = json.loads((self.path / "processes.json").read_bytes())
         except FileNotFoundError:
@@ -288,10 +290,22 @@ class JobStore:
         """Give the folder of a job that is known to be there."""
         return JobFolder(self.jobs / name)
 
-    def state_version(self, name: str) -> str:
-        """Give a text that changes whenever the job's state is written; raise ``FileNotFoundError`` without a state."""
-        status = os.stat(f"{self.jobs}/{name}/state.json")  # noqa: PTH116 - thousands
-        return f"{status.st_ino}.{status.st_mtime_ns}"
+    def state_versions(self) -> Iterator[tuple[str, int, int]]:
+        """Give every job's name with two numbers that change whenever its state is written, in no order.
+
+        A folder without a state is no job: a client that is just creating one, or somebody's own.
+        """
+        try:
+            jobs = os.open(self.jobs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            for name in self.names():
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    status = os.stat(f"{name}/state.json", dir_fd=jobs)
+                    yield name, status.st_ino, status.st_mtime_ns
+        finally:
+            os.close(jobs)
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
