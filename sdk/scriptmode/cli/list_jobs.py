@@ -35,6 +35,7 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     """  # noqa: D301 - click's mark for lines to be left as they are
     # There may be thousands, and all of it lives as long as the command: nothing is to be looked for in vain.
     gc.disable()
+    click.get_current_context().call_on_close(gc.enable)
     since: datetime | None = wanted["since"]
     after = None if since is None else since.replace(tzinfo=timezone.utc)
     name, status = wanted["name"], wanted["status"]
