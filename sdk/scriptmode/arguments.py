@@ -208,10 +208,14 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
     """Read metric definitions: a list of ``{"Name": ..., "Regex": ...}``."""
+    problem = f"metric_definitions is {value!r}; give a list of {{'Name': ..., 'Regex': ...}}"
     try:
-        return tuple((each["Name"], each["Regex"]) for each in value or ())  # type: ignore[attr-defined]
+        found = tuple((each["Name"], each["Regex"]) for each in value or ())  # type: ignore[attr-defined]
     except (TypeError, KeyError) as error:
-        raise SpecError(f"metric_definitions is {value!r}; give a list of {{'Name': ..., 'Regex': ...}}") from error
+        raise SpecError(problem) from error
+    if not all(isinstance(text, str) for pair in found for text in pair):
+        raise SpecError(problem)
+    return found
 
 
 def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:

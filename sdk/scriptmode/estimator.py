@@ -334,6 +334,8 @@ class Estimator(Arguments):
 
         if platform is not None and sagemaker_session is not None:
             raise SpecError("platform and sagemaker_session both say where the job is; keep one")
+        if not isinstance(training_job_name, str):
+            raise SpecError(f"training_job_name is {training_job_name!r}; give a training job's name")
         platform = platform or holding(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = described.arguments(description, platform.tags(description))

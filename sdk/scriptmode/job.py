@@ -44,6 +44,8 @@ class TrainingJob:
         With ``sagemaker_session``, as the estimators take it, Amazon SageMaker alone is asked; with ``platform``, as
         ``list`` takes it, that platform. Raises `JobNotFoundError`.
         """
+        if not isinstance(name, str):
+            raise SpecError(f"name is {name!r}; give a training job's name")
         if platform is None:
             return cls(name, holding(name, sagemaker_session))
         if sagemaker_session is not None:
@@ -186,7 +188,7 @@ class TrainingJob:
         """
         from scriptmode import log_choice
 
-        return log_choice.events(self, log_choice.Choice(tuple(hosts), tail), follow=follow)
+        return log_choice.events(self, log_choice.chosen(hosts, tail), follow=follow)
 
     def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
         """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended.
@@ -195,7 +197,7 @@ class TrainingJob:
         """
         from scriptmode import log_choice
 
-        choice = log_choice.Choice(tuple(hosts), tail)
+        choice = log_choice.chosen(hosts, tail)
         on_description = log_view.StatusLines() if follow else None
         log_view.show(log_choice.events(self, choice, follow=follow, on_description=on_description))
 

@@ -24,8 +24,16 @@ class Choice:
     tail: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.hosts, tuple) or not all(isinstance(host, str) for host in self.hosts):
+            raise SpecError(f"hosts is {self.hosts!r}; give names of hosts, such as ['algo-1']")
         if self.tail is not None and (isinstance(self.tail, bool) or not isinstance(self.tail, int) or self.tail < 0):
             raise SpecError(f"tail is {self.tail!r}; give a whole number of lines, 0 or more")
+
+
+def chosen(hosts: object, tail: int | None) -> Choice:
+    """Give the choice that a caller means; one host may be named alone. Raises `SpecError`."""
+    names = (hosts,) if isinstance(hosts, str) else tuple(hosts) if isinstance(hosts, (list, tuple, set)) else hosts
+    return Choice(names, tail)  # type: ignore[arg-type]
 
 
 def events(
@@ -61,6 +69,6 @@ def _wanted(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[
 def _check_hosts(wanted: tuple[str, ...], description: Mapping[str, Any]) -> None:
     known = host_names(description)
     for host in wanted:
-        if host not in known:
+        if known and host not in known:
             there = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
             raise SpecError(f"training job {description['TrainingJobName']} has no host {host!r}; it has {there}")

@@ -177,6 +177,7 @@ def test_one_argument_under_both_its_names_is_refused(code):
         ({"environment": {"A": 1}}, "environment['A'] is of type int"),
         ({"environment": {"A": None}}, "environment['A'] is None"),
         ({"role": 5}, "role is 5"),
+        ({"metric_definitions": [{"Name": "loss", "Regex": 5}]}, "give a list of {'Name': ..., 'Regex': ...}"),
         ({"source_dir": "s3://b/sourcedir.tar.gz", "dependencies": ["x"]}, "packed already"),
         ({"distribution": ParameterServer}, "distribution is <class"),
         ({"instance_groups": [InstanceGroup("a", "ml.m5.large", 1)]}, "leave out instance_count"),

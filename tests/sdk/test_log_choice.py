@@ -45,6 +45,10 @@ def test_the_tail_is_the_last_lines_of_each_host(job, tail):
         ]
 
 
+def test_one_host_may_be_named_alone(job):
+    assert list(job.logs(hosts="algo-2")) == list(job.logs(hosts=["algo-2"]))
+
+
 def test_lines_are_printed_as_they_are_chosen(job, capsys):
     job.print_logs(hosts=["algo-1"], tail=1)
     (line,) = capsys.readouterr().out.splitlines()
@@ -55,10 +59,12 @@ def test_lines_are_printed_as_they_are_chosen(job, capsys):
     ("choice", "message"),
     [
         ({"hosts": ["algo-3"]}, "has no host 'algo-3'; it has algo-1 to algo-2"),
+        ({"hosts": 3}, r"hosts is 3; give names of hosts, such as \['algo-1'\]"),
+        ({"hosts": [3]}, "hosts is"),
         ({"tail": -1}, "tail is -1; give a whole number of lines"),
         ({"tail": "3"}, "tail is '3'"),
     ],
-    ids=["host", "negative", "text"],
+    ids=["host", "no names", "no name", "negative", "text"],
 )
 def test_a_wrong_choice_is_refused_at_once(job, choice, message):
     with pytest.raises(SpecError, match=message):
