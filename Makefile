@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
+# In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test test-images check bench docs screens lint setup packages clean
 
@@ -9,12 +11,9 @@ BIN := $(VENV)/bin
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
-# In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
-PYTEST := $(BIN)/python -m pytest -ra -n 2 --dist loadgroup --no-loadscope-reorder
-
 ## Lint, types and every test, with a Docker daemon that is started for them where none answers.
 test: packages setup lint
-	.ci/docker run $(PYTEST)
+	.ci/docker run $(PYTEST) -ra
 
 ## Build the training images and test them and the hosts made of them.
 test-images: packages setup
@@ -22,7 +21,7 @@ test-images: packages setup
 
 ## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
 check: setup lint
-	$(BIN)/python -m pytest -q -m "not slow and not tf" --ignore=tests/processes --ignore=tests/containers
+	$(PYTEST) -q -m "not slow and not tf" --ignore=tests/processes --ignore=tests/containers
 
 ## The figures that the README shows.
 bench: setup
