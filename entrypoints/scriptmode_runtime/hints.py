@@ -90,6 +90,10 @@ _TABLE = (
         "In Pipe mode a channel is no folder but FIFOs, <channel>_0, <channel>_1 ..., each gone once it was read",
     ),
     _Row(
+        r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'",
+        "Where hosts are processes /opt/ml is a folder of each: write to what SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
+    ),
+    _Row(
         r"KeyError: 'SM_CHANNEL_(\w{1,80})'",
         "The job has no channel {0}: name it in fit's inputs; an input without a name is the channel 'training'",
     ),

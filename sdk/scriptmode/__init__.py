@@ -27,6 +27,8 @@ from scriptmode.errors import (
 )
 
 if TYPE_CHECKING:
+    #: The installed version.
+    __version__: str
     from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
@@ -53,6 +55,10 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("scriptmode")
         if name not in _HOMES:
             raise AttributeError(f"module 'scriptmode' has no attribute {name!r}")
         from importlib import import_module

@@ -61,8 +61,7 @@ class TrainingInput:
     model_access_config: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        _check_uri("TrainingInput s3_data", self.s3_data)
-        object.__setattr__(self, "s3_data", str(self.s3_data))
+        object.__setattr__(self, "s3_data", _uri("TrainingInput s3_data", self.s3_data))
         if self.distribution is None:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
@@ -153,8 +152,7 @@ def _parse_one(where: str, value: object) -> Input:
     if isinstance(value, (TrainingInput, FileSystemInput)):
         return value
     if isinstance(value, (str, os.PathLike)):
-        _check_uri(where, value)
-        return TrainingInput(str(value))
+        return TrainingInput(_uri(where, value))
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
         # The inputs of the SageMaker SDK say themselves as the service's channels.
         from scriptmode.described import of_channel
@@ -185,6 +183,14 @@ def check_mode(channel: Channel, job_mode: str) -> None:
                 f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}; "
                 "give input_mode='Pipe', or leave it out"
             )
+
+
+def _uri(where: str, value: object) -> str:
+    """Give a place as its URI; a path object without a scheme is a folder or file of this machine."""
+    if isinstance(value, os.PathLike) and not re.match("[a-z0-9]+:", str(value)):
+        return f"file://{os.path.abspath(value)}"  # noqa: PTH100 - a path object need not be pathlib's
+    _check_uri(where, value)
+    return str(value)
 
 
 def _check_uri(where: str, uri: object) -> None:

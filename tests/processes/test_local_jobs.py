@@ -188,7 +188,7 @@ def test_the_hosts_interpreter_is_the_one_given(tmp_path):
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     platform = LocalJobs(tmp_path, python=python)
-    with pytest.raises(PlatformError, match=r"scriptmode_runtime.*pip install scriptmode"):
+    with pytest.raises(PlatformError, match=r"scriptmode_runtime.*pip install \. in a checkout of scriptmode"):
         platform.start("pass")
     site = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
     (site / "runtime.pth").write_text(str(Path(__file__).parents[2] / "entrypoints"))
@@ -227,3 +227,17 @@ except ChildProcessError:
     )
     assert (done.stdout, done.stderr) == ("no child\n", "")
     until(lambda: jobs.ended("job-1"))
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_caller_without_standard_streams_starts_jobs_as_any(closed, jobs):
+    request = jobs.request("print('up')")
+    code = (
+        "import json, sys; from scriptmode.platforms.local import LocalPlatform; "
+        "LocalPlatform(data_dir=sys.argv[1]).create(json.loads(sys.argv[2]))"
+    )
+    words = (sys.executable, "-c", code, str(jobs.data_dir), json.dumps(request))
+    subprocess.run(["bash", "-c", f'exec "$@" {closed}', "bash", *words], check=True, timeout=60)
+    name = request["TrainingJobName"]
+    assert jobs.wait(name)["TrainingJobStatus"] == "Completed"
+    assert [line for line in jobs.lines(name) if "up" in line]

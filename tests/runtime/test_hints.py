@@ -57,6 +57,10 @@ MESSAGES = [
         "use scriptmode_runtime.tensorflow.PipeModeDataset",
     ),
     (
+        "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/model/weights.h5'",
+        "write to what SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
+    ),
+    (
         "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/train'",
         "In Pipe mode a channel is no folder but FIFOs, <channel>_0, <channel>_1",
     ),

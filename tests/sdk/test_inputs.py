@@ -29,7 +29,6 @@ def test_a_dict_names_its_channels_in_order():
     ("inputs", "message"),
     [
         pytest.param("/data/train", "say 'file:///data/train'", id="a bare path"),
-        pytest.param(Path("/data/train"), "say 'file:///data/train'", id="a path object"),
         pytest.param("data", f"say 'file://{Path.cwd()}/data'", id="a relative path"),
         pytest.param("file://tmp/x", "comes a whole path: 'file:///tmp/x'", id="a whole path without its slash"),
         pytest.param("file:/tmp/x", "lacks slashes; say 'file:///tmp/x'", id="a file URI of one slash"),
@@ -64,3 +63,17 @@ def test_a_word_the_service_does_not_know_is_named(arguments, message):
     with pytest.raises(SpecError) as caught:
         TrainingInput("s3://b/x", **arguments)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("wrapped", [lambda path: path, TrainingInput], ids=["alone", "in a TrainingInput"])
+def test_a_path_object_is_a_place_of_this_machine(wrapped, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (whole,) = parse(wrapped(tmp_path / "with space"))
+    (relative,) = parse({"train": wrapped(Path("points"))})
+    assert whole.source.s3_data == f"file://{tmp_path}/with space"
+    assert relative.source.s3_data == f"file://{tmp_path}/points"
+
+
+def test_a_uri_that_became_a_path_object_is_told():
+    with pytest.raises(SpecError, match="inputs is 's3:/bucket/train', which lacks slashes"):
+        parse(Path("s3://bucket/train"))

@@ -137,6 +137,16 @@ def host_names(description: Mapping[str, Any]) -> list[str]:
     return [f"algo-{number}" for number in range(1, host_count(description) + 1)]
 
 
+def is_on_this_machine(description: Mapping[str, Any]) -> bool:
+    """Say whether a described job's hosts are processes or containers of this machine."""
+    return _instance_types(description) <= {LOCAL_PROCESS, *LOCAL_CONTAINER}
+
+
+def is_of_processes(description: Mapping[str, Any]) -> bool:
+    """Say whether each host of a described job is a plain process of this machine."""
+    return _instance_types(description) == {LOCAL_PROCESS}
+
+
 class Platform(Protocol):
     """A training service. Every method raises only `scriptmode.errors`."""
 
@@ -242,22 +252,33 @@ def holding(job_name: str, session: object = None) -> Platform:
     With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
     """
     cloud = for_session(session)
-    if session is not None or not _runs_local_jobs():
+    if session is not None:
         cloud.describe(job_name)
         return cloud
-    here = this_machine()
+    return here_or(cloud, job_name)
+
+
+def here_or(other: Platform, job_name: str) -> Platform:
+    """Find which has a training job: this machine, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is this machine with a data directory of its own, it alone is asked.
+    """
+    here = this_machine() if _runs_local_jobs() else other
+    if type(here) is type(other):
+        other.describe(job_name)
+        return other
     try:
         here.describe(job_name)
     except JobNotFoundError as not_here:
         try:
-            cloud.describe(job_name)
+            other.describe(job_name)
         except JobNotFoundError as error:
             raise JobNotFoundError(f"{not_here}; nor has Amazon SageMaker one ({error})") from error
         except CredentialsError as error:
-            raise JobNotFoundError(f"{not_here}. Amazon SageMaker was not asked: {error}") from error
+            raise JobNotFoundError(f"{not_here}; Amazon SageMaker was not asked: {error}") from error
         except PlatformError as error:
-            raise type(error)(f"{not_here}. Amazon SageMaker could not be asked: {error}") from error
-        return cloud
+            raise type(error)(f"{not_here}; Amazon SageMaker could not be asked: {error}") from error
+        return other
     return here
 
 
@@ -300,6 +321,12 @@ def get_execution_role(sagemaker_session: object = None) -> str:
     from scriptmode.platforms.sagemaker import role
 
     return role.get_execution_role(sagemaker_session)
+
+
+def _instance_types(description: Mapping[str, Any]) -> set[str]:
+    """Give the hosts' instance types, "" for those that it does not tell."""
+    resources = description.get("ResourceConfig") or {}
+    return {str(group.get("InstanceType", "")) for group in resources.get("InstanceGroups") or [resources]}
 
 
 def _runs_local_jobs() -> bool:

@@ -66,6 +66,11 @@ class Ports:
         return True
 
 
+def most_hosts() -> int:
+    """Give how many hosts could have ports if no program had any."""
+    return len(range(LOWEST, _ephemeral_start() - len(ROLES) + 1, len(ROLES)))
+
+
 def _blocks(end: int) -> Iterator[int]:
     """Give the first port of every block once, from a random one on: other data directories start elsewhere."""
     blocks = range(LOWEST, end - len(ROLES) + 1, len(ROLES))

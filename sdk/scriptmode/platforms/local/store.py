@@ -26,7 +26,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, suggestion
@@ -35,10 +35,12 @@ from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.platforms.local.hosts.tree import Identity
     from scriptmode.platforms.local.state import JobState
+
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,12 @@ class JobFolder:
         return self.path / "logs" / f"{host}.log"
 
     def read_job(self) -> Job:
-        """Read what was settled at creation."""
-        return Job(**json.loads(self._read("job.json")))
+        """Read what was settled at creation; raises `DataError` where that cannot be read."""
+        return self._read("job.json", lambda content: Job(**content))
 
     def read_state(self) -> JobState:
-        """Read where the job stands."""
-        return states.from_json(json.loads(self._read("state.json")))
+        """Read where the job stands; raises `DataError` where that cannot be read."""
+        return self._read("state.json", states.from_json)
 
     def write_state(self, state: JobState) -> None:
         """Record where the job stands."""
@@ -159,12 +161,12 @@ class JobFolder:
         return True
 
     def read_progress(self) -> tuple[ChannelProgress, ...]:
-        """Read what `write_progress` recorded."""
+        """Read what `write_progress` recorded; nothing of a file that cannot be read, for it is only shown."""
         try:
             content = json.loads((self.path / "progress.json").read_bytes())
-        except FileNotFoundError:
+            return tuple(ChannelProgress(**each) for each in content)
+        except (OSError, ValueError, TypeError):
             return ()
-        return tuple(ChannelProgress(**each) for each in content)
 
     def removed(self, lock: int) -> bool:
         """Say whether the job whose agent holds ``lock`` was deleted: by removing its folder, wholly or not yet."""
@@ -199,11 +201,17 @@ class JobFolder:
         """Give the last lines of the agent's log."""
         return last_lines(self.agent_log, lines, 1000)
 
-    def _read(self, file: str) -> bytes:
+    def _read(self, file: str, understand: Callable[[Any], _Read]) -> _Read:
+        path = self.path / file
         try:
-            return (self.path / file).read_bytes()
+            return understand(json.loads(path.read_bytes()))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise self._gone() from error
+        except (OSError, TypeError, ValueError) as error:
+            raise DataError(
+                f"training job {self.name!r} cannot be read: {path}: {error}; restore that file, or delete the job: "
+                f"rm -r {self.path}"
+            ) from error
 
     def _gone(self) -> JobNotFoundError:
         return JobNotFoundError(
@@ -246,7 +254,7 @@ class JobStore:
         try:
             self.jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
-            lock = os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = _above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(lock, fcntl.LOCK_EX)
             draft.log("host").parent.mkdir()
             replace_file(draft.path / "job.json", _json(asdict(job)))
@@ -295,17 +303,28 @@ class JobStore:
 
         A folder without a state is no job: a client that is just creating one, or somebody's own.
         """
+        # First, as it says what is wrong with the folder.
+        names = self.names()
         try:
             jobs = os.open(self.jobs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             return
         try:
-            for name in self.names():
+            for name in names:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     status = os.stat(f"{name}/state.json", dir_fd=jobs)
                     yield name, status.st_ino, status.st_mtime_ns
         finally:
             os.close(jobs)
+
+
+def _above_streams(descriptor: int) -> int:
+    """Move a file out of the place of a standard stream that this process was started without."""
+    if descriptor > 2:  # noqa: PLR2004 - stdin, stdout, stderr
+        return descriptor
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(descriptor)
+    return moved
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:

@@ -11,8 +11,8 @@ from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.metric_lines import Definition, defined
 from scriptmode.nearby import near
-from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS
-from scriptmode.platforms.local import cluster, file_systems, places
+from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
+from scriptmode.platforms.local import cluster, file_systems, places, ports
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def check_places(request: Mapping[str, Any], own: Path, folders: Mapping[str, st
     if "CheckpointConfig" in request:
         outputs["CheckpointConfig.S3Uri"] = request["CheckpointConfig"]["S3Uri"]
     check_inputs(request, folders)
-    for uri in outputs.values():
+    sources = [channel["DataSource"].get("S3DataSource", {}) for channel in request.get("InputDataConfig", ())]
+    for uri in (*(source["S3Uri"] for source in sources if source), *outputs.values()):
         _check_credentials(uri)
     for field, uri in outputs.items():
         if places.is_file(uri) and places.file_path(uri) != own:
@@ -55,7 +56,7 @@ def check_places(request: Mapping[str, Any], own: Path, folders: Mapping[str, st
 
 
 def check_inputs(request: Mapping[str, Any], folders: Mapping[str, str]) -> None:
-    """Raise `DataError` for a channel of this machine that cannot be read, `CredentialsError` for one in S3 likewise.
+    """Raise `DataError` for a channel of this machine that cannot be read; of S3 nothing is asked.
 
     ``folders`` are those of file systems. Changes nothing.
     """
@@ -72,7 +73,6 @@ def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None
             raise DataError(f"{name}: {error}") from error
         return
     uri = source["S3DataSource"]["S3Uri"]
-    _check_credentials(uri)
     if places.is_file(uri) and not places.exists(places.file_path(uri)):
         raise DataError(
             f"{name}: there is no file or folder {str(places.file_path(uri))!r}"
@@ -156,6 +156,12 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
     if len(kinds) > 1:
         yield f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} does not go with other instance types; use one kind"
     yield from _repeated("instance group", [group["InstanceGroupName"] for group in groups])
+
+
+def _room(request: Mapping[str, Any]) -> Iterator[str]:
+    count = host_count(request)
+    if not cluster.is_in_containers(request) and count > (most := ports.most_hosts()):
+        yield f"{count:,} hosts are asked for; each is a process with ports, of which this machine has for {most:,}"
 
 
 def _channels(request: Mapping[str, Any]) -> Iterator[str]:
@@ -267,4 +273,4 @@ def _repeated(what: str, names: list[str]) -> Iterator[str]:
             yield f"{count} times the {what} name {name!r}; names must differ"
 
 
-_RULES = (_algorithm, _instances, _channels, _places, _model_dir, _metrics)
+_RULES = (_algorithm, _instances, _room, _channels, _places, _model_dir, _metrics)
