@@ -1,4 +1,4 @@
-"""Names that both halves agree on: files under ``/opt/ml``, variables, script-mode hyperparameters.
+"""Names that both halves agree on: files under ``/opt/ml``, variables, script-mode hyperparameters, names of secrets.
 
 Pure: no I/O, no environment. The facts are those of Amazon SageMaker's training contract
 ("How Amazon SageMaker Provides Training Information", "SageMaker Training Toolkit").
@@ -7,6 +7,7 @@ Pure: no I/O, no environment. The facts are those of Amazon SageMaker's training
 from __future__ import annotations
 
 import json
+import re
 
 # --- /opt/ml -----------------------------------------------------------------------------------
 DEFAULT_BASE_DIR = "/opt/ml"
@@ -131,3 +132,78 @@ def decode(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return text
+
+
+# --- secrets -----------------------------------------------------------------------------------
+#: Stands instead of each.
+MASK = "******"
+
+_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: How a name ends that is written as one with what stands before it: PGPASSWORD, authtoken, SSHKEY.
+_SECRET_ENDINGS = (
+    "password", "passwords", "passwd", "passphrase", "passcode", "credential", "credentials", "secret", "secrets",
+    "token", "tokens", "key", "keys",
+)  # fmt: skip
+_SECRET_WORDS = frozenset(
+    {"authorization", "cookie", "credential", "credentials", "jwt", "passcode", "passphrase", "passwd", "password",
+     "passwords", "secret", "secrets"}
+)  # fmt: skip
+#: A secret as the last word of a longer name: DB_PASS, DB_PWD, GITHUB_PAT; PWD alone is a folder.
+_LAST_WORDS = frozenset({"auth", "bearer", "pass", "pat", "pwd", "signature"})
+#: A key of these is a secret; a key by itself, or a sorting key, is none.
+_KEYS = frozenset(
+    {"access", "account", "api", "auth", "encryption", "kaggle", "license", "master", "private", "secret", "service",
+     "signing", "ssh", "storage", "subscription"}
+)  # fmt: skip
+#: The name of something about a secret.
+_ABOUT = frozenset(
+    {"arn", "count", "dir", "directory", "enabled", "expiration", "expiry", "file", "folder", "len", "length", "limit",
+     "name", "path", "policy", "provider", "required", "size", "timeout", "ttl", "type"}
+)  # fmt: skip
+#: Whose tokens are pieces of text.
+_TEXT = frozenset(
+    {"begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "max", "min", "n", "new", "num", "pad", "per",
+     "prompt", "sep", "special", "start", "stop", "tokenizer", "total", "unk", "vocab", "vocabulary", "word"}
+)  # fmt: skip
+#: Names of files and folders, whatever else they say.
+_PLACES = ("GOOGLE_APPLICATION_CREDENTIALS", "SM_CHANNEL_")
+
+#: What stands between ``//`` and ``@`` of a URL. Length is bounded so that a long text without an end costs no square
+#: of it. The second form is no proper URL, but is written: a password with a slash in it. A port and a later "@" are
+#: none.
+USERINFO = re.compile(
+    r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://)"""
+    r"""(?P<user>[^\s/?#'"<>]{1,4096}|[^\s/?#'"<>@:]{0,200}:(?!\d{1,5}(?:[/?#]|$))(?:(?!://)[^\s'"<>@]){1,4096})@"""
+)
+
+
+def is_secret(name: str, value: object = "") -> bool:
+    """Tell whether the name says that ``value`` is a secret."""
+    if isinstance(value, bool) or value is None or name.startswith(_PLACES):
+        return False
+    words = [part for word in _NAME_WORDS.findall(name) for part in _parts(word.lower())]
+    if not words or words[-1] in _ABOUT:
+        return False
+    if _SECRET_WORDS.intersection(words) or any(
+        after in ("key", "keys") and word in _KEYS for word, after in zip(words, words[1:])
+    ):
+        return True
+    if isinstance(value, (int, float)):  # a number of tokens, of passes
+        return False
+    if "token" in words or "tokens" in words:
+        return not _TEXT.intersection(words)
+    return len(words) > 1 and words[-1] in _LAST_WORDS
+
+
+def without_userinfo(text: str) -> str:
+    """Hide whom the URLs in a text name, and their passwords."""
+    return USERINFO.sub(rf"\g<scheme>{MASK}@", text)
+
+
+def _parts(word: str) -> list[str]:
+    """Take a word apart that is several written as one: awssecretkey is aws, secret and key."""
+    parts: list[str] = []
+    while ending := next((ending for ending in _SECRET_ENDINGS if word.endswith(ending) and word != ending), ""):
+        word = word.removesuffix(ending)
+        parts.append(ending)
+    return [word, *reversed(parts)]

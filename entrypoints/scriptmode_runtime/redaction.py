@@ -18,81 +18,19 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from scriptmode_runtime.contract import MASK, USERINFO, is_secret, without_userinfo
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-MASK = "******"
 
 #: Shorter values, and these words, are not told apart from any other text.
 _SHORTEST = 6
 _EVERYDAY = frozenset(
     {"default", "disabled", "enabled", "localhost", "optional", "password", "required", "secret", "unknown", "username"}
 )
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-#: How a name ends that is written as one with what stands before it: PGPASSWORD, authtoken, SSHKEY.
-_ENDINGS = (
-    "password", "passwords", "passwd", "passphrase", "passcode", "credential", "credentials", "secret", "secrets",
-    "token", "tokens", "key", "keys",
-)  # fmt: skip
-_SECRET_WORDS = frozenset(
-    {"authorization", "cookie", "credential", "credentials", "jwt", "passcode", "passphrase", "passwd", "password",
-     "passwords", "secret", "secrets"}
-)  # fmt: skip
-#: A secret as the last word of a longer name: DB_PASS, DB_PWD, GITHUB_PAT; PWD alone is a folder.
-_LAST_WORDS = frozenset({"auth", "bearer", "pass", "pat", "pwd", "signature"})
-#: A key of these is a secret; a key by itself, or a sorting key, is none.
-_KEYS = frozenset(
-    {"access", "account", "api", "auth", "encryption", "kaggle", "license", "master", "private", "secret", "service",
-     "signing", "ssh", "storage", "subscription"}
-)  # fmt: skip
-#: The name of something about a secret.
-_ABOUT = frozenset(
-    {"arn", "count", "dir", "directory", "enabled", "expiration", "expiry", "file", "folder", "len", "length", "limit",
-     "name", "path", "policy", "provider", "required", "size", "timeout", "ttl", "type"}
-)  # fmt: skip
-#: Whose tokens are pieces of text.
-_TEXT = frozenset(
-    {"begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "max", "min", "n", "new", "num", "pad", "per",
-     "prompt", "sep", "special", "start", "stop", "tokenizer", "total", "unk", "vocab", "vocabulary", "word"}
-)  # fmt: skip
-#: Names of files and folders, whatever else they say.
-_PLACES = ("GOOGLE_APPLICATION_CREDENTIALS", "SM_CHANNEL_")
-#: Length is bounded so that a long text without an end costs no square of it. The second form is no proper URL, but is
-#: written: a password with a slash in it. A port and a later "@" are none.
-_USERINFO = re.compile(
-    r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://)"""
-    r"""(?P<user>[^\s/?#'"<>]{1,4096}|[^\s/?#'"<>@:]{0,200}:(?!\d{1,5}(?:[/?#]|$))(?:(?!://)[^\s'"<>@]){1,4096})@"""
-)
 #: What may stand between a name and its value in a command line, an assignment, JSON, or JSON inside JSON.
 _SEPARATOR = r"""[\\"'=:,\s]{1,8}"""
 _ASSIGNMENT = re.compile(r"""(?<![\w.])([A-Za-z_][\w.-]{0,200})=("[^"]*"|'[^']*'|[^\s;&,"']+)""")
-
-
-def is_secret(name: str, value: object = "") -> bool:
-    """Tell whether the name says that ``value`` is a secret."""
-    if isinstance(value, bool) or value is None or name.startswith(_PLACES):
-        return False
-    words = [part for word in _WORDS.findall(name) for part in _parts(word.lower())]
-    if not words or words[-1] in _ABOUT:
-        return False
-    if _SECRET_WORDS.intersection(words) or any(
-        after in ("key", "keys") and word in _KEYS for word, after in zip(words, words[1:])
-    ):
-        return True
-    if isinstance(value, (int, float)):  # a number of tokens, of passes
-        return False
-    if "token" in words or "tokens" in words:
-        return not _TEXT.intersection(words)
-    return len(words) > 1 and words[-1] in _LAST_WORDS
-
-
-def _parts(word: str) -> list[str]:
-    """Take a word apart that is several written as one: awssecretkey is aws, secret and key."""
-    parts: list[str] = []
-    while ending := next((ending for ending in _ENDINGS if word.endswith(ending) and word != ending), ""):
-        word = word.removesuffix(ending)
-        parts.append(ending)
-    return [word, *reversed(parts)]
 
 
 class Redaction:
@@ -115,7 +53,7 @@ class Redaction:
             text = self._anywhere.sub(MASK, text)
         for pattern in self._behind_name:
             text = pattern.sub(rf"\g<1>{MASK}", text)
-        return _USERINFO.sub(rf"\g<scheme>{MASK}@", text)
+        return without_userinfo(text)
 
     def document(self, document: Any, name: str = "") -> Any:
         """Give a JSON document without secrets; those its own names tell of however short they are."""
@@ -166,7 +104,7 @@ def _within(text: str) -> Iterator[tuple[str, str]]:
     for found in _ASSIGNMENT.finditer(text):
         if is_secret(found[1], found[2]):
             yield found[1], found[2].strip("\"'")
-    for found in _USERINFO.finditer(text):
+    for found in USERINFO.finditer(text):
         user, colon, password = found["user"].partition(":")
         for secret in (password,) if colon else (user,):
             if _is_distinct(secret):

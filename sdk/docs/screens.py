@@ -21,7 +21,7 @@ import sys
 import tempfile
 import termios
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
@@ -34,6 +34,8 @@ PICTURES = ROOT / "sdk" / "docs" / "pictures"
 MARKED = re.compile(
     r"(<!-- screen: (?P<name>[a-z_]+) -->\n```(?:text|console)\n)(?P<text>.*?)(```\n<!-- end -->)", re.DOTALL
 )
+#: The rows of a host that a short plan has.
+TOLD = ("    TF_CONFIG", "    runs")
 #: Columns that a page shows without scrolling, and lines enough for what is read whole.
 WIDTH, TALL = 110, 400
 #: For what is a table of long lines.
@@ -50,6 +52,12 @@ FASHION = (
     " --input train=notebooks/data/fashion_mnist/train --input eval=notebooks/data/fashion_mnist/eval"
     " -p epochs=12 --metric 'accuracy= accuracy=([0-9.]+)' --metric 'loss=loss=([0-9.]+)' --job-name fashion-1"
 )
+MIRRORED = (
+    "scriptmode run train_mirrored_loop.py --source-dir notebooks/code"
+    " --input train=notebooks/data/fashion_mnist/train --input eval=notebooks/data/fashion_mnist/eval"
+    " -p epochs=1 --job-name mirrored-1"
+)
+SLOW = "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"
 WORDS = "scriptmode run words.py --instance-count 2 --distribution multi-worker-mirrored --job-name words-1"
 ELSEWHERE = (
     " --image-uri team/training:1 --role arn:aws:iam::123456789012:role/training"
@@ -154,34 +162,38 @@ def _trimmed(lines: list[str]) -> list[str]:
 
 def live(terminal: Terminal) -> list[str]:
     """Look at a job while it trains."""
-    shown = terminal.read(FASHION, lines=30, until=lambda lines: any("epoch 8:" in line for line in lines))
+    shown = terminal.read(FASHION, lines=18, until=lambda lines: any("epoch 8:" in line for line in lines))
     terminal.read("scriptmode attach fashion-1")
     return shown
 
 
 def failure(terminal: Terminal) -> list[str]:
     """Show how a failure is told."""
-    *shown, code = terminal.read(f"{WORDS}; echo $?")
+    *shown, code = terminal.read(f"{WORDS}; echo $?", width=WIDE)
     return [*_wrapped(WORDS), *shown, "$ echo $?", code]
 
 
 def job_list(terminal: Terminal) -> list[str]:
-    """List jobs that ended in different ways."""
-    for name, command in (
-        ("fashion-1", FASHION),
-        ("slow-1", "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"),
-        ("words-1", WORDS),
-    ):
-        if not terminal.has(name):
-            terminal.read(command)
-    return _session(terminal, "scriptmode list")
+    """List jobs that ended in different ways, of a data directory that has no others."""
+    data = Path(terminal.environment["SCRIPTMODE_DATA_DIR"]).with_name("listed")
+    alone = replace(terminal, environment={**terminal.environment, "SCRIPTMODE_DATA_DIR": str(data)})
+    for name, command in (("mirrored-1", MIRRORED), ("slow-1", SLOW), ("words-1", WORDS)):
+        if not alone.has(name):
+            alone.read(command)
+    return _session(alone, "scriptmode list")
 
 
 def plan(terminal: Terminal) -> list[str]:
-    """Plan a job for Amazon SageMaker; of the request only how it begins."""
+    """Plan a job for Amazon SageMaker; of the request only how it begins, of each host its task and what it runs."""
     shown = _session(terminal, PLAN)
     first = next(place for place, line in enumerate(shown) if line.startswith("Request")) + 4
-    return [*shown[:first], "  ...", *shown[shown.index("", first) :]]
+    short = [*shown[:first], "  ..."]
+    for line in shown[shown.index("", first) :]:
+        if line.startswith(TOLD) or not line.startswith("    "):
+            short.append(line)
+        elif short[-1] != "    ...":
+            short.append("    ...")
+    return short
 
 
 def horovod_plan(terminal: Terminal) -> list[str]:
@@ -242,7 +254,7 @@ def rewritten(text: str, screens: Mapping[str, str]) -> str:
 def main(names: list[str]) -> None:
     """Make the screens of these names, all and the picture if there are none, and write them into the documents."""
     with tempfile.TemporaryDirectory() as folder:
-        terminal = _terminal(Path(folder))
+        terminal = terminal_in(Path(folder))
         screens = {name: "\n".join(SCREENS[name](terminal)) + "\n" for name in names or SCREENS}
         if not names:
             card(terminal)
@@ -250,7 +262,8 @@ def main(names: list[str]) -> None:
         document.write_text(rewritten(document.read_text(), screens))
 
 
-def _terminal(place: Path) -> Terminal:
+def terminal_in(place: Path) -> Terminal:
+    """Make what a clone has, and the screens' own programs, below a folder; give a terminal in it."""
     folder = place / "scriptmode"
     folder.mkdir()
     (folder / "notebooks").symlink_to(ROOT / "notebooks")

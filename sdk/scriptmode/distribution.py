@@ -101,7 +101,7 @@ class MPI:
         except ValueError as error:
             raise SpecError(
                 f"MPI custom_mpi_options {self.custom_mpi_options!r} cannot be split into words: {error}; "
-                "close the quote"
+                "close the quote, or end it without a backslash"
             ) from error
 
 

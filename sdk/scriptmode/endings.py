@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.platforms import FAILED, STOPPED
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scriptmode.platforms import Platform
 
+#: A host's name, as SageMaker numbers them.
+_HOST = re.compile(r"\balgo-[1-9]\d*\b")
+#: The service's name of a kind of failure, as FailureReason begins.
+_KIND = re.compile(r"^[A-Z][A-Za-z]{2,60}(?:Error|Exception): ")
+_NO_REASON = "the platform gave no reason"
 #: What the service's FailureReason says when there were no instances.
 _NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a job failed: the first line of the reason, the rest of it, and the host that it names, "" for none."""
+
+    cause: str
+    rest: str
+    host: str
+
+
+def failure(reason: str) -> Failure:
+    """Give a FailureReason's parts: what failed comes in its first line."""
+    first, _, rest = (reason or _NO_REASON).partition("\n")
+    cause = _KIND.sub("", first)
+    named = _HOST.search(first) or _HOST.search(reason)
+    return Failure(cause, rest, named.group() if named else "")
 
 
 def raise_for_status(description: dict[str, Any], platform: Platform) -> dict[str, Any]:
@@ -25,18 +52,21 @@ def raise_for_status(description: dict[str, Any], platform: Platform) -> dict[st
 
 def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFailed:
     """Say the first cause, which the reason begins with, then where the whole log is, then what to do."""
-    from scriptmode.display.values import failure
-
     name = description["TrainingJobName"]
-    reason = description.get("FailureReason") or "the platform gave no reason"
+    reason = description.get("FailureReason") or _NO_REASON
     text = f"training job {name} failed: {reason}"
     if reason.startswith(_NO_CAPACITY):
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description)
     host = failure(reason).host
     rows = [*_whole_log(name, host, platform), ("log", f"scriptmode logs {name}{host and f' --host {host}'}")]
-    rows.append(("again", f"scriptmode rerun {name}"))
+    rows.append(("again", f"scriptmode rerun {name}{_same_source(description)}"))
     return TrainingJobFailed("\n".join([text, *(f"  {head + ':':<10} {said}" for head, said in rows)]), description)
+
+
+def _same_source(description: Mapping[str, Any]) -> str:
+    """Say, of a job that has a source, that another run of it takes what is in it still: no line mended since."""
+    return " (the same source)" if contract.SUBMIT_DIRECTORY in description.get("HyperParameters", {}) else ""
 
 
 def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]]:

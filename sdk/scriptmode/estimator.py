@@ -291,7 +291,7 @@ class Estimator(Arguments):
         """
         switch("wait", wait)
         shown = arguments.shows_logs(logs) and wait
-        if shown:
+        if shown or live is not None:
             from scriptmode import display
 
             # A wrong word is told before the job is there.

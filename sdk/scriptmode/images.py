@@ -12,12 +12,13 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
+from scriptmode.installing import install
 from scriptmode.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_INSTALL = "pip install 'scriptmode[sagemaker]'"
+_INSTALL = install("sagemaker")
 #: Families of GPU types begin with g or p, as the SageMaker SDK tells them apart.
 _GPU_TYPE = re.compile(r"ml[._][gp]")
 #: What the SageMaker SDK announces while it is imported: the files it read, the end of its version 2.
@@ -93,7 +94,7 @@ def _image_uris(wanted: str) -> Any:
             ) from error
         raise SpecError(
             f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_said(error)}; "
-            f"give image_uri=, or repair it, for example by {_INSTALL} in a new environment"
+            f"give image_uri=, or repair it, for example in a new environment: {_INSTALL}"
         ) from error
     raise SpecError(
         f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' is {list(package.__path__)}, "

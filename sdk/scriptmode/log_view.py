@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import sizes
-from scriptmode.platforms import LOCAL_PROCESS, host_count
+from scriptmode.platforms import LOCAL_PROCESS, host_count, is_of_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,9 +32,7 @@ def started(name: str, stream: TextIO | None = None) -> None:
 def unused(request: Mapping[str, Any], stream: TextIO | None = None) -> None:
     """Write what a job says that its hosts have no use for: an image, where each is a process of this machine."""
     image = request["AlgorithmSpecification"].get("TrainingImage")
-    resources = request["ResourceConfig"]
-    types = {each.get("InstanceType") for each in resources.get("InstanceGroups") or [resources]}
-    if image and types == {LOCAL_PROCESS}:
+    if image and is_of_processes(request):
         _say(f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine", stream)
 
 
@@ -103,11 +101,11 @@ def _write_line(text: str, out: TextIO) -> None:
 
 def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     """Write each event as ``host | line``; colours only where ``stream`` is a terminal."""
-    out = sys.stdout if stream is None else stream
-    coloured = out.isatty()
+    coloured = (sys.stdout if stream is None else stream).isatty()
     turns: dict[str, int] | None = {} if coloured else None
     for event in events:
-        _write_line(prefixed(event, turns), out)
+        # Whose output it is may change from line to line: while a view is in the terminal, the view takes it.
+        _say(prefixed(event, turns), stream)
 
 
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:

@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import hyperparameters, naming
+from scriptmode import arguments, hyperparameters, naming
 from scriptmode.errors import SpecError
 from scriptmode.platforms import DESCRIBED_DEFAULTS
+from scriptmode.request import derived_model_dir
 from scriptmode.service_model import REQUEST_SHAPE, shapes
 from scriptmode.spec import RESERVED_TAGS
 from scriptmode_runtime import contract
@@ -85,10 +86,12 @@ def _parameters(description: Mapping[str, Any], change: Change, new: str) -> dic
     if script_mode and contract.JOB_NAME in encoded:
         encoded[contract.JOB_NAME] = contract.encode(new)
     output = str(description.get("OutputDataConfig", {}).get("S3OutputPath", "")).rstrip("/")
-    derived = contract.encode(f"{output}/{description['TrainingJobName']}/{contract.MODEL_DIR}")
-    if encoded.get(contract.MODEL_DIR_PARAMETER) == derived:
-        encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(f"{output}/{new}/{contract.MODEL_DIR}")
-    encoded.update(hyperparameters.encode(change.hyperparameters, script_mode=script_mode))
+    # Under MPI it bears no name.
+    derived, renewed = (derived_model_dir(output, name, None) for name in (description["TrainingJobName"], new))
+    if encoded.get(contract.MODEL_DIR_PARAMETER) == contract.encode(derived):
+        encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(renewed)
+    changed = arguments.copied("hyperparameters", change.hyperparameters)
+    encoded.update(hyperparameters.encode(changed, script_mode=script_mode))
     return hyperparameters.check_limits(encoded)
 
 

@@ -216,7 +216,9 @@ class S3:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.download(item, path)
             except OSError as error:
-                raise DataError(f"{item.location} cannot be stored as {str(path)!r}: {error}; name another") from error
+                raise DataError(
+                    f"{item.location} cannot be stored as {str(path)!r}: {error}; name another folder"
+                ) from error
             written.append(path)
         if not written:
             raise DataNotFoundError(f"{uri}: there is no such object; correct the URI")
@@ -387,9 +389,7 @@ def _service_translation(uri: str, error: Any) -> PlatformError:
             f"{uri}: S3 does not accept the credentials ({code}: {message}); {HOW_TO_GIVE_CREDENTIALS}"
         )
     if code == "NoSuchBucket":
-        return DataNotFoundError(
-            f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create the bucket"
-        )
+        return DataNotFoundError(f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create it")
     if code in _MISSING_CODES:
         return DataNotFoundError(f"{uri}: there is no such object; correct the URI")
     if code in _DENIED_CODES:

@@ -285,13 +285,14 @@ def test_root_without_the_right_to_mount_is_told_so(tmp_path):
         capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},
     ).stdout  # fmt: skip
     assert answer == (
-        "mounting a FUSE file system was refused: Operation not permitted; a container needs CAP_SYS_ADMIN for it\n"
+        "mounting a FUSE file system was refused: Operation not permitted; give the container what it needs: docker run "
+        "--device /dev/fuse --cap-add SYS_ADMIN\n"
     )
 
 
 def test_a_machine_without_the_device_is_told_so(monkeypatch, place):
     monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
-    assert mounts.why_not().startswith("there is no /dev/no-fuse: load the kernel's module fuse")
+    assert mounts.why_not().startswith("there is no /dev/no-fuse; load the kernel's module fuse")
     with pytest.raises(DataError, match="there is no /dev/no-fuse"):
         mounts.attach(place)
 

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 from docs.documents import ROOT
-from docs.reader import Reader
+from docs.reader import Reader, end
+
+from scriptmode import TrainingJob
+from scriptmode.platforms.local import LocalPlatform
 
 #: What the guides' account has: a bucket, a role, and the models of jobs that they fetch.
 BUCKET, ROLE = "bucket", "training"
@@ -90,18 +93,7 @@ def reader(tmp_path, account):
     someone = Reader(folder, tmp_path / "state", environment)
     yield someone
     someone.close()
-    end_jobs(data)
-
-
-def end_jobs(data):
-    """Stop what a document left running."""
-    from scriptmode import TrainingJob
-    from scriptmode.platforms.local import LocalPlatform
-
     if data.exists():
         platform = LocalPlatform(data_dir=data)
         for summary in TrainingJob.list(platform, status="InProgress"):
-            job = TrainingJob(summary["TrainingJobName"], platform)
-            job.stop()
-            with pytest.raises(Exception, match="stopped"):
-                job.wait(60)
+            end(TrainingJob(summary["TrainingJobName"], platform))

@@ -8,14 +8,19 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from scriptmode.errors import TrainingJobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docs.documents import Block
+
+    from scriptmode import TrainingJob
 
 HERE = Path(__file__).parent
 #: Seconds for one command.
@@ -100,8 +105,7 @@ class Reader:
                 code, output = self.run(command)
                 if code and following[0] != "echo $?":
                     raise MismatchError(f"line {block.line}: $ {command}\nexit code {code}\n{output}")
-            # A screen is written by a command of its own.
-            if not (block.screen or agrees(expected, output)):
+            if not agrees(expected, output):
                 raise MismatchError(f"line {block.line}: $ {command}\nexpected:\n{expected}\nfound:\n{output}")
 
     def _run_python(self, block: Block) -> None:
@@ -121,6 +125,13 @@ class Reader:
         answer: dict[str, Any] = json.loads(self._python.stdout.readline() or '{"failure": "Python ended"}')
         if answer.get("failure"):
             raise MismatchError(f"line {block.line}: {answer['failure']}")
+
+
+def end(job: TrainingJob) -> None:
+    """Stop a job that a document left running, however it ends: it may complete before it hears of it."""
+    with suppress(TrainingJobError):
+        job.stop()
+        job.wait(60)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,10 @@
 
 import pytest
 from docs.documents import FILES, READ, RUN, WITH_CODE, blocks, label
-from docs.reader import MismatchError, agrees, commands
+from docs.reader import MismatchError, agrees, commands, end
+
+from scriptmode import Estimator, TrainingJobStopped
+from scriptmode.platforms.local import LocalPlatform
 
 #: Blocks in all documents that cannot be run here: each says why in the document itself.
 MOST_NOT_RUN = 8
@@ -13,7 +16,8 @@ MOST_NOT_RUN = 8
 @pytest.mark.parametrize("document", WITH_CODE, ids=label)
 def test_a_reader_who_types_in_a_document_sees_what_it_says(document, reader):
     for block in blocks(document):
-        if block.not_run is None:
+        # Screens are typed into a terminal: test_screens.py.
+        if block.not_run is None and block.screen is None:
             reader.read(block)
 
 
@@ -52,6 +56,7 @@ def test_what_a_document_expects_is_compared_without_what_differs_from_run_to_ru
     assert agrees(expected, output) is agree
 
 
+@pytest.mark.slow
 def test_a_reader_sees_when_a_document_is_wrong(reader, tmp_path):
     document = tmp_path / "wrong.md"
     document.write_text("```console\n$ cd /\n$ pwd\n/tmp\n```\n\n```console\n$ false\n```\n\n```python\n1 / 0\n```\n")
@@ -62,3 +67,19 @@ def test_a_reader_sees_when_a_document_is_wrong(reader, tmp_path):
         reader.read(second)
     with pytest.raises(MismatchError, match="ZeroDivisionError"):
         reader.read(third)
+
+
+def test_a_job_that_a_document_left_is_ended_whether_or_not_it_completes_first(tmp_path):
+    (tmp_path / "quick.py").touch()
+    (tmp_path / "endless.py").write_text("import threading\n\nthreading.Event().wait()\n")
+    platform = LocalPlatform(data_dir=tmp_path / "data")
+    quick, endless = (
+        Estimator(entry_point=str(tmp_path / name), instance_type="local_process", platform=platform).fit(wait=False)
+        for name in ("quick.py", "endless.py")
+    )
+    quick.wait(30)
+    for job in (quick, endless):
+        end(job)
+    with pytest.raises(TrainingJobStopped):
+        endless.wait(0)
+    assert quick.status == "Completed"

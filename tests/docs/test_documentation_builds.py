@@ -76,6 +76,17 @@ def test_a_guide_is_short_and_begins_with_an_example():
         assert first.line <= 40, f"{guide.name}: the first example is in line {first.line}"
 
 
+def test_the_errors_in_the_guide_have_what_it_says_of_them():
+    page = (DOCS / "guides" / "failures.md").read_text()
+    rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `TrainingJob")]
+    assert len(rows) == 2
+    description = {"TrainingJobName": "a", "TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxRuntimeExceeded"}
+    for classes, said in rows:
+        for name in re.findall(r"`(\w+)`", classes):
+            error = getattr(scriptmode, name)("text", description)
+            assert [word for word in re.findall(r"`(\w+)`", said) if not hasattr(error, word)] == []
+
+
 def test_every_argument_of_an_estimator_stands_once_in_its_page():
     page = (DOCS / "reference" / "arguments.md").read_text()
     first_cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]

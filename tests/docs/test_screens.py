@@ -6,8 +6,8 @@ import sys
 
 import click
 import pytest
-from docs.documents import DOCS, WITH_CODE, blocks
-from docs.reader import commands
+from docs.documents import DOCS, README, WITH_CODE, blocks
+from docs.reader import commands, masked
 
 from scriptmode.cli import scriptmode
 
@@ -26,6 +26,22 @@ def program():
         patch.setitem(sys.modules, "screens", module)
         spec.loader.exec_module(module)
         yield module
+
+
+@pytest.fixture(scope="module")
+def terminal(program, tmp_path_factory):
+    """A terminal in which screens are made."""
+    return program.terminal_in(tmp_path_factory.mktemp("screens"))
+
+
+def shown(name):
+    """What a document says that a screen shows, without what differs from run to run."""
+    return [masked(line) for line in SCREENS[name].text.splitlines()]
+
+
+def read(name, program, terminal):
+    """What the screen shows now."""
+    return [masked(line) for line in program.SCREENS[name](terminal)]
 
 
 def test_every_screen_of_the_documents_is_made_by_the_command_and_the_other_way_round(program):
@@ -48,6 +64,46 @@ def test_the_commands_of_a_screen_are_still_commands(name):
             assert verb is not None, command
             options = {option for parameter in verb.params for option in (*parameter.opts, *parameter.secondary_opts)}
             assert {word for word in words[2:] if word.startswith("-")} <= options
+
+
+@pytest.mark.slow
+def test_the_list_in_the_readme_is_what_the_command_prints(program, terminal, monkeypatch):
+    # Any job that completes stands in for the one that trains a network.
+    monkeypatch.setattr(program, "MIRRORED", "echo > done.py; scriptmode run done.py --job-name mirrored-1")
+    assert read("list", program, terminal) == shown("list")
+
+
+def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal):
+    # Hosts write when they get to it, and what one says of itself depends on which is first.
+    found, expected = (
+        [line for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
+        for lines in (read("failure", program, terminal), shown("failure"))
+    )
+    assert sorted(found) == sorted(expected)
+    assert found[-7:] == expected[-7:]
+
+
+@pytest.mark.parametrize("name", ["plan", "horovod_plan"])
+def test_a_plan_in_the_documents_has_the_rows_of_the_one_that_the_command_prints(name, program, terminal):
+    def rows(lines):
+        return [found[0] for line in lines if (found := re.match(r" {0,4}[\w.`$-]+:?(?= |$)", line))]
+
+    assert rows(program.SCREENS[name](terminal)) == rows(SCREENS[name].text.splitlines())
+
+
+@pytest.mark.slow
+def test_the_examination_in_the_guide_has_the_subjects_of_the_one_that_the_command_prints(program, terminal):
+    def subjects(lines):
+        return [line[9:24].strip() for line in lines if line.startswith(("ok ", "warning ", "problem "))]
+
+    found = program.SCREENS["doctor"](terminal)
+    assert len(found) > 10
+    assert subjects(found) == subjects(SCREENS["doctor"].text.splitlines())
+
+
+def test_the_programs_of_the_screens_are_those_that_the_readme_shows(program):
+    files = {block.file: block.text for block in blocks(README) if block.file}
+    assert {name: f"# {name}\n{text}" for name, text in program.PROGRAMS.items()} == files
 
 
 def test_a_document_is_rewritten_between_its_marks_alone(program):

@@ -123,8 +123,9 @@ def test_the_command_line_uses_public_names(path):
             # Public too, but not loaded by `import scriptmode`.
             is_public |= module in {f"scriptmode.containers.{name}" for name in scriptmode.containers.__all__}
             is_public |= module in {f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__}
-            # One wording, and one measure, of what was probably meant; one wording of times.
+            # One wording, and one measure, of what was probably meant; one wording of times, and of jobs that go on.
             is_public |= module in ("scriptmode.errors.suggestion", "scriptmode.display.words.duration")
+            is_public |= module == "scriptmode.patience.goes_on"
             assert is_public or module.startswith("scriptmode.cli."), module
 
 

@@ -98,7 +98,7 @@ def test_a_failure_names_the_log_of_the_host_that_failed_and_what_to_do(session)
     assert said[-3:] == [
         f"  whole log: {jobs.platform.log_places(name)['algo-2']}",
         f"  log:       scriptmode logs {name} --host algo-2",
-        f"  again:     scriptmode rerun {name}",
+        f"  again:     scriptmode rerun {name} (the same source)",
     ]
     card = job._repr_html_()
     assert "algo-2, script: exit code 1" in card

@@ -7,9 +7,9 @@ import sys
 
 import click
 import pytest
-from fakes.command_line import invoke
+from fakes.command_line import PROGRAM, documents, invoke
 
-from scriptmode import JobNotFoundError, TrainingJobFailed, TrainingJobStopped
+from scriptmode import JobNotFoundError, TrainingJobFailed, TrainingJobStopped, TransientError
 from scriptmode.cli import VERBS, scriptmode
 from scriptmode.cli.ending import exit_code
 
@@ -73,6 +73,11 @@ def test_the_help_loads_no_verb_and_nothing_of_jobs():
     )
 
 
+@pytest.mark.parametrize("group", [["jobs"], ["image"]], ids=" ".join)
+def test_a_group_cuts_no_sentence_of_a_verb(group):
+    assert "..." not in invoke(*group, "--help").stdout.partition("Commands:")[2]
+
+
 USAGE = {
     "a verb misspelled": (["lsit"], "there is no scriptmode 'lsit'; did you mean 'list'?", "scriptmode"),
     "a verb of a group": (["model", "dowload"], "no scriptmode model 'dowload'; did you mean 'download'?", "scriptmode model"),
@@ -127,6 +132,56 @@ def test_a_job_that_is_nowhere_is_told_without_a_thousand_names(platform, tmp_pa
     assert said.count("other-") <= 5
 
 
+def test_each_of_several_missing_jobs_is_one_json_object_where_json_was_asked_for():
+    done = invoke("stop", "nowhere", "neither", "--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (1, [])
+    first, second = documents(done.stderr)
+    assert "'nowhere'" in first["message"]
+    assert "'neither'" in second["message"]
+
+
+def test_a_job_that_cannot_be_looked_at_after_it_was_stopped_hides_no_other(monkeypatch):
+    class Job:
+        ended = False
+
+        def __init__(self, name, **_where):
+            self.name = name
+
+        def stop(self):
+            pass
+
+        @property
+        def status(self):
+            if self.name == "lost":
+                raise TransientError("no answer")
+            return "Stopping"
+
+    monkeypatch.setattr("scriptmode.cli.stop.attached", Job)
+    done = invoke("stop", "first", "lost", "second", "--json")
+    assert [each["job"] for each in json.loads(done.stdout)] == ["first", "second"]
+    assert (done.exit_code, documents(done.stderr)[0]["message"]) == (1, "no answer")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ('"$0" list --json > /dev/full', 1, "cannot be written: No space left on device"),
+        ('"$0" --help > /dev/full', 1, "cannot be written: No space left on device"),
+        ('"$0" list >&-', 0, "no training jobs"),
+        ('"$0" list --json >&-', 0, ""),
+        ('rmdir "$PWD" && "$0" plan train.py', 1, "the folder in which this command runs is not there any more"),
+    ],
+    ids=["full", "help", "closed", "closed json", "folder"],
+)
+def test_what_the_machine_refuses_the_command_is_one_line(tmp_path, line, code, said):
+    (tmp_path / "folder").mkdir()
+    done = subprocess.run(
+        ["sh", "-c", line, PROGRAM], cwd=tmp_path / "folder", check=False, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1 if said else 0), done.stderr
+    assert said in done.stderr
+
+
 def ended(status, secondary, reason=""):
     raised = TrainingJobFailed if status == "Failed" else TrainingJobStopped
     description = {
@@ -161,16 +216,20 @@ def test_the_exit_code_is_the_jobs_own(error, code):
 
 def test_a_region_and_a_profile_hold_for_one_command_and_win_over_keys_of_the_environment(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another account's")
+    monkeypatch.setenv("AWS_DEFAULT_PROFILE", "another one, which botocore looks at first")
     before = dict(os.environ)
     seen = {}
+    wanted = {
+        "AWS_PROFILE": "team", "AWS_DEFAULT_PROFILE": None, "AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": None,
+    }  # fmt: skip
 
     @click.command()
     @click.pass_context
     def look(context):
-        seen.update({name: os.environ.get(name) for name in ("AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")})
+        seen.update({name: os.environ.get(name) for name in wanted})
 
     from scriptmode.cli.options import account
 
     account(look).main(["--profile", "team", "--region", "eu-west-1"], standalone_mode=False)
-    assert seen == {"AWS_PROFILE": "team", "AWS_DEFAULT_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": None}
+    assert seen == wanted
     assert dict(os.environ) == before

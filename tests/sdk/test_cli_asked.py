@@ -1,5 +1,6 @@
 """What ``run`` and ``plan`` make of options and files: an estimator's arguments, or an error that ends the search."""
 
+import json
 import textwrap
 
 import click
@@ -132,6 +133,54 @@ def test_options_win_over_the_file_and_names_are_laid_side_by_side(here):
     assert (made.inputs["train"], made.job_name) == ("s3://b/train", "mine")
 
 
+@pytest.mark.parametrize("how", ["file", "--set"])
+def test_names_are_laid_beside_those_of_a_setting_too(how):
+    said = {
+        "hyperparameters": {"a": 1}, "environment": {"A": "1"}, "tags": {"a": "1"},
+        "metric_definitions": [{"Name": "a", "Regex": "x"}], "distribution": {"mpi": {"enabled": True}},
+    }  # fmt: skip
+    if how == "file":
+        first = ["--file", file(json.dumps(said), "job.yaml")]
+    else:
+        first = [
+            "train.py",
+            *(word for name, value in said.items() for word in ("--set", f"{name}={json.dumps(value)}")),
+        ]
+    made = read(
+        *first, "-p", "b=2", "--env", "B=2", "--tag", "b=2", "--metric", "b=y", "--processes-per-host", "2"
+    ).arguments  # fmt: skip
+    assert made["hyperparameters"] == {"a": 1, "b": 2}
+    assert made["environment"] == {"A": "1", "B": "2"}
+    assert made["tags"] == {"a": "1", "b": "2"}
+    assert [each["Name"] for each in made["metric_definitions"]] == ["a", "b"]
+    assert made["distribution"] == {"mpi": {"enabled": True, "processes_per_host": 2}}
+
+
+def test_a_place_typed_as_the_file_spells_it_begins_here(here):
+    made = read("--file", file('output_path = "out"\nentry_point = "train.py"\n'), "--output-path", "out")
+    assert made.arguments["output_path"] == f"file://{here}/out"
+
+
+def test_a_setting_that_takes_a_text_is_what_was_typed():
+    made = read(
+        "train.py", "--set", "base_job_name=2024", "--set", 'code_location="s3://b"', "--set", "model_dir=false"
+    )
+    assert made.arguments["base_job_name"] == "2024"
+    assert (made.arguments["code_location"], made.arguments["model_dir"]) == ("s3://b", False)
+
+
+@pytest.mark.parametrize("text", ["d: 2020-13-45", "[" * 5000, "a: &a [*a]"], ids=["a date", "deep", "in itself"])
+@pytest.mark.parametrize(
+    "words",
+    [["run", "--file"], ["jobs", "submit", "training", "j", "--package-path", "p", "--module-name", "p.t", "--config"]],
+    ids=["run", "jobs"],
+)
+def test_what_no_reader_of_yaml_makes_sense_of_is_one_line_with_the_files_name(words, text):
+    done = invoke(*words, file(text, "job.yaml"))
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("scriptmode: jobs/job.yaml ")
+
+
 def test_a_file_with_a_source_folder_has_its_script_in_there():
     made = read("--file", file('entry_point = "train.py"\nsource_dir = "code"\n'))
     assert (made.arguments["entry_point"], made.arguments["source_dir"]) == ("train.py", "jobs/code")
@@ -145,8 +194,8 @@ def test_instance_groups_are_tables_or_json():
     group = [InstanceGroup("leader", "local_process", 1)]
     table = '[[instance_groups]]\ninstance_group_name = "leader"\ninstance_type = "local_process"\ninstance_count = 1\n'
     assert read("--file", file(table)).arguments["instance_groups"] == group
-    json = '[{"instance_group_name": "leader", "instance_type": "local_process", "instance_count": 1}]'
-    assert read("x.py", "--set", f"instance_groups={json}").arguments["instance_groups"] == group
+    text = '[{"instance_group_name": "leader", "instance_type": "local_process", "instance_count": 1}]'
+    assert read("x.py", "--set", f"instance_groups={text}").arguments["instance_groups"] == group
 
 
 FILES = {
@@ -171,8 +220,13 @@ FILES = {
     "a list of inputs": ("inputs = ['x']", "inputs is ['x']; write channels"),
     "half a group": ("instance_groups = [{instance_type = 'local_process'}]", "has no instance_group_name, which InstanceGroup needs"),
     "a folder on SageMaker": ("instance_type = 'ml.m5.large'\ninputs = {train = 'data'}", "'data' is not in S3, where Amazon SageMaker looks"),
+    "a home of nobody": ("output_path = '~nobody-here/x'", "output_path '~nobody-here/x' begins in a home folder that nobody knows"),
+    "dependencies of numbers": ("dependencies = [1]", "dependencies is [1]; write files and folders"),
+    "an input's groups": ("inputs = {train = {s3_data = 's3://b/x', instance_groups = 1}}", "inputs.train.instance_groups is 1; write a list of names"),
+    "an input of places": ("inputs = {train = {s3_data = ['s3://b/x']}}", "inputs.train.s3_data is ['s3://b/x']; write a place"),
+    "a group of no type": ("instance_groups = [{instance_group_name = 'x', instance_type = 1, instance_count = 1}]", "instance_type"),
     "a name of a number": ("job_name = 3", "job_name is 3; write a text"),
-    "tags of neither form": ("tags = ['x']", "is no list of {'Key': ..., 'Value': ...}"),
+    "tags of neither form": ("tags = ['x']", "tags is ['x'], which is no list of {'Key': ..., 'Value': ...}"),
 }  # fmt: skip
 
 
@@ -205,6 +259,11 @@ WORDS = {
     "a setting without JSON": (["train.py", "--set", "subnets=[1"], "--set subnets is '[1', which is no JSON"),
     "a setting of another kind": (["train.py", "--set", "max_wait=soon"], "--set max_wait is 'soon', which is no JSON"),
     "said twice": (["train.py", "--max-run", "3", "--set", "max_run=4"], "--set max_run and --max-run both say max_run"),
+    "set twice": (["train.py", "--set", "environment={}", "--set", "environment={}"], "--set environment is there twice; keep one"),
+    "inputs": (["train.py", "--set", "inputs=x"], "--set inputs: inputs is no argument of the estimator; say --input"),
+    "a name": (["train.py", "--set", "job_name=x"], "say --job-name"),
+    "inputs misspelled": (["train.py", "--set", "inptus=x"], "there is no argument 'inptus'; the nearest"),
+    "a setting too deep": (["train.py", "--set", f"hyperparameters={'[' * 50000}"], "--set hyperparameters has values too deep"),
     "a hyperparameter twice": (["train.py", "-p", "n=1", "--", "-n", "2"], "n is given by --hyperparameter and after --"),
     "an argument without a value": (["train.py", "--", "--verbose"], "let the program take --verbose=true"),
     "a job's name": (["train.py", "--job-name", "my_job"], "job_name 'my_job' is not 1 to 63 letters"),

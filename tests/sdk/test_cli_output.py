@@ -98,6 +98,25 @@ def test_a_job_is_told_in_short_lines_without_the_values_of_its_variables():
     assert text(DESCRIPTION) == TEXT.strip()
 
 
+def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_are_not_shown():
+    given = {
+        "password": '"hunter2222"', "api": '{"rate": 1, "token": "hunter2222"}', "pin_password": "1234",
+        "title": r'"a\u001b[2Jb\nforged = 1"', "max_tokens": "5", "store": '"redis://me:hunter@host/0"',
+    }  # fmt: skip
+    said = text({**DESCRIPTION, "HyperParameters": given, "FailureReason": "a\x1b]0;x\x07b"})
+    assert "hunter" not in said
+    assert "1234" not in said
+    assert {line.strip() for line in said.splitlines()} >= {
+        "hyperparameters  password = ******",
+        'api = {"rate": 1, "token": "******"}',
+        "pin_password = ******",
+        r"title = a\u001b[2Jb\nforged = 1",
+        "max_tokens = 5",
+        "store = redis://******@host/0",
+        r"failed           a\u001b]0;x\u0007b",
+    }
+
+
 def test_a_job_that_the_service_describes_with_the_least_is_told_too():
     _, job = started(Life.completed())
     assert text(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")

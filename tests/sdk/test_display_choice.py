@@ -8,7 +8,9 @@ from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.display import kind
+from scriptmode.display import kind, page
+from scriptmode.display.values import Data, HostLine, JobView, Seen, Values
+from scriptmode.platforms import ChannelProgress
 from scriptmode.testing import Life
 
 
@@ -49,6 +51,14 @@ def test_a_view_that_there_is_not_is_refused_before_a_job_is_started(code, monke
     platform = RecordingPlatform()
     with pytest.raises(SpecError, match=message):
         estimator(code, platform=platform).fit(live=live)
+    assert platform.created == []
+
+
+def test_a_view_that_there_is_not_is_refused_where_nothing_is_shown(code):
+    platform = RecordingPlatform()
+    for quiet in ({"logs": False}, {"wait": False}):
+        with pytest.raises(SpecError, match="live is 'yes'; give True, False"):
+            estimator(code, platform=platform).fit(live="yes", **quiet)
     assert platform.created == []
 
 
@@ -101,9 +111,20 @@ def test_a_card_shows_a_job_of_any_platform():
     assert "scriptmode rerun job-1" in card
 
 
+def test_a_card_says_how_much_it_leaves_out():
+    data = tuple(Data(ChannelProgress(f"data-{number}", "File", 1, 2)) for number in range(12))
+    metrics = tuple(Values(f"metric-{number}", 1, 0.5, (0.5,)) for number in range(12))
+    hosts = tuple(HostLine(f"algo-{number}") for number in range(1, 10))
+    view = JobView("job-1", "Failed", seen=Seen(hosts, data, metrics))
+    card = page.card(view, places={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
+    for said in ("and 5 more channels", "and 5 more metrics", "and 2 more hosts", "and 6 more logs"):
+        assert f">{said}<" in card
+    assert [card.count(shown) for shown in ("<b>data-", "<b>metric-", "<b>algo-", "whole log of")] == [7, 7, 7, 2]
+
+
 def test_a_card_of_a_job_that_cannot_be_described_says_why():
     fake, job = started(Life.completed())
-    fake.fault("describe_training_job", RuntimeError("<odd>"))
+    fake.fault("describe_training_job", PermissionError("<odd>"))
     card = job._repr_html_()
     assert "job-1" in card
     assert "&lt;odd&gt;" in card

@@ -1,64 +1,18 @@
 """Following a job: when it is drawn, what is asked, and what ends it."""
 
-import io
 import re
-import sys
 import threading
 
 import pytest
-from fakes.platforms import RecordingPlatform
+from fakes.followed import Job, Last, Screen
 from fakes.processes import until
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, JobNotFoundError
-from scriptmode.clock import SYSTEM
 from scriptmode.display.following import Following, roles
 from scriptmode.display.terminal import TerminalView
 from scriptmode.platforms import LogEvent
 from scriptmode.testing import Life
-
-REQUEST = {
-    "TrainingJobName": "job-1",
-    "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 1},
-    "AlgorithmSpecification": {
-        "MetricDefinitions": [{"Name": "broken", "Regex": "("}, {"Name": "loss", "Regex": "loss=([0-9.]+)"}]
-    },
-}
-
-
-class Screen(io.StringIO):
-    """A terminal of 80 x 24, which it does not say, and how often it was written to."""
-
-    encoding = "utf-8"
-
-    def __init__(self):
-        super().__init__()
-        self.frames = []
-
-    def isatty(self):
-        return True
-
-    def write(self, text):
-        self.frames.append(text)
-        return super().write(text)
-
-
-class Job(RecordingPlatform):
-    """A job whose log is what the test gives; it ends when that does."""
-
-    def __init__(self, lines):
-        super().__init__(["Completed"], CreationTime=SYSTEM.wall_time())
-        self.created.append(REQUEST)
-        self._lines = lines
-        self.looks = 0
-
-    def log_events(self, name, *, follow, on_description=None):
-        on_description({**self.describe(name), "TrainingJobStatus": "InProgress", "SecondaryStatus": "Training"})
-        yield from (LogEvent("algo-1", line) for line in self._lines)
-
-    def progress(self, name):
-        self.looks += 1
-        return ()
 
 
 def followed(lines):
@@ -95,35 +49,6 @@ def test_time_passes_in_a_view_of_a_job_that_says_nothing():
     assert "at last" in screen.getvalue()
 
 
-def test_what_the_program_says_meanwhile_scrolls_with_the_log(monkeypatch):
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", Screen())
-
-    def lines():
-        sys.stderr.write("still \x1b[2Jtrying\n")
-        until(lambda: "still trying" in screen.getvalue())
-        yield "up"
-
-    before = sys.stderr
-    Following("job-1", Job(lines()), TerminalView(screen)).run()
-    assert "still trying\n" in screen.getvalue()
-    assert sys.stderr is before
-    assert before.getvalue() == ""
-
-
-def test_what_the_program_says_into_a_file_stays_there(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-
-    def lines():
-        sys.stderr.write("trouble\n")
-        yield "up"
-
-    screen = Screen()
-    Following("job-1", Job(lines()), TerminalView(screen)).run()
-    assert sys.stderr.getvalue() == "trouble\n"
-    assert "trouble" not in screen.getvalue()
-
-
 def test_a_terminal_that_goes_away_ends_the_following():
     class Gone(Screen):
         def write(self, text):
@@ -135,6 +60,30 @@ def test_a_terminal_that_goes_away_ends_the_following():
 
     with pytest.raises(BrokenPipeError):
         Following("job-1", Job(lines()), TerminalView(Gone())).run()
+
+
+def test_a_view_that_breaks_ends_the_following_of_a_silent_job_too():
+    class Broken(Last):
+        def draw(self, frame):
+            raise BrokenPipeError
+
+    def lines():
+        until(lambda: False)
+        yield "never"
+
+    with pytest.raises(BrokenPipeError):
+        Following("job-1", Job(lines()), Broken()).run()
+
+
+def test_the_last_lines_are_shown_whatever_is_wrong_with_what_is_asked_beside():
+    class Odd(Job):
+        def progress(self, name):
+            raise ValueError("odd")
+
+    screen = Screen()
+    with pytest.raises(ValueError, match="odd"):
+        Following("job-1", Odd(["the last line"]), TerminalView(screen)).run()
+    assert "the last line" in screen.getvalue()
 
 
 def test_a_log_that_cannot_be_read_on_ends_the_following_and_leaves_no_thread():
@@ -173,6 +122,16 @@ def test_a_job_of_the_cloud_is_followed_by_the_services_own_clock():
     assert "  Starting 1 min" in screen.frames[-1]
 
 
+def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
+    logs = {"algo-1": [(100, f"loss={number}") for number in range(6000)]}
+    life = Life.completed(logs=logs)
+    fake, job = started(life, metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
+    fake.clock.advance(10_000)
+    view = Last()
+    Following("job-1", job.platform, view).run()
+    assert [each.count for each in view.frame.view.seen.metrics] == [6000]
+
+
 def test_a_terminal_of_few_characters_is_written_to_in_those():
     class Ascii(Screen):
         encoding = "ascii"
@@ -189,3 +148,7 @@ def test_a_terminal_of_few_characters_is_written_to_in_those():
 
 def test_roles_that_nobody_can_tell_are_none():
     assert roles({}) == {}
+    assert (
+        roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": {"sagemaker_program": "x"}})
+        == {}
+    )

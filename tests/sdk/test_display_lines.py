@@ -1,10 +1,13 @@
 """What a terminal, and a page, may show of lines that anybody wrote; and figures in words."""
 
 import math
+import re
+import sys
 
 import pytest
 
 from scriptmode.display import words
+from scriptmode.display.pictures import line
 from scriptmode.display.series import POINTS, Series, sparkline
 from scriptmode.display.terminal_text import shown
 
@@ -101,14 +104,22 @@ def test_a_sparkline_of_many_values_is_as_wide_as_it_may_be():
     assert sparkline(range(64), 8) == "▁▂▃▄▅▆▇█"
 
 
-def test_a_million_values_are_kept_in_little_room_and_none_is_passed_over():
-    series = Series(float(number) for number in range(1_000_00))
+def test_very_many_values_are_kept_in_little_room_and_none_is_passed_over():
+    series = Series(float(number) for number in range(100_000))
     assert series.count == 100_000
     assert series.last == 99_999
     points = series.points()
     assert POINTS / 2 <= len(points) <= POINTS
     assert list(points) == sorted(points)
     assert sum(points) / len(points) == pytest.approx(50_000, rel=0.02)
+
+
+def test_values_whose_sum_is_no_number_are_drawn():
+    most = sys.float_info.max
+    assert Series([most] * 130).points() == (most,) * 65
+    assert Series([1e308, -1e308] * 130).points()[:2] == (0.0, 0.0)
+    assert sparkline([most, -most, 0], 3, plain=True) == "@_+"
+    assert re.search('points="1.0,2.0 159.0,20.0"', line([most, -most], "loss"))
 
 
 def test_what_is_no_number_is_counted_and_not_drawn():

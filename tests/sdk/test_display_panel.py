@@ -7,7 +7,8 @@ import pytest
 from scriptmode.display.collecting import Collector, Rates
 from scriptmode.display.panel import Panel
 from scriptmode.display.rooms import shared
-from scriptmode.display.values import failure, view_of
+from scriptmode.display.values import view_of
+from scriptmode.endings import failure
 from scriptmode.platforms import ChannelProgress, LogEvent
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
@@ -130,6 +131,14 @@ def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
     assert [each.rate for each in rates.data()] == [None, None]
     rates.take([ChannelProgress("train", "File", 10, 10), ChannelProgress("eval", "File", 0, 10)], 5.0)
     assert [(each.rate, each.left) for each in rates.data()] == [(None, None), (0.0, None)]
+
+
+def test_data_that_is_begun_anew_comes_at_no_negative_rate():
+    rates = Rates()
+    for second, done in enumerate((9, 3)):
+        rates.take([ChannelProgress("train", "File", done, 10)], float(second))
+    (data,) = rates.data()
+    assert (data.rate, data.left) == (0.0, None)
 
 
 def full(hosts=2):

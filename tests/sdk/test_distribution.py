@@ -89,7 +89,9 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         pytest.param({"mpi": {"enabled": True, "bind_gpus": 1}}, "bind_gpus is 1; say True or False", id="a number"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": "4"}}, "processes_per_host is '4'", id="text"),
         pytest.param(
-            {"mpi": {"enabled": True, "custom_mpi_options": "-x 'A"}}, "No closing quotation", id="open quote"
+            {"mpi": {"enabled": True, "custom_mpi_options": "-x 'A"}},
+            "No closing quotation; close the quote",
+            id="open quote",
         ),
         pytest.param({"mpi": {"enabled": True, "custom_mpi_options": ["-x"]}}, "one string", id="a list of options"),
         pytest.param(

@@ -22,6 +22,12 @@ from scriptmode.doctor import asking, examination
 asking.SECONDS, examination._SECONDS = 35.0, 40.0
 """
 
+BROKEN = """
+from scriptmode.doctor import machine
+def memory(): raise RuntimeError("odd")
+machine.memory = memory
+"""
+
 
 @pytest.fixture
 def environment(tmp_path, no_settings):
@@ -80,6 +86,32 @@ def test_what_only_the_cloud_needs_is_a_warning_here_and_a_problem_there(environ
     assert by_name(there)["credentials"]["outcome"] == "problem"
     assert "run 'aws configure'" in by_name(there)["credentials"]["advice"]
     assert list(by_name(there))[: len(CLOUD)] == CLOUD
+
+
+def test_what_is_not_looked_at_names_the_check_that_says_why(environment):
+    prelude = f"import sys\nsys.executable = '/nowhere/python'\n{BROKEN}"
+    found = by_name(doctor(environment, "--json", prelude=prelude))
+    assert "/nowhere/python cannot be started: No such file or directory" in found["scriptmode"]["found"]
+    for name in ("MPI", "ssh"):
+        assert (found[name]["found"], found[name]["advice"]) == ("not looked at", "see scriptmode")
+    # What nobody thought of has advice that is true of it.
+    assert found["memory"]["found"] == "looking at it failed: RuntimeError: odd"
+    assert "report it" in found["memory"]["advice"]
+
+
+def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(environment):
+    done = doctor({**environment, "SCRIPTMODE_DATA_DIR": "~who-is-that/data"}, "--json")
+    for name in ("disk", "jobs", "ports"):
+        assert by_name(done)[name]["found"].startswith("there is no data directory: ")
+        assert by_name(done)[name]["advice"] == "set HOME, or SCRIPTMODE_DATA_DIR to a whole path"
+
+
+def test_jobs_elsewhere_need_no_linux(environment):
+    prelude = "import scriptmode.doctor, sys\nsys.platform = 'darwin'"
+    found = by_name(doctor(environment, "--json", "--platform", "sagemaker", prelude=prelude))
+    assert found["Python"]["outcome"] == "warning"
+    assert "jobs on this machine need Linux" in found["Python"]["found"]
+    assert by_name(doctor(environment, "--json", prelude=prelude))["Python"]["outcome"] == "problem"
 
 
 def test_a_disk_that_is_full_is_no_problem_for_jobs_elsewhere(environment, tmp_path):

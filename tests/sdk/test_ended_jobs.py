@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 
+from scriptmode import DataError
 from scriptmode.platforms import JobFilter
-from scriptmode.platforms.local import LocalPlatform, ended_jobs
+from scriptmode.platforms.local import LocalPlatform, ended_jobs, trial
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore
 
@@ -64,12 +65,23 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", '{"a": 1}', '{"a": ["x"]}', "\x00"],
-    ids=["empty", "half", "list", "number", "short", "nul"],
+    [
+        "",
+        "{",
+        "[]",
+        '{"a": 1}',
+        '{"a": ["x"]}',
+        "\x00",
+        '{"a": [INODE, MTIME, "arn", "x", 9.0, "Completed", 9.0]}',
+        '{"a": [INODE, MTIME, "arn", 0.0, 9.0, "Ended", 9.0]}',
+    ],
+    ids=["empty", "half", "list", "number", "short", "nul", "type", "status"],
 )
 def test_a_broken_file_is_made_anew(store, content):
-    ended(store, "a")
-    store.ended_jobs.write_text(content)
+    version = (ended(store, "a").path / "state.json").stat()
+    store.ended_jobs.write_text(
+        content.replace("INODE", str(version.st_ino)).replace("MTIME", str(version.st_mtime_ns))
+    )
     assert listed(store) == [("a", "Completed")]
     assert json.loads(store.ended_jobs.read_text())["a"][3:] == [0.0, 9.0, "Completed", 9.0]
 
@@ -93,6 +105,37 @@ def test_a_list_is_filtered_and_cut_newest_first(store):
     for number in range(6):
         ended(store, f"job-{number}", float(number), "Failed" if number % 2 else "Completed")
     assert listed(store, status="Failed", limit=2) == [("job-5", "Failed"), ("job-3", "Failed")]
+
+
+BROKEN = {
+    "half": "{",
+    "list": "[]",
+    "nothing in it": "{}",
+    "without its arn": {"arn": None},
+    "a time": {"created": "x"},
+    "no transitions": {"transitions": []},
+    "a transition": {"transitions": ["x"]},
+    "a status": {"transitions": [{"status": "Ended", "message": "", "started": 1.0}]},
+    "a field that nobody knows": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=list(BROKEN))
+def test_a_job_whose_state_is_broken_is_not_in_the_list_and_says_so_itself(store, change):
+    ended(store, "a")
+    file = ended(store, "b").path / "state.json"
+    file.write_text(change if isinstance(change, str) else json.dumps({**json.loads(file.read_text()), **change}))
+    assert listed(store) == [("a", "Completed")]
+    with pytest.raises(DataError, match=f"'b' cannot be read: {file}: .*; restore that file, or delete the job: rm -r"):
+        LocalPlatform(data_dir=store.data_dir).describe("b")
+    assert list(trial.orphans(store.data_dir)) == []
+
+
+def test_a_job_whose_request_is_broken_says_so_itself(store):
+    (ended(store, "a").path / "job.json").write_text("[]")
+    assert listed(store) == [("a", "Completed")]
+    with pytest.raises(DataError, match="'a' cannot be read: .*/job.json: "):
+        LocalPlatform(data_dir=store.data_dir).describe("a")
 
 
 def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):

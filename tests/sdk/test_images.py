@@ -118,7 +118,7 @@ def test_without_sagemaker_both_ways_out_are_named(installed, monkeypatch):
         ask()
     assert str(caught.value) == (
         "framework_version '2.13' needs the sagemaker package, which knows AWS's images; give image_uri=, or "
-        "pip install 'scriptmode[sagemaker]'"
+        "pip install '.[sagemaker]' in a checkout of scriptmode"
     )
 
 

@@ -71,6 +71,17 @@ def test_a_reader_never_sees_half_a_state(store):
     assert lengths <= {100_000, 3, 7}
 
 
+@pytest.mark.parametrize("content", [b"[", b"null", b"[7]", b'[{"new": 1}]'])
+def test_progress_that_cannot_be_read_is_none(store, content):
+    folder = made(store)
+    assert folder.read_progress() == ()
+    (folder.path / "progress.json").write_bytes(content)
+    assert folder.read_progress() == ()
+    (folder.path / "progress.json").unlink()
+    (folder.path / "progress.json").mkdir()
+    assert folder.read_progress() == ()
+
+
 def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     file = tmp_path / "file"
     replace_file(file, b"old")

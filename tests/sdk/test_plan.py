@@ -10,7 +10,17 @@ import pytest
 from fakes.estimators import ROLE
 
 import scriptmode_runtime
-from scriptmode import MPI, DataError, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, Plan, SpecError
+from scriptmode import (
+    MPI,
+    DataError,
+    Estimator,
+    InstanceGroup,
+    JobExistsError,
+    MultiWorkerMirrored,
+    ParameterServer,
+    Plan,
+    SpecError,
+)
 from scriptmode.planning.facts import gpus
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
@@ -244,6 +254,18 @@ def test_a_machine_without_mpirun_is_an_error_of_the_plan(ours, tmp_path, monkey
 def test_an_input_of_this_machine_that_is_missing_is_an_error_of_the_plan(ours):
     with pytest.raises(DataError, match="/no/such/folder"):
         ours("local_process").plan("file:///no/such/folder")
+
+
+def test_an_input_in_s3_needs_no_credentials_to_be_planned(ours, no_credentials):
+    plan = ours("local_process").plan("s3://bucket/train")
+    assert plan.hosts["algo-1"].files["input/config/inputdataconfig.json"].keys() == {"training"}
+    assert plan.assumed[-1].startswith("channel 'training': s3://bucket/train is there, and")
+
+
+def test_a_name_that_is_taken_is_an_error_of_the_plan_too(ours):
+    ours("local_process", 1).fit(job_name="job-1", logs=False)
+    with pytest.raises(JobExistsError, match="there is a training job named 'job-1' already; use another name"):
+        ours("local_process").plan(job_name="job-1")
 
 
 def test_nothing_is_left_and_nothing_is_called(ours, code, tmp_path, monkeypatch):

@@ -129,6 +129,20 @@ def test_a_job_of_this_machine_is_found_for_a_plan_of_another_platform(again, co
     assert plan.difference.fields["ResourceConfig.InstanceType"].before == "local_process"
 
 
+def test_a_job_of_this_machine_is_found_without_credentials(code, tmp_path, monkeypatch, no_settings):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    local = Estimator(entry_point="train.py", source_dir=code, instance_type="local_process")
+    job = local.fit(job_name="one", logs=False)
+    made = Estimator(
+        "image:2.15", ROLE, 1, "ml.m5.large", output_path="s3://out", code_location="s3://out/code",
+        entry_point="train.py", source_dir=code,
+    )  # fmt: skip
+    assert made.plan(against="one").difference.job == job.name
+    with pytest.raises(JobNotFoundError, match="no training job named 'two' .* was not asked: .*credentials"):
+        made.plan(against="two")
+
+
 def test_members_of_lists_are_told_apart_by_their_names():
     channels = [{"ChannelName": name, "DataSource": {"S3DataSource": {"S3Uri": f"s3://{name}"}}} for name in "ab"]
     old, new = {"InputDataConfig": channels}, {"InputDataConfig": channels[::-1]}

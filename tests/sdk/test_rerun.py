@@ -96,6 +96,8 @@ WRONG = {
     "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
     "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),
     "a hyperparameter": ({"hyperparameters": {"x": float("nan")}}, SpecError, "hyperparameter 'x' is nan"),
+    "hyperparameters that are text": ({"hyperparameters": "ab"}, SpecError, "hyperparameters is 'ab'; give a dict"),
+    "a list of them": ({"hyperparameters": [1]}, SpecError, r"hyperparameters is \[1\]; give a dict"),
     "too long": ({"hyperparameters": {"x": "y" * 3000}}, SpecError, "the service takes 2500"),
 }
 

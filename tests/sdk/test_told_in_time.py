@@ -169,6 +169,12 @@ def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp
         made().fit()
 
 
+def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", "~who-is-that/data")
+    with pytest.raises(DataError, match="there is no data directory: .*; set HOME, or SCRIPTMODE_DATA_DIR to a whole"):
+        TrainingJob.list()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

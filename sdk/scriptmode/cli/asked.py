@@ -48,7 +48,10 @@ def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
     path: Path | None = given["file"]
     said = {} if path is None else _of_file(path, has_source=given["source_dir"] is not None)
     inputs, name = said.pop("inputs", None), said.pop("job_name", None)
-    arguments = {**said, **_of_options(given), **_laid_over(said, given, words)}
+    options = _of_options(given)
+    arguments = {**said, **options}
+    arguments.update(_spread(arguments, given))
+    arguments.update(_laid_over(arguments, given, words))
     if "instance_type" not in arguments and "instance_groups" not in arguments:
         if given["platform"] == "sagemaker":
             raise SpecError("--instance-type is missing; Amazon SageMaker needs one, such as ml.m5.xlarge")
@@ -56,9 +59,8 @@ def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
     is_local = _is_local(arguments, given["platform"])
     for argument in _PLACES:
         if isinstance(arguments.get(argument), str):
-            is_of_file = path is not None and arguments[argument] == said.get(argument)
-            base = path.parent if path is not None and is_of_file else None
-            flag = argument if is_of_file else _flag(argument)
+            base = None if path is None or argument in options else path.parent
+            flag = _flag(argument) if base is None else f"{path}: {argument}"
             arguments[argument] = places.uri(flag, arguments[argument], is_local=is_local, base=base)
     found = {} if path is None or inputs is None else channels.channels(path, inputs, is_local=is_local)
     for text in given["inputs"]:
@@ -76,7 +78,7 @@ def _of_file(path: Path, *, has_source: bool) -> dict[str, Any]:
     """Read the file's arguments, with paths from its own folder on; a script in a source folder is named in it."""
     said, base = job_file.read(path), path.parent
     if isinstance(said.get("distribution"), str):
-        said["distribution"] = _distribution(f"{path}: distribution", said["distribution"], {})
+        said["distribution"] = _distribution(f"{path}: distribution", said["distribution"])
     if "instance_groups" in said:
         said["instance_groups"] = channels.instance_groups(f"{path}: instance_groups", said["instance_groups"])
     if "git_config" in said or "://" in str(said.get("source_dir", "")):
@@ -96,44 +98,64 @@ def _of_options(given: Mapping[str, Any]) -> dict[str, Any]:
         found["entry_point"] = given["program"]
     if given["dependencies"]:
         found["dependencies"] = list(given["dependencies"])
+    if given["distribution"] is not None:
+        found["distribution"] = _distribution("--distribution", given["distribution"])
+    others: dict[str, Any] = {}
+    for text in given["others"]:
+        name, value = _setting(text)
+        if name in found:
+            raise SpecError(f"--set {name} and {_flag(name)} both say {name}; keep one")
+        if name in others:
+            raise SpecError(f"--set {name} is there twice; keep one")
+        others[name] = value
+    return {**found, **others}
+
+
+def _spread(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay what the options say of a distribution over the one that there is, whoever named it."""
     options = {
         "processes_per_host": given["processes_per_host"],
         "coordinator": given["coordinator"] or None,
         "evaluator": given["evaluator"] or None,
     }
     options = {name: value for name, value in options.items() if value is not None}
-    if given["distribution"] is not None:
-        found["distribution"] = _distribution("--distribution", given["distribution"], options)
-    elif options:
+    kinds = arguments.get("distribution") or {}
+    if not options or not isinstance(kinds, dict):
+        # What is no distribution at all the estimator refuses.
+        return {}
+    enabled = {kind: said for kind, said in kinds.items() if isinstance(said, dict) and said.get("enabled")}
+    if not enabled:
         flag = f"--{next(iter(options)).replace('_', '-')}"
         raise SpecError(f"{flag} says how a distribution is done, and there is none; add --distribution")
-    for text in given["others"]:
-        name, value = _setting(text)
-        if name in found:
-            raise SpecError(f"--set {name} and {_flag(name)} both say {name}; keep one")
-        found[name] = value
-    return found
+    return {"distribution": {**kinds, **{kind: {**said, **options} for kind, said in enabled.items()}}}
 
 
 def _setting(text: str) -> tuple[str, Any]:
     name, word = pair("--set", text, "max_wait=7200")
+    if name in job_file.JOB_KEYS:
+        raise SpecError(f"--set {name}: {name} is no argument of the estimator; say {_flag(name)}")
     kinds = job_file.accepted().get(name, ())
     value: Any = word
     try:
         value = json.loads(word)
+    except RecursionError as error:
+        raise SpecError(f"--set {name} has values too deep within one another; make it flatter") from error
     except ValueError as error:
         if kinds and not {"str", "object"} & set(kinds):
             raise SpecError(f"--set {name} is {word!r}, which is no JSON ({error}); write a JSON value") from error
+    if "str" in kinds and not job_file.is_of(kinds, value):
+        # A text that is spelled as another value is spelled.
+        value = word
     job_file.check("--set", name, value)
     if name == "distribution" and isinstance(value, str):
-        value = _distribution("--set distribution", value, {})
+        value = _distribution("--set distribution", value)
     if name == "instance_groups":
         value = channels.instance_groups("--set instance_groups", value)
     return name, value
 
 
 def _laid_over(said: Mapping[str, Any], given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    """Give the arguments that have names and values: each name of the options beside those of the file, or over it."""
+    """Give the arguments that have names and values: each name of the options beside those said, or over them."""
     found: dict[str, Any] = {}
     for argument, option in (
         ("hyperparameters", _hyperparameters(given, words)),
@@ -141,22 +163,23 @@ def _laid_over(said: Mapping[str, Any], given: Mapping[str, Any], words: tuple[s
         ("tags", dict(pair("--tag", text, "team=vision") for text in given["tags"])),
     ):
         if option:
-            found[argument] = {**_named(said.get(argument) or {}, "Key", "Value"), **option}
+            found[argument] = {**_named(argument, said.get(argument) or {}, "Key", "Value"), **option}
     metrics = dict(pair("--metric", text, "'loss=loss=([0-9.]+)'") for text in given["metrics"])
     if metrics:
-        all_of_them = {**_named(said.get("metric_definitions") or {}, "Name", "Regex"), **metrics}
+        all_of_them = {**_named("metric_definitions", said.get("metric_definitions") or {}, "Name", "Regex"), **metrics}
         found["metric_definitions"] = [{"Name": name, "Regex": regex} for name, regex in all_of_them.items()]
     return found
 
 
-def _named(value: Any, key: str, content: str) -> dict[str, Any]:
+def _named(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
     """Give a list of the service's pairs as a dict; a dict is one already."""
     if isinstance(value, dict):
         return value
     try:
         return {each[key]: each[content] for each in value}
     except (TypeError, KeyError) as error:
-        raise SpecError(f"{value!r} is no list of {{{key!r}: ..., {content!r}: ...}}; correct the file") from error
+        wanted = f"list of {{{key!r}: ..., {content!r}: ...}}"
+        raise SpecError(f"{argument} is {value!r}, which is no {wanted}; correct the file, or --set") from error
 
 
 def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
@@ -168,16 +191,16 @@ def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[s
     return {name: number_or_text(value) for name, value in {**options, **after}.items()}
 
 
-def _distribution(where: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _distribution(where: str, name: str) -> dict[str, Any]:
     kind = _KINDS.get(name.replace("_", "-"))
     if kind is None:
         raise SpecError(f"{where} is {name!r}{suggestion(name, list(_KINDS)[:3])}")
-    return {kind: {"enabled": True, **options}}
+    return {kind: {"enabled": True}}
 
 
 def _is_local(arguments: Mapping[str, Any], platform: str | None) -> bool:
     groups = arguments.get("instance_groups") or ()
-    types = [group.instance_type for group in groups] or [str(arguments.get("instance_type"))]
+    types = [str(group.instance_type) for group in groups] or [str(arguments.get("instance_type"))]
     is_local = not any(each.startswith("ml.") for each in types)
     if platform is not None and is_local != (platform == "local"):
         other = "runs on this machine" if is_local else "is Amazon SageMaker's"

@@ -39,7 +39,6 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
         return
     output.line({"description": description})
     with following.coming_back(job):
-        for event in job.logs(follow=True):
-            output.line({"host": event.host, "message": event.message})
+        output.events(job.logs(follow=True))
         output.line({"description": job.describe()})
         job.wait()

@@ -37,7 +37,13 @@ def _channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
     if isinstance(value, dict) and "file_system_id" in value:
         return _made(where, FileSystemInput, _fields(where, value, FileSystemInput))
     found = _fields(where, value, TrainingInput)
-    found["s3_data"] = places.uri(f"{where}.s3_data", str(found["s3_data"]), is_local=is_local, base=path.parent)
+    if not isinstance(found["s3_data"], str):
+        raise SpecError(f"{where}.s3_data is {found['s3_data']!r}; write a place, such as s3://bucket/prefix")
+    found["s3_data"] = places.uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
+    for key in ("instance_groups", "attribute_names"):
+        names = found.get(key, [])
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise SpecError(f"{where}.{key} is {names!r}; write a list of names")
     if "shuffle_config" in found:
         seed = _fields(f"{where}.shuffle_config", found["shuffle_config"], ShuffleConfig)
         found["shuffle_config"] = _made(where, ShuffleConfig, seed)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from typing import Any
 
 import click
 
-from scriptmode import TrainingJobError, TrainingJobFailed, TrainingJobStopped
+from scriptmode import ScriptmodeError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.cli.output import plain
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
@@ -38,7 +40,10 @@ def exit_code(error: BaseException) -> int:
 def tell(error: click.ClickException | Exception, *, as_json: bool) -> int:
     """Write an error on stderr, for people or as one JSON object; give the exit code."""
     code = exit_code(error)
-    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    if isinstance(error, click.ClickException):
+        text = error.format_message()
+    else:
+        text = str(error) if isinstance(error, ScriptmodeError) or not isinstance(error, OSError) else _refusal(error)
     if as_json:
         click.echo(json.dumps(_object(error, text, code)), err=True)
         return code
@@ -50,6 +55,26 @@ def tell(error: click.ClickException | Exception, *, as_json: bool) -> int:
     if context is not None:
         click.echo(f"see {context.command_path} --help", err=True)
     return code
+
+
+def give_up_output() -> None:
+    """Throw away what is yet to be written where it cannot be: the interpreter would try it again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _refusal(error: OSError) -> str:
+    """Say what the machine refused, and what to do."""
+    said = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{error.filename}: {said}; correct the path, or what lies there"
+    if isinstance(error, FileNotFoundError):
+        return "the folder in which this command runs is not there any more; go to another one"
+    return f"what this command has to say cannot be written: {said}; give its output another place"
 
 
 def _object(error: Exception, text: str, code: int) -> dict[str, Any]:

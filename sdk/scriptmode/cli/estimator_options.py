@@ -30,7 +30,7 @@ SINGLE = {
 #: Options that give one entry of an argument each.
 _SEVERAL = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
-                 help="Given to PROGRAM as --NAME VALUE; may be repeated, as all that follow."),
+                 help="Given to PROGRAM as --NAME VALUE; may be repeated, as all up to --set."),
     click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, help="A channel: s3://..., or a folder."),
     click.option("--metric", "metrics", metavar="NAME=REGEX", multiple=True, help="What to find in the log."),
     click.option("--env", "environment", metavar="NAME=VALUE", multiple=True, help="A variable of the hosts."),

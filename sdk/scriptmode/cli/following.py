@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 import click
 
+from scriptmode.patience import goes_on
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,9 +34,5 @@ def coming_back(job: TrainingJob, *, follow: bool = True) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if follow:
-            click.echo(
-                f"\ntraining job {job.name} goes on; follow it: scriptmode logs -f {job.name}; stop it: "
-                f"scriptmode stop {job.name}",
-                err=True,
-            )
+            click.echo(f"\n{goes_on(job.name)}. Stop it: scriptmode stop {job.name}", err=True)
         raise

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -46,6 +48,16 @@ class Group(click.Group):
             )
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs, each with a whole sentence of what it does."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.sentences(ctx).items()))
+
+    def sentences(self, ctx: click.Context) -> dict[str, str]:
+        """Give by verb the first sentence of its help."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        return {name: verb.get_short_help_str(sys.maxsize) for name, verb in found.items() if verb is not None}
+
 
 class Program(Group):
     """The whole command: it knows its verbs without loading them, and ends with one line and an exit code."""
@@ -66,10 +78,9 @@ class Program(Group):
         found: click.Command = getattr(import_module(module), name)
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
-        """Write the verbs and what they do."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in self.verbs.items()])
+    def sentences(self, ctx: click.Context) -> dict[str, str]:  # noqa: ARG002 - likewise
+        """Give what each verb does, without loading it."""
+        return {name: verb.help for name, verb in self.verbs.items()}
 
     def main(
         self,
@@ -86,15 +97,29 @@ class Program(Group):
         words = list(sys.argv[1:] if args is None else args)
         if not standalone_mode:
             return super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+        _open_closed_streams()
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
+            # What cannot be written is to be told before the interpreter tries it.
+            sys.stdout.flush()
         except click.Abort:
             sys.exit(_INTERRUPTED)
-        except (click.ClickException, ScriptmodeError) as error:
+        except (click.ClickException, ScriptmodeError, OSError) as error:
             from scriptmode.cli import ending
 
+            ending.give_up_output()
+            if isinstance(error, BrokenPipeError):
+                # Whoever read has left, and knows.
+                sys.exit(ending.FAILED)
             sys.exit(ending.tell(error, as_json="--json" in before_dashes(words)[0]))
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Let what is written where nothing is open go nowhere; what is opened later must not come to stand there."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the program
 
 
 def before_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:

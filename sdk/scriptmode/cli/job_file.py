@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, SpecError
+from scriptmode.cli import documents
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 #: Keys beside the estimator's arguments.
@@ -51,62 +51,51 @@ def read(path: Path) -> dict[str, Any]:
     content = _content(path)
     for key, value in content.items():
         if key not in JOB_KEYS:
-            check(str(path), key, value)
+            check(str(path), key, value, beside=JOB_KEYS)
         elif value is None or (key == "job_name" and not isinstance(value, str)):
             raise SpecError(f"{path}: {key} is {value!r}; write {'a text' if key == 'job_name' else 'channels'}")
     return content
 
 
-def check(where: str, key: str, value: object) -> None:
-    """Raise `SpecError` for a name that is no argument of an estimator, and for a value that the argument cannot be."""
+def check(where: str, key: str, value: object, *, beside: Sequence[str] = ()) -> None:
+    """Raise `SpecError` for a name that is no argument of an estimator, and for a value that the argument cannot be.
+
+    ``beside`` are names that are no arguments but may be meant.
+    """
     known = accepted()
     if key in _OBJECTS:
         raise SpecError(f"{where}: {key} cannot be written as text; {_OBJECTS[key]}")
     if key not in known:
-        raise SpecError(f"{where}: there is no argument {key!r}{suggestion(str(key), (*known, *JOB_KEYS), most=5)}")
+        raise SpecError(f"{where}: there is no argument {key!r}{suggestion(str(key), (*known, *beside), most=5)}")
     kinds = known[key]
-    types = tuple(each for kind in kinds for each in _TYPES.get(kind, ((object,), ""))[0])
-    is_wrong_number = isinstance(value, bool) and bool not in types and object not in types
-    # A distribution's name stands for a dict with it.
-    if value is None or not isinstance(value, types) or is_wrong_number:
+    if not is_of(kinds, value):
         wanted = " or ".join(_TYPES[kind][1] for kind in kinds if kind in _TYPES) or "a value"
         example = next((_EXAMPLES[kind] for kind in kinds if kind in _EXAMPLES), "...")
         raise SpecError(f"{where}: {key} is {value!r}; write {wanted}, such as {key} = {example}")
 
+    if key == "dependencies" and not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
+        raise SpecError(f'{where}: {key} is {value!r}; write files and folders, such as {key} = ["lib"]')
+
+
+def is_of(kinds: Iterable[str], value: object) -> bool:
+    """Say whether a value is of one of an argument's kinds, as `accepted` names them."""
+    types = tuple(each for kind in kinds for each in _TYPES.get(kind, ((object,), ""))[0])
+    is_wrong_number = isinstance(value, bool) and bool not in types and object not in types
+    return value is not None and isinstance(value, types) and not is_wrong_number
+
 
 def _content(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"--file {str(path)!r} cannot be read: {error}; name a TOML or YAML file") from error
+    text = documents.text("--file", path, "TOML or YAML")
     if path.suffix == ".toml":
-        found = _toml(path, text)
+        found = documents.toml(path, text)
     elif path.suffix in (".yaml", ".yml"):
-        found = _yaml(path, text)
+        found = documents.yaml(path, text)
+        found = {} if found is None else found
     else:
         raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}; give it a name that ends in .toml or .yaml")
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise SpecError(f"{path} is {_shown(found)}; write names and values, such as entry_point: train.py")
     return found
-
-
-def _toml(path: Path, text: str) -> Any:
-    # The standard library has it from Python 3.11 on.
-    parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    try:
-        return parser.loads(text)
-    except ValueError as error:
-        raise SpecError(f"{path} is no TOML: {error}; correct it") from error
-
-
-def _yaml(path: Path, text: str) -> Any:
-    import yaml
-
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SpecError(f"{path} is no YAML: {' '.join(str(error).split())}; correct it") from error
-    return {} if found is None else found
 
 
 def _shown(value: object) -> str:

@@ -55,8 +55,7 @@ def stream_logs(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
         following.follow(job, is_plain=is_plain)
         return
     with following.coming_back(job):
-        for event in job.logs(follow=True):
-            output.line({"host": event.host, "message": event.message})
+        output.events(job.logs(follow=True))
         job.wait()
 
 

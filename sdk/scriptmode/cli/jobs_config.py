@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
+from scriptmode.cli import documents
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -136,14 +137,7 @@ def settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
 
 
 def _job(path: Path) -> Mapping[str, Any]:
-    import yaml
-
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"--config {str(path)!r} cannot be read: {error}; name a YAML file") from error
-    except yaml.YAMLError as error:
-        raise SpecError(f"{path} is no YAML: {' '.join(str(error).split())}; correct it") from error
+    document = documents.yaml(path, documents.text("--config", path, "YAML"))
     job = _mapping(str(path), document or {})
     for key in job:
         if key in _KEYS:

@@ -13,11 +13,11 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode import Estimator, SpecError, TrainingInput, TrainingJob, TrainingJobError
-from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, output
+from scriptmode import Estimator, SpecError, TrainingInput
+from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, starting
 from scriptmode.cli.ending import EXIT_CODES
 from scriptmode.cli.flags import speaking
-from scriptmode.cli.options import as_json, use, use_profile
+from scriptmode.cli.options import PLATFORMS, as_json, use, use_profile
 from scriptmode.cli.places import place, uri
 from scriptmode.cli.programs import ProgramCommand, words_after_dashes
 
@@ -56,7 +56,7 @@ _OPTIONS = (
     click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, as it is here
     click.option("--region", help="Of Amazon SageMaker; this machine has none."),
     click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help="Of the AWS settings."),
-    click.option("--platform", type=click.Choice(["local", "sagemaker"]), default="local", show_default=True),
+    click.option("--platform", type=click.Choice(PLATFORMS), default="local", show_default=True),
     click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, help="A channel; may be repeated."),
     click.option("--role", help="Amazon SageMaker's role for the job."),
     click.option("--image-uri", metavar="URI", help="The training image on Amazon SageMaker."),
@@ -124,23 +124,13 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         inputs = _inputs(given["inputs"], found, is_local=is_local)
         job = estimator.fit(inputs, wait=False, job_name=_job_name(name))
     if given["as_json"]:
-        _print_json(job, wait=stream_logs)
+        starting.print_json(job, wait=stream_logs)
         return
     click.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
     if stream_logs:
         following.follow(job, is_plain=given["is_plain"])
     else:
         click.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
-
-
-def _print_json(job: TrainingJob, *, wait: bool) -> None:
-    with following.coming_back(job, follow=wait):
-        try:
-            description = job.wait() if wait else job.describe()
-        except TrainingJobError as error:
-            output.document(error.description)
-            raise
-    output.document(description)
 
 
 def _job_name(name: str) -> str:

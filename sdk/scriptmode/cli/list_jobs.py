@@ -11,7 +11,7 @@ import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import output
-from scriptmode.cli.options import account, as_json, platform
+from scriptmode.cli.options import account, as_json, none_there, platform
 from scriptmode.display.words import duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
@@ -44,9 +44,8 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         output.document(jobs)
         return
     if not jobs:
-        where = "in this account and Region" if platform == "sagemaker" else "on this machine"
         which = "such training jobs" if status or name or since else "training jobs"
-        click.echo(f"no {which} {where}", err=True)
+        click.echo(none_there(platform, which), err=True)
         return
     head = [("CREATED", "STATUS", "TIME", "NAME")] if sys.stdout.isatty() else []
     output.columns([*head, *(_row(job) for job in jobs)])

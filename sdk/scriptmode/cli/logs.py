@@ -35,8 +35,7 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
         return
     with following.coming_back(job, follow=follow):
         if as_json:
-            for event in job.logs(follow=follow, **chosen):
-                output.line({"host": event.host, "message": event.message})
+            output.events(job.logs(follow=follow, **chosen))
         else:
             job.print_logs(follow=follow, **chosen)
         if follow:

@@ -33,7 +33,7 @@ def model() -> None:
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:
     """Fetch the model of JOB into FOLDER, and print its path.
 
-    FOLDER is new or empty; where none is named, it is one named JOB. With --last, FOLDER alone is named.
+    FOLDER is new or empty; where none is named, it is one named JOB. With --last the first word is FOLDER.
 
     \b
     Example:

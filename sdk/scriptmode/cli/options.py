@@ -84,9 +84,13 @@ def newest(platform: str | None) -> str:
     """Give the name of the newest job, on this machine where no platform is named."""
     found = TrainingJob.list(platform, limit=1)
     if not found:
-        where = "in this account and Region" if platform == "sagemaker" else "on this machine"
-        raise click.ClickException(f"--last: there are no training jobs {where}; start one with scriptmode run")
+        raise click.ClickException(f"--last: there are {none_there(platform)}; start one with scriptmode run")
     return str(found[0]["TrainingJobName"])
+
+
+def none_there(platform: str | None, which: str = "training jobs") -> str:
+    """Say that a platform has none of the jobs asked for."""
+    return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
 
 
 def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
@@ -130,8 +134,9 @@ def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -
 def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - likewise
     """Have boto3 use a profile of the AWS settings, for this command."""
     if value is not None:
-        # Whoever names a profile means its account, not the one whose keys are in the environment.
-        use(ctx, {"AWS_PROFILE": value, **dict.fromkeys(_KEYS)})
+        # Whoever names a profile means its account, not the one whose keys are in the environment; botocore looks at
+        # AWS_DEFAULT_PROFILE before it looks at AWS_PROFILE.
+        use(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
 
 
 def _context() -> click.Context | None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from scriptmode import LogEvent
 
 
 def plain(value: Any) -> Any:
@@ -36,9 +38,22 @@ def line(value: Any) -> None:
     click.echo(json.dumps(plain(value)))
 
 
+def events(found: Iterable[LogEvent]) -> None:
+    """Print each line of a log as one JSON object, as it comes."""
+    for event in found:
+        line({"host": event.host, "message": event.message})
+
+
 def moment(value: datetime) -> str:
     """Give a time in UTC, to the second."""
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
+
+
+def visible(text: str) -> str:
+    """Spell out what is no character to be seen: a terminal obeys it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:

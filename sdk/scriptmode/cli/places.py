@@ -25,7 +25,10 @@ def place(what: str, text: str, *, is_local: bool, base: Path | None = None) -> 
         raise SpecError(f"{what} {text!r} is not in S3, where Amazon SageMaker looks; write s3://bucket/prefix")
     if not text.removeprefix(_FILE):
         raise SpecError(f"{what} {text!r} names no folder; write s3://bucket/prefix, or a folder of this machine")
-    return str(((base or Path()) / Path(text.removeprefix(_FILE)).expanduser()).absolute())
+    try:
+        return str(((base or Path()) / Path(text.removeprefix(_FILE)).expanduser()).absolute())
+    except RuntimeError as error:
+        raise SpecError(f"{what} {text!r} begins in a home folder that nobody knows; write the whole path") from error
 
 
 def uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:

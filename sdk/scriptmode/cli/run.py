@@ -18,7 +18,8 @@ from scriptmode.cli.programs import ProgramCommand, words_after_dashes
 def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
     """Start a training job from options or a file, and follow it to its end.
 
-    Each option is the scriptmode.Estimator's argument of that name. What follows -- is PROGRAM's.
+    Options say what arguments of scriptmode.Estimator say, and --set those that have no option of their own. What
+    follows -- is PROGRAM's.
 
     \b
     Example:

@@ -23,20 +23,21 @@ def options(function: _Function) -> _Function:
 
 def started(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
     """Follow a new job, or say its name; as JSON its description, once it has ended where it is waited for."""
-    if not wait:
-        if as_json:
-            output.document(job.describe())
-            return
-        click.echo(job.name)
-        click.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
-        return
-    if not as_json:
+    if as_json:
+        print_json(job, wait=wait)
+    elif wait:
         click.echo(f"training job {job.name} started")
         following.follow(job, is_plain=is_plain)
-        return
-    with following.coming_back(job):
+    else:
+        click.echo(job.name)
+        click.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
+
+
+def print_json(job: TrainingJob, *, wait: bool) -> None:
+    """Print a job's description, once it has ended where it is waited for; raises how it ended."""
+    with following.coming_back(job, follow=wait):
         try:
-            description = job.wait()
+            description = job.wait() if wait else job.describe()
         except TrainingJobError as error:
             output.document(error.description)
             raise

@@ -6,6 +6,7 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode.cli import output
+from scriptmode.cli.ending import tell
 from scriptmode.cli.options import account, as_json, attached, last, names, platform
 
 
@@ -33,14 +34,19 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
             found.append((job, _asked(job)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs are to be stopped all the same
             failures.append(error)
-    statuses = [_ended(job) if wait else job.status for job, _ in found]
+    statuses = []
+    for job, is_asked in found:
+        try:
+            statuses.append((job, is_asked, _ended(job) if wait else job.status))
+        except ScriptmodeError as error:  # noqa: PERF203 - and told all the same
+            failures.append(error)
     if as_json:
-        output.document([{"job": job.name, "status": status} for (job, _), status in zip(found, statuses)])
+        output.document([{"job": job.name, "status": status} for job, _, status in statuses])
     else:
-        for (job, is_asked), status in zip(found, statuses):
+        for job, is_asked, status in statuses:
             click.echo(_told(job, status, is_asked=is_asked, has_waited=wait))
     for failure in failures[:-1]:
-        click.echo(f"scriptmode: {failure}", err=True)
+        tell(failure, as_json=as_json)
     if failures:
         raise failures[-1]
 

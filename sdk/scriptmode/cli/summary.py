@@ -5,30 +5,33 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.cli.output import moment
+from scriptmode.cli.output import moment, visible
 from scriptmode.display.words import duration
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: Script mode's own hyperparameters, by what begins their names, and the one that names the program.
-_OWN, _PROGRAM = "sagemaker_", "sagemaker_program"
 #: What switches each distribution on, and its name for people.
 _DISTRIBUTIONS = {
-    "sagemaker_mpi_enabled": "MPI",
-    "sagemaker_parameter_server_enabled": "parameter servers",
-    "sagemaker_multi_worker_mirrored_strategy_enabled": "multi-worker mirrored",
+    contract.MPI_ENABLED: "MPI",
+    contract.PARAMETER_SERVER_ENABLED: "parameter servers",
+    contract.MULTI_WORKER_MIRRORED_ENABLED: "multi-worker mirrored",
 }
 
 
 def text(description: Mapping[str, Any]) -> str:
-    """Give the lines: a label and what there is of it; a label with several lines has them below one another."""
+    """Give the lines: a label and what there is of it; a label with several lines has them below one another.
+
+    Without secrets, and with what a terminal obeys spelled out.
+    """
     rows: list[tuple[str, str]] = []
     for label, said in _rows(description):
         lines = said.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
-    return "\n".join(f"{label:<{width}}  {said}".rstrip() for label, said in rows)
+    told = (contract.without_userinfo(f"{label:<{width}}  {said}".rstrip()) for label, said in rows)
+    return "\n".join(map(visible, told))
 
 
 def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -37,18 +40,19 @@ def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "created", moment(description["CreationTime"])
     if reason := description.get("FailureReason"):
         yield "failed", reason
-    parameters = {key: _value(each) for key, each in description.get("HyperParameters", {}).items()}
+    parameters = {key: _value(key, each) for key, each in description.get("HyperParameters", {}).items()}
     yield "hosts", _hosts(description, parameters)
-    if _PROGRAM in parameters:
-        yield "script", f"{parameters[_PROGRAM]} from {parameters.get('sagemaker_submit_directory', 'the image')}"
+    if contract.PROGRAM in parameters:
+        source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
+        yield "script", f"{parameters[contract.PROGRAM]} from {source}"
     if image := description.get("AlgorithmSpecification", {}).get("TrainingImage"):
         yield "image", image
     channels = description.get("InputDataConfig", ())
     if channels:
         yield "inputs", "\n".join(_channel(each) for each in channels)
-    given = {key: each for key, each in parameters.items() if not key.startswith(_OWN)}
+    given = {key: each for key, each in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     if given:
-        yield "hyperparameters", "\n".join(f"{key} = {each}" for key, each in given.items())
+        yield "hyperparameters", "\n".join(visible(f"{key} = {each}") for key, each in given.items())
     if variables := description.get("Environment"):
         # Values may be secrets.
         yield "environment", ", ".join(sorted(variables))
@@ -93,10 +97,21 @@ def _channel(channel: Mapping[str, Any]) -> str:
     return f"{channel['ChannelName']} = {place}" + (f" ({mode})" if mode else "")
 
 
-def _value(encoded: str) -> str:
+def _value(name: str, encoded: str) -> str:
     """Give a hyperparameter as the script is given it: texts are JSON's own in script mode."""
-    try:
-        value = json.loads(encoded)
-    except ValueError:
-        return encoded
-    return value if isinstance(value, str) else encoded
+    value = contract.decode(encoded)
+    shown = _without_secrets(name, value)
+    if isinstance(shown, str):
+        return shown
+    return encoded if shown == value else json.dumps(shown)
+
+
+def _without_secrets(name: str, value: object) -> object:
+    """Hide a value whose name says that it is a secret, and those within it."""
+    if value not in ("", None) and contract.is_secret(name, value):
+        return contract.MASK
+    if isinstance(value, dict):
+        return {key: _without_secrets(key, each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets("", each) for each in value]
+    return value

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import ContainerError
+from scriptmode.installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +30,6 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STEP = re.compile(r"Step \d+/\d+ : (.*)")
 #: The builder's own words about what it makes and removes, which would hide the last ones of what failed.
 _OF_THE_BUILDER = re.compile(r" ---> |Removing intermediate container ")
-_INSTALL = "pip install 'scriptmode[container]'"
 
 OnLine = Callable[[str], None]
 
@@ -44,7 +44,7 @@ def connect() -> Any:
         import docker
     except ImportError as error:
         raise ContainerError(
-            f"containers need Docker's client for Python, which is not installed; {_INSTALL}"
+            f"containers need Docker's client for Python, which is not installed; {install('container')}"
         ) from error
     host = _host()
     try:

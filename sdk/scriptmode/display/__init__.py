@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
 from scriptmode import log_view
-from scriptmode.errors import SpecError
+from scriptmode.errors import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: ``plain`` or ``live``: the view where a call does not say.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
+#: Held while a view is in the terminal: two would take each other's rows away.
+_terminal = Lock()
 
 
 def kind(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
@@ -44,22 +47,31 @@ def kind(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, 
 
 
 def follow(name: str, platform: Platform, which: str) -> bool:
-    """Show a job until it ended, in a view that `kind` named; say whether that told how it ended."""
-    if which == PLAIN:
-        events = platform.log_events(name, follow=True, on_description=log_view.StatusLines())
-        log_view.show(events)
-        return False
-    from scriptmode.display.following import Following
+    """Show a job until it ended, in a view that `kind` named; say whether that told how it ended.
 
+    In a terminal where another job is followed already its lines scroll above that one's panel.
+    """
     if which == NOTEBOOK:
+        from scriptmode.display.following import Following
         from scriptmode.display.notebook import NotebookView
 
         Following(name, platform, NotebookView(name, platform)).run()
         return True
+    if which == TERMINAL and _terminal.acquire(blocking=False):
+        try:
+            _follow_in_terminal(name, platform)
+        finally:
+            _terminal.release()
+    else:
+        log_view.show(platform.log_events(name, follow=True, on_description=log_view.StatusLines()))
+    return False
+
+
+def _follow_in_terminal(name: str, platform: Platform) -> None:
+    from scriptmode.display.following import Following
     from scriptmode.display.terminal import TerminalView
 
     Following(name, platform, TerminalView(sys.stdout)).run()
-    return False
 
 
 def card(name: str, platform: Platform) -> str:
@@ -69,6 +81,7 @@ def card(name: str, platform: Platform) -> str:
 
     try:
         view, notes, places = look(name, platform)
-    except Exception as error:  # noqa: BLE001 - a notebook would show a traceback in the value's place
+    except (ScriptmodeError, OSError, ValueError) as error:
+        # ValueError: a file of the job's folder that holds something else. A notebook would show a traceback.
         return page.unknown(name, f"{error}" or type(error).__name__)
     return page.card(view, notes=notes, places=places)

@@ -112,6 +112,7 @@ class Rates:
         complete = progress.total is not None and done >= progress.total
         if complete or now - began < _SOON:
             return Data(progress)
-        rate = (done - before) / (now - began)
+        # What was staged may be begun anew.
+        rate = max(0.0, (done - before) / (now - began))
         left = (progress.total - done) / rate if progress.total is not None and rate > 0 else None
         return Data(progress, rate, left)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from _thread import interrupt_main
 from collections import deque
 from contextlib import suppress
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.display.collecting import Collector
@@ -57,6 +58,8 @@ class Following:
         self._drawing = Lock()
         self._over = Event()
         self._trouble: BaseException | None = None
+        #: Whether the caller's thread is reading and can be interrupted in it; changed and used under the lock.
+        self._reads, self._reading = False, Lock()
         self._knows_roles = False
         self._rested, self._taken = time.monotonic(), 0
 
@@ -66,18 +69,39 @@ class Following:
         with self._view.shown():
             try:
                 drawer.start()
-                self._read()
-                self._end()
+                self._follow()
+            except KeyboardInterrupt:
+                # The drawer's own word, or somebody's.
+                if self._trouble is None:
+                    raise
             finally:
-                self._over.set()
-                drawer.join()
-                with suppress(ScriptmodeError):
-                    self._look()
-                self._view.close(self._frame())
+                self._close(drawer)
         if self._trouble is not None:
             raise self._trouble
 
+    def _follow(self) -> None:
+        # Python interrupts the main thread alone; another one learns of the drawer's trouble by the next line.
+        self._reads = current_thread() is main_thread()
+        try:
+            self._read()
+            self._end()
+        finally:
+            with self._reading:
+                self._reads = False
+
+    def _close(self, drawer: Thread) -> None:
+        self._over.set()
+        try:
+            drawer.join()
+            with suppress(ScriptmodeError):
+                self._look()
+        finally:
+            self._view.close(self._frame())
+
     def _read(self) -> None:
+        # Which metrics are in the lines is known before the first of them: of a job that ended, the log comes first.
+        with suppress(ScriptmodeError):
+            self._describe(self._platform.describe(self._name))
         events = self._platform.log_events(self._name, follow=True, on_description=self._describe)
         for event in events:
             # A deque takes it without a lock; the other thread does all that costs time, for many lines at once.
@@ -114,6 +138,9 @@ class Following:
                 self._draw()
         except BaseException as error:  # noqa: BLE001 - raised where the job is followed
             self._trouble = error
+            with self._reading:
+                if self._reads:
+                    interrupt_main()
 
     def _look(self) -> None:
         """Ask what no line of the log tells."""
@@ -140,11 +167,10 @@ class Following:
 
 def roles(description: Mapping[str, Any]) -> dict[str, str]:
     """Give each host's role by its name, none where they cannot be told."""
+    from scriptmode.planning import host_roles
+
     try:
-        from scriptmode.planning import host_roles
-    except ImportError:
-        return {}
-    try:
-        return dict(host_roles(dict(description)))
-    except Exception:  # noqa: BLE001 - what is only shown ends no following
+        return host_roles(description)
+    except (ScriptmodeError, OSError, LookupError, ValueError):
+        # Of a description that lacks what the service's have. What is only shown ends no following.
         return {}

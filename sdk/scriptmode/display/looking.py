@@ -13,7 +13,7 @@ from scriptmode.display.series import Series
 from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
 from scriptmode.errors import ScriptmodeError
 from scriptmode.metric_lines import defined
-from scriptmode.platforms import FAILED, LOCAL_CONTAINER, LOCAL_PROCESS, host_names
+from scriptmode.platforms import FAILED, host_names, is_on_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,9 +57,7 @@ def look(name: str, platform: Platform) -> tuple[JobView, list[str], dict[str, s
 
 def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
     """Give the bytes of a log on this machine that a job's metrics are to be found in, if they are many; else 0."""
-    resources = description.get("ResourceConfig") or {}
-    kinds = {group.get("InstanceType") for group in resources.get("InstanceGroups") or [resources]}
-    if not defined(description) or not kinds <= {LOCAL_PROCESS, *LOCAL_CONTAINER}:
+    if not defined(description) or not is_on_this_machine(description):
         return 0
     logs = map(Path, platform.log_places(str(description["TrainingJobName"])).values())
     size = sum(log.stat().st_size for log in logs if log.is_file())

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from scriptmode.display import words
 from scriptmode.display.pictures import bar, line
 from scriptmode.display.rooms import fitting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from scriptmode.display.values import Data, Failure, HostLine, JobView, Stay, Values
+    from scriptmode.display.values import Data, HostLine, JobView, Stay, Values
+    from scriptmode.endings import Failure
+
+    _Row = tuple[str, ...]
+    _T = TypeVar("_T")
 
 #: Readable on white and on black: the middle of the scale.
 _COLOURS = {"Completed": "#1f8a4c", "Failed": "#d64530", "Stopped": "#9c6d0e", "Stopping": "#9c6d0e"}
 _GOING_ON = "#2f78c4"
 #: Shades of the job's own colour, for the statuses one after another.
 _SHADES = (0.35, 0.6, 1.0)
-_MOST_HOSTS, _MOST_METRICS, _MOST_CHANNELS = 8, 8, 8
+#: Rows of a kind, and places of logs: the last one of them says how many more there are.
+_MOST, _MOST_PLACES = 8, 3
 _FRAME = (
     "font:13px/1.5 system-ui,sans-serif;color:inherit;background:transparent;border:1px solid rgba(128,128,128,.4);"
     "border-radius:6px;padding:10px 14px;margin:4px 0;max-width:60em;box-sizing:border-box;overflow-wrap:anywhere"
@@ -49,9 +54,9 @@ def card(
         _head(view, colour),
         _failure(view.failure, colour) if view.failure else "",
         _history(view.stays, colour),
-        _table(_channel(each) for each in view.seen.data[:_MOST_CHANNELS]),
-        _table(_metric(each) for each in view.seen.metrics[:_MOST_METRICS]),
-        _hosts(view.seen.hosts),
+        _listed(view.seen.data, _channel, "channels"),
+        _listed(view.seen.metrics, _metric, "metrics"),
+        _listed(view.seen.hosts, _host, "hosts"),
         _fact("model", view.model),
         _fact("checkpoints", view.checkpoints) if view.ended else "",
         *(_dim(note) for note in notes),
@@ -95,36 +100,32 @@ def _history(stays: Sequence[Stay], colour: str) -> str:
     return f'{parts}<div style="opacity:.75;font-size:12px">{said}</div>'
 
 
-def _channel(data: Data) -> tuple[str, ...]:
+def _channel(data: Data) -> _Row:
     progress = data.progress
     share = progress.done / progress.total if progress.total else None
     shown = "" if share is None or share >= 1 else bar([("", share, ""), ("", 1 - share, "")], _GOING_ON, (1.0, 0.2))
     return f"<b>{escape(progress.channel)}</b>", escape(words.data(data)), shown
 
 
-def _metric(metric: Values) -> tuple[str, ...]:
+def _metric(metric: Values) -> _Row:
     count = words.plural(metric.count, "value")
     return f"<b>{escape(metric.name)}</b>", words.number(metric.last), line(metric.points, f"{metric.name}: {count}")
 
 
-def _hosts(hosts: Sequence[HostLine]) -> str:
-    shown = hosts[: fitting(len(hosts), _MOST_HOSTS)]
-    rows = [
-        (
-            f"<b>{escape(host.name)}</b>",
-            escape(host.role),
-            f'<span style="{_MONO};opacity:.75">{escape(host.line or "")}</span>',
-        )
-        for host in shown
-    ]
-    left = len(hosts) - len(shown)
-    return _table(rows) + (_dim(f"and {left} more hosts") if left else "")
+def _host(host: HostLine) -> _Row:
+    line = f'<span style="{_MONO};opacity:.75">{escape(host.line or "")}</span>'
+    return f"<b>{escape(host.name)}</b>", escape(host.role), line
 
 
-def _table(rows: Iterable[tuple[str, ...]]) -> str:
+def _listed(things: Sequence[_T], row: Callable[[_T], _Row], name: str) -> str:
     """Lay rows of three cells out, the first two as wide as they need to be unless that is too much."""
-    cells = "".join(f"<div>{cell}</div>" for row in rows for cell in row)
-    return f'<div style="{_GRID}">{cells}</div>' if cells else ""
+    shown = things[: fitting(len(things), _MOST)]
+    cells = "".join(f"<div>{cell}</div>" for each in shown for cell in row(each))
+    return (f'<div style="{_GRID}">{cells}</div>' if cells else "") + _more(len(things) - len(shown), name)
+
+
+def _more(left: int, name: str) -> str:
+    return _dim(f"and {left} more {name}") if left else ""
 
 
 def _failure(failure: Failure, colour: str) -> str:
@@ -144,8 +145,11 @@ def _log(view: JobView, lines: Sequence[tuple[str, str]]) -> str:
 
 def _places(view: JobView, places: Mapping[str, str]) -> str:
     wanted = view.failure.host if view.failure else ""
-    chosen = {wanted: places[wanted]} if wanted in places else dict(list(places.items())[:3])
-    return "".join(_fact(f"whole log of {host}", place) for host, place in chosen.items())
+    if wanted in places:
+        places = {wanted: places[wanted]}
+    shown = list(places.items())[: fitting(len(places), _MOST_PLACES)]
+    facts = "".join(_fact(f"whole log of {host}", place) for host, place in shown)
+    return facts + _more(len(places) - len(shown), "logs")
 
 
 def _commands(commands: Iterable[str]) -> str:

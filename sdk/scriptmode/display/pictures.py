@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from scriptmode.display.series import heights
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,12 +34,10 @@ def line(points: Sequence[float], title: str) -> str:
     """Draw values from left to right as a line, in the colour of the text."""
     if not points:
         return ""
-    least, most = min(points), max(points)
-    span = (most - least) or 1.0
     last = max(1, len(points) - 1)
     places = " ".join(
-        f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - (point - least) / span * (_HEIGHT - 4):.1f}"
-        for index, point in enumerate(points if len(points) > 1 else [*points, *points])
+        f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - height * (_HEIGHT - 4):.1f}"
+        for index, height in enumerate(heights(points if len(points) > 1 else [*points, *points]))
     )
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '

@@ -26,8 +26,10 @@ class Series:
         self.last = math.nan
         self._points: list[float] = []
         self._each = 1
-        self._sum = 0.0
+        #: Of a point that is begun: how many values, and the sum of the part that each has in it. The sum of the values
+        #: themselves may be more than a number can be.
         self._summed = 0
+        self._sum = 0.0
         for value in values:
             self.add(value)
 
@@ -37,10 +39,10 @@ class Series:
         self.last = value
         if not math.isfinite(value):
             return
-        self._sum += value
+        self._sum += value / self._each
         self._summed += 1
         if self._summed == self._each:
-            self._points.append(self._sum / self._each)
+            self._points.append(self._sum)
             self._sum, self._summed = 0.0, 0
         if len(self._points) == POINTS:
             self._points = _halved(self._points)
@@ -48,7 +50,7 @@ class Series:
 
     def points(self) -> tuple[float, ...]:
         """Give the points so far, the last one of as many values as it has yet."""
-        begun = (self._sum / self._summed,) if self._summed else ()
+        begun = (self._sum / (self._summed / self._each),) if self._summed else ()
         return (*self._points, *begun)
 
 
@@ -57,16 +59,20 @@ def sparkline(points: Sequence[float], width: int, *, plain: bool = False) -> st
     bars = _PLAIN_BARS if plain else _BARS
     while len(points) > width:
         points = _halved(points)
-    if not points:
-        return ""
-    least, span = min(points), max(points) - min(points)
-    if not span or not math.isfinite(span):
-        return bars[0] * len(points)
     top = len(bars) - 1
-    return "".join(bars[round((point - least) / span * top)] for point in points)
+    return "".join(bars[round(height * top)] for height in heights(points))
+
+
+def heights(points: Sequence[float]) -> list[float]:
+    """Give how high each point is, from the least, 0, to the most, 1; 0 for all of them where they are equal."""
+    # Halves: what lies between two numbers may be more than a number can be.
+    halves = [point / 2 for point in points]
+    least = min(halves, default=0.0)
+    span = max(halves, default=0.0) - least
+    return [(half - least) / span if span else 0.0 for half in halves]
 
 
 def _halved(points: Sequence[float]) -> list[float]:
     """Give the means of each two points; of an odd number the last one stays."""
-    pairs = [(first + second) / 2 for first, second in zip(points[::2], points[1::2])]
+    pairs = [first / 2 + second / 2 for first, second in zip(points[::2], points[1::2])]
     return pairs if len(points) % 2 == 0 else [*pairs, points[-1]]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
-from contextlib import contextmanager, redirect_stderr
-from typing import TYPE_CHECKING, TextIO
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from scriptmode import log_view
 from scriptmode.display.panel import Panel
 from scriptmode.display.terminal_text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.text import Text
 
@@ -41,15 +41,16 @@ class TerminalView:
         #: The columns that each drawn row takes.
         self._drawn: list[int] = []
         self._panel = ""
-        self._aside = _Aside()
+        self._asides: list[_Aside] = []
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Keep what the program writes to stderr, to a terminal, out of the panel: it scrolls with the log."""
-        if sys.stderr is None or not sys.stderr.isatty():
-            yield
-            return
-        with redirect_stderr(self._aside):
+        """Keep what the program writes to the terminal meanwhile out of the panel: it scrolls with the log."""
+        with ExitStack() as stack:
+            for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
+                if stream is not None and stream.isatty():
+                    self._asides.append(_Aside(stream))
+                    stack.enter_context(redirect(cast("TextIO", self._asides[-1])))
             yield
 
     def draw(self, frame: Frame) -> None:
@@ -66,15 +67,15 @@ class TerminalView:
     def close(self, frame: Frame) -> None:
         """Write the last lines, and a summary in the panel's place."""
         columns, _ = _size(self._stream)
-        text = self._erased(columns) + self._lines(frame)
+        text = self._erased(columns) + self._lines(frame, last=True)
         summary = Panel(columns - _FREE, plain=self._plain).summary(frame.view)
         self._drawn = []
         self._write(text + (f"{self._rendered(summary)}\n" if summary else ""))
 
-    def _lines(self, frame: Frame) -> str:
+    def _lines(self, frame: Frame, *, last: bool = False) -> str:
         lines = [log_view.prefixed(event, self._turns, shown(event.message, colours=True)) for event in frame.events]
         lines += [f"scriptmode: {sentence}" for sentence in frame.said]
-        lines += self._aside.lines()
+        lines += [line for aside in self._asides for line in aside.lines(last=last)]
         return "".join(f"{line}\n" for line in lines)
 
     def _rendered(self, rows: Sequence[Text]) -> str:
@@ -100,23 +101,39 @@ class TerminalView:
         self._stream.flush()
 
 
-class _Aside(io.TextIOBase):
-    """Takes what is written meanwhile, to be shown line by line."""
+class _Aside:
+    """Stands for a terminal's stream while a view is in it: takes what any thread writes, to be shown line by line.
 
-    def __init__(self) -> None:
+    After the view's end, whoever kept it writes to the stream through it.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = Lock()
         self._text = ""
+        self._is_over = False
 
-    def writable(self) -> bool:
-        return True
+    def __getattr__(self, name: str) -> Any:
+        """Give what else the stream has: its encoding, its descriptor."""
+        return getattr(self._stream, name)
 
     def write(self, text: str, /) -> int:
-        self._text += text
-        return len(text)
+        with self._lock:
+            if self._is_over:
+                return self._stream.write(text)
+            self._text += text
+            return len(text)
 
-    def lines(self) -> list[str]:
-        """Give the lines that were written since, cleaned of what moves the cursor."""
-        text, self._text = self._text, ""
-        return [shown(line, colours=True) for line in re.split("\n", text.rstrip("\n"))] if text else []
+    def writelines(self, lines: Iterable[str], /) -> None:
+        self.write("".join(lines))
+
+    def lines(self, *, last: bool) -> list[str]:
+        """Give the lines since, cleaned of what moves the cursor; one that is not ended only the ``last`` time."""
+        with self._lock:
+            lines = self._text.split("\n")
+            self._text = "" if last else lines[-1]
+            self._is_over = last
+        return [shown(line, colours=True) for line in (lines if last and lines[-1] else lines[:-1])]
 
 
 def _size(stream: TextIO) -> tuple[int, int]:

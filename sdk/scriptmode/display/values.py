@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.endings import Failure, failure
 from scriptmode.platforms import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count
 
 if TYPE_CHECKING:
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scriptmode.platforms import LogEvent
-
-#: A host's name, as SageMaker numbers them.
-_HOST = re.compile(r"\balgo-[1-9]\d*\b")
-#: The service's name of a kind of failure, as FailureReason begins.
-_KIND = re.compile(r"^[A-Z][A-Za-z]{2,60}(?:Error|Exception): ")
 
 
 @dataclass(frozen=True)
@@ -54,15 +49,6 @@ class Values:
     count: int
     last: float
     points: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a job failed: the first line of the reason, the rest of it, and the host that it names, "" for none."""
-
-    cause: str
-    rest: str
-    host: str
 
 
 @dataclass(frozen=True)
@@ -136,14 +122,6 @@ def view_of(description: Mapping[str, Any], now: datetime, seen: Seen = Seen()) 
         failure=failure(reason) if description["TrainingJobStatus"] == FAILED else None,
         seen=seen,
     )
-
-
-def failure(reason: str) -> Failure:
-    """Give a FailureReason's parts: what failed comes in its first line."""
-    first, _, rest = (reason or "the platform gave no reason").partition("\n")
-    cause = _KIND.sub("", first)
-    named = _HOST.search(first) or _HOST.search(reason)
-    return Failure(cause, rest, named.group() if named else "")
 
 
 def _stay(transition: Mapping[str, Any], description: Mapping[str, Any], now: datetime) -> Stay:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Less than the whole examination may take, so that whoever asked still gets to say that there was no answer.
+#: Less than the whole examination may take, so that whoever asked, once or several times, still gets to say that there
+#: was no answer, and nothing is left running.
 SECONDS = 7.5
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a program wrote; ``code`` is ``None`` where it did not end in time, and ``-n`` for signal n."""
+    """What a program wrote; ``code`` is ``-n`` for signal n, and ``None`` where it came to no end, for ``reason``."""
 
     code: int | None
-    output: str
-    errors: str
+    output: str = ""
+    errors: str = ""
+    reason: str = ""
 
     @property
     def last_line(self) -> str:
@@ -39,7 +44,7 @@ class Answer:
         if self.code == 0:
             return ""
         if self.code is None:
-            return f"it did not end within {SECONDS:g} s"
+            return self.reason
         how = f"exit code {self.code}" if self.code > 0 else _signal(-self.code)
         return f"it ended with {how}" + (f": {self.last_line}" if self.last_line else "")
 
@@ -52,8 +57,17 @@ class Answer:
         return [each for each in found if isinstance(each, dict)]
 
 
-def ask(*argv: str, variables: Mapping[str, str] | None = None) -> Answer:
-    """Run a program to its end, for at most `SECONDS`, and everything that it started with it."""
+def deadline() -> float:
+    """Give when programs that are asked one after another from now on must all have ended, by ``time.monotonic``."""
+    return time.monotonic() + SECONDS
+
+
+def ask(*argv: str, variables: Mapping[str, str] | None = None, until: float | None = None) -> Answer:
+    """Run a program to its end, ``until`` a `deadline` at most, a new one by default; kill it then, and all it started.
+
+    A caller that ends earlier, as by Ctrl-C, takes them with it.
+    """
+    seconds = max(0.0, (until or deadline()) - time.monotonic())
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
@@ -67,21 +81,37 @@ def ask(*argv: str, variables: Mapping[str, str] | None = None) -> Answer:
                 start_new_session=True,
             )
         except OSError as error:
-            return Answer(1, "", f"{argv[0]} cannot be started: {error.strerror or error}")
-        code: int | None = None
+            return Answer(None, reason=f"{argv[0]} cannot be started: {error.strerror or error}")
+        code, reason = _end(process, seconds)
+        return Answer(code, _written(output), _written(errors), reason)
+
+
+def ask_python(
+    module: str, *words: str, variables: Mapping[str, str] | None = None, until: float | None = None
+) -> Answer:
+    """Run a module with the interpreter that hosts which are processes have."""
+    return ask(sys.executable, "-m", module, *words, variables=variables, until=until)
+
+
+def _end(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, str]:
+    """Wait for the end, or make it; give the exit code, or ``None`` and the reason that there is none."""
+    kill = partial(_kill, process)
+    # Whoever waits here may be a daemon thread, which ends with its interpreter and without a word.
+    atexit.register(kill)
+    try:
         with process:
             try:
-                code = process.wait(SECONDS)
+                return process.wait(seconds), ""
             except subprocess.TimeoutExpired:
-                _kill(process)
-        output.seek(0)
-        errors.seek(0)
-        return Answer(code, output.read().decode("utf-8", "replace"), errors.read().decode("utf-8", "replace"))
+                kill()
+                return None, f"it did not end within {seconds:.2g} s"
+    finally:
+        atexit.unregister(kill)
 
 
-def ask_python(module: str, *words: str, variables: Mapping[str, str] | None = None) -> Answer:
-    """Run a module with the interpreter that hosts which are processes have."""
-    return ask(sys.executable, "-m", module, *words, variables=variables)
+def _written(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

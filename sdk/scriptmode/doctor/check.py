@@ -46,9 +46,14 @@ def problem(name: str, found: str, advice: str) -> Check:
 
 
 def said(name: str, error: Exception) -> Check:
-    """Make a problem of one of this library's errors, whose texts end with the next step after a semicolon."""
-    found, _, advice = str(error).rpartition("; ")
-    return problem(name, found, advice) if found else problem(name, advice, "mend it, then look again")
+    """Make a problem of one of this library's errors."""
+    return problem(name, *parted(str(error)))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Part one of this library's texts into what was found and the next step, which stands after the last semicolon."""
+    found, _, advice = text.rpartition("; ")
+    return (found, advice) if found else (advice, "mend it, then look again")
 
 
 def text(checks: Iterable[Check]) -> str:

@@ -11,7 +11,8 @@ from importlib import util
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor.check import Check, ok, problem, said, warning
-from scriptmode.errors import PlatformError, SpecError
+from scriptmode.errors import DataError, PlatformError, SpecError
+from scriptmode.installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +120,7 @@ def _disk_ahead() -> float | None:
     """Give by how much the data directory's file system is ahead; ``None`` where there is none to write to."""
     from scriptmode.data_dir import default_data_dir
 
-    with suppress(OSError, ImportError):
+    with suppress(OSError, ImportError, DataError):
         from scriptmode.platforms.local import trial
 
         return trial.write(default_data_dir())
@@ -147,4 +148,4 @@ def images() -> Iterator[Check]:
             yield ok(IMAGES, f"framework_version is looked up through {package}")
             return
     what = "framework_version cannot be looked up without the sagemaker package; image_uri needs nothing"
-    yield warning(IMAGES, what, "pip install 'scriptmode[sagemaker]', or give image_uri")
+    yield warning(IMAGES, what, f"{install('sagemaker')}, or give image_uri")

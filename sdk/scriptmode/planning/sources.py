@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import sys
 import tarfile
 import tempfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,9 +53,17 @@ def read(archive: bytes, program: str = "") -> Contents:
                 sizes[name], digests[name] = len(content), hashlib.sha256(content).hexdigest()
                 if name == program or "/" not in name:
                     texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except _broken() as error:
         raise DataError(f"it is no source archive: {error}") from error
     return Contents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """Give what reading a broken archive raises."""
+    # There once such an archive was read: interpreters are built without it too.
+    lzma = sys.modules.get("lzma")
+    own = () if lzma is None else (lzma.LZMAError,)
+    return (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, *own)
 
 
 def fetch(platform: Platform, uri: str, program: str = "") -> Contents:
@@ -61,5 +71,5 @@ def fetch(platform: Platform, uri: str, program: str = "") -> Contents:
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         files = platform.fetch(uri, Path(folder))
         if len(files) != 1:
-            raise DataError(f"{uri} is {len(files)} files, and no source archive")
+            raise DataError(f"{uri} is {len(files)} files, and no source archive; look at what is there")
         return read(files[0].read_bytes(), program)

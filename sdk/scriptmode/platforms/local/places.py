@@ -47,7 +47,9 @@ def exists(path: Path) -> bool:
 def copy(path: Path, folder: Path) -> list[Path]:
     """Copy a file, or all files below a folder, into ``folder``; return the files written. Raises `DataError`."""
     if not exists(path):
-        raise DataError(f"there is no file or folder {str(path)!r}; the job's folder may have been removed")
+        raise DataError(
+            f"there is no file or folder {str(path)!r}, or no longer; see which jobs are left: scriptmode list"
+        )
     sources = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     written = []
     try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.clock import SYSTEM
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
+from scriptmode.installing import install
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
@@ -111,9 +112,13 @@ class LocalPlatform:
         validation.check(request)
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
-        """Give what each host would find; the hosts' ports are chosen, and their secret is made, at the start."""
+        """Give what each host would find; the hosts' ports are chosen, and their secret is made, at the start.
+
+        Raises `JobExistsError` and, for inputs of this machine, `DataError` as `create` would.
+        """
         from scriptmode.platforms.local import planned, validation
 
+        self._require_new(str(request["TrainingJobName"]))
         validation.check_inputs(request, self._file_systems)
         return planned.hosts(self._job(request), self._store.jobs, os.environ)
 
@@ -151,8 +156,7 @@ class LocalPlatform:
 
         self.validate(request)
         name = str(request["TrainingJobName"])
-        if self._store.exists(name):
-            raise JobExistsError(f"there is a training job named {name!r} already; use another name")
+        self._require_new(name)
         validation.check_places(request, self._store.jobs, self._file_systems)
         if cluster.is_in_containers(request):
             from scriptmode.containers.images import require_built
@@ -226,6 +230,10 @@ class LocalPlatform:
         newest_first = sorted(ended_jobs.briefs(self._store), key=lambda brief: brief.created, reverse=True)
         return list(islice(filter(which.takes, map(summarise, newest_first)), which.limit))
 
+    def _require_new(self, name: str) -> None:
+        if self._store.exists(name):
+            raise JobExistsError(f"there is a training job named {name!r} already; use another name")
+
     def _job(self, request: Mapping[str, Any]) -> Job:
         """Give what is settled when the job is created."""
         return Job(
@@ -241,7 +249,7 @@ class LocalPlatform:
     def _check_script(self, spec: TrainingJobSpec) -> None:
         """Raise `SpecError` for a job that hosts that are processes cannot run."""
         if spec.script is None:
-            raise SpecError("entry_point is missing; a host that is a process runs a script, it starts no image")
+            raise SpecError("entry_point is missing; give a script, a host that is a process starts no image")
         if self._given_limits:
             raise SpecError(
                 f"container_limits is {self._given_limits!r}, but hosts of instance type "
@@ -266,8 +274,7 @@ class LocalPlatform:
 
         if failure := import_failure(python, "scriptmode_runtime"):
             raise PlatformError(
-                f"{python} cannot run training hosts: {failure}; "
-                f"install scriptmode for it: {python} -m pip install scriptmode"
+                f"{python} cannot run training hosts: {failure}; install scriptmode for it: {install(python=python)}"
             )
         return python
 

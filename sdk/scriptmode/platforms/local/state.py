@@ -35,6 +35,15 @@ MESSAGES = {
     "Failed": "Training job failed",
 }
 
+_TIME = (int, float)
+_MAYBE_TIME = (*_TIME, type(None))
+#: What the fields of a state, and of its transitions, are.
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("name", "arn", "reason", "artifacts", "status", "message"), str),
+    **dict.fromkeys(("created", "modified", "started"), _TIME),
+    **dict.fromkeys(("ended", "training_started", "training_ended"), _MAYBE_TIME),
+}
+
 
 @dataclass(frozen=True)
 class Transition:
@@ -131,6 +140,20 @@ def starting(name: str, arn: str, now: float) -> JobState:
 
 
 def from_json(content: dict[str, Any]) -> JobState:
-    """Read back what `JobState.to_json` gave."""
-    transitions = tuple(Transition(**transition) for transition in content["transitions"])
-    return JobState(**{**content, "transitions": transitions})
+    """Read back what `JobState.to_json` gave; anything else raises ``TypeError`` or ``ValueError``."""
+    fields = _checked(content)
+    transitions = tuple(Transition(**_checked(transition)) for transition in fields.get("transitions", ()))
+    if not transitions:
+        raise ValueError("it has no transitions")
+    if (status := transitions[-1].status) not in STATUS_OF:
+        raise ValueError(f"'status' is {status!r}")
+    return JobState(**{**fields, "transitions": transitions})
+
+
+def _checked(content: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise TypeError(f"{content!r} is no object")
+    for name, value in content.items():
+        if not isinstance(value, _KINDS.get(name, object)):
+            raise TypeError(f"{name!r} is {value!r}")
+    return content

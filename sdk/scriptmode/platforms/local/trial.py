@@ -72,8 +72,8 @@ def orphans(data_dir: Path) -> Iterator[str]:
     with suppress(DataError):
         names = store.names()
     for name in names:
-        # Removed meanwhile, or somebody's own folder.
-        with suppress(JobNotFoundError, OSError, ValueError, KeyError, TypeError):
+        # Removed meanwhile, broken, or somebody's own folder.
+        with suppress(JobNotFoundError, DataError, OSError):
             folder = store.find(name)
             if folder.read_state().ended:
                 continue

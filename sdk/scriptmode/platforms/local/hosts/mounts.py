@@ -37,7 +37,7 @@ def why_not(folder: Path | None = None) -> str:
     try:
         place = Path(tempfile.mkdtemp(prefix="mount-", dir=folder))
     except OSError as error:
-        return f"no folder can be made to mount at: {error}"
+        return f"no folder can be made to mount at: {error}; make room there, or name another in TMPDIR"
     try:
         os.close(attach(place))
         detach(place)
@@ -55,7 +55,7 @@ def attach(place: Path) -> int:
     The mount is dead once every copy of the descriptor is closed. Raise `DataError` saying why there is none.
     """
     if not Path(DEVICE).exists():
-        raise DataError(f"there is no {DEVICE}: load the kernel's module fuse, or give the device to the container")
+        raise DataError(f"there is no {DEVICE}; load the kernel's module fuse, or give the device to the container")
     if os.geteuid() == 0:
         return _attach_as_root(place)
     helper = _helper()
@@ -109,7 +109,8 @@ def _attach_as_root(place: Path) -> int:
     if libc.mount(b"scriptmode", os.fsencode(place), KIND.encode(), flags, options.encode()):
         os.close(device)
         cause = os.strerror(ctypes.get_errno())
-        raise DataError(f"mounting a FUSE file system was refused: {cause}; a container needs CAP_SYS_ADMIN for it")
+        step = "give the container what it needs: docker run --device /dev/fuse --cap-add SYS_ADMIN"
+        raise DataError(f"mounting a FUSE file system was refused: {cause}; {step}")
     return device
 
 
