@@ -262,9 +262,9 @@ class Estimator(Arguments):
     ) -> Plan:
         """Return what `fit` would do, and do none of it: request, hosts with their files and processes, source.
 
-        ``against`` is a job, or the name of one of the same platform or of this machine, that it is compared with; its
-        source archive is fetched to look into. Raises what `fit` raises before it stores anything, and `SpecError` for
-        what the hosts themselves would refuse.
+        ``against`` is a job, or the name of one of this machine, else of the same platform, that it is compared with;
+        its source archive is fetched to look into. Raises what `fit` raises before it stores anything, and `SpecError`
+        for what the hosts themselves would refuse.
         """
         from scriptmode.planning import making
 

@@ -232,12 +232,13 @@ class TrainingJob:
         like credentials that expire, leaves the job running and says how to come back. Raises `TrainingJobFailed` and
         `TrainingJobStopped`, and `SpecError` for another value.
         """
+        from scriptmode import display
+
         is_told = True
+        view = display.kind(live) if logs or live is not None else display.PLAIN
         try:
             if logs:
-                from scriptmode import display
-
-                is_told = display.follow(self.name, self.platform, display.kind(live))
+                is_told = display.follow(self.name, self.platform, view)
             description = self.wait()
         except KeyboardInterrupt:
             self._say_how_to_come_back()
@@ -251,10 +252,9 @@ class TrainingJob:
         return description
 
     def _say_how_to_come_back(self) -> None:
-        sys.stderr.write(
-            f"\nTraining job {self.name} goes on. Follow it again: scriptmode logs -f {self.name}, "
-            f"or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
-        )
+        from scriptmode.patience import goes_on
+
+        sys.stderr.write(f"\n{goes_on(self.name)}. Stop it: scriptmode stop {self.name}\n")
 
     def _repr_html_(self) -> str:
         from scriptmode import display

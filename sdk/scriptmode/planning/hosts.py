@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import facts
 from scriptmode.planning.asking import Question, ask
-from scriptmode.platforms import LOCAL_PROCESS, PlannedHost
+from scriptmode.platforms import LOCAL_PROCESS, PlannedHost, is_of_processes
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     has_hosts = resources.get("InstanceGroups") or "InstanceType" in resources
     if not has_hosts or contract.PROGRAM not in description.get("HyperParameters", {}):
         return {}
-    found = _processes(description) if _is_of_processes(resources) else _others(description)
+    found = _processes(description) if is_of_processes(description) else _others(description)
     types = {host.instance_type for host in found.values()}
     known = facts.of_request(description, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
@@ -40,11 +40,6 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     except ScriptmodeError:
         return {}
     return {name: host["roles"] for name, host in answer["hosts"].items()}
-
-
-def _is_of_processes(resources: Mapping[str, Any]) -> bool:
-    parts = resources.get("InstanceGroups") or [resources]
-    return all(part.get("InstanceType") == LOCAL_PROCESS for part in parts)
 
 
 def _others(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
