@@ -254,7 +254,9 @@ class TrainingJob:
     def _say_how_to_come_back(self) -> None:
         from scriptmode.patience import goes_on
 
-        sys.stderr.write(f"\n{goes_on(self.name)}. Stop it: scriptmode stop {self.name}\n")
+        sys.stderr.write(
+            f"\n{goes_on(self.name)}, or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
+        )
 
     def _repr_html_(self) -> str:
         from scriptmode import display
