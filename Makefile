@@ -3,7 +3,7 @@ SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
 # In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 .PHONY: demo test test-images check bench docs screens lint setup packages clean
 

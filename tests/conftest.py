@@ -34,10 +34,10 @@ HOSTILE_NAMES = {
 
 #: Tests that one process has: those that train longest, and those that share what takes long to make.
 TOGETHER = {
-    "containers/": "trainings",
-    "notebooks/": "trainings",
-    "contract/toolkit/": "toolkit",
-    "faults/": "faults",
+    "tests/containers/": "trainings",
+    "tests/notebooks/": "trainings",
+    "tests/contract/toolkit/": "toolkit",
+    "tests/faults/": "faults",
 }
 
 
@@ -50,13 +50,17 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Let one process have all tests of a file, or of folders that would be in each other's way or make things twice."""
-    tests = Path(__file__).parent
-    for item in items:
-        name = item.path.relative_to(tests).as_posix()
-        group = next((group for folder, group in TOGETHER.items() if name.startswith(folder)), name)
-        item.add_marker(pytest.mark.xdist_group(group))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            return next((group for folder, group in TOGETHER.items() if file.startswith(folder)), file)
+
+    return Together(config, log)
 
 
 @pytest.fixture(params=HOSTILE_NAMES.values(), ids=HOSTILE_NAMES.keys())

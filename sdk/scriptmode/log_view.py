@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -109,12 +110,17 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
 
 
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
-    """Give a line with its host before it, coloured by the host's turn unless ``turns`` is None.
+    """Give a line with its host before it, coloured by the host's turn.
 
+    Not with ``turns`` None, nor where the environment wants no colours (NO_COLOR, TERM=dumb).
     ``message`` stands for the line's own.
     """
     prefix = f"{event.host} |"
-    if turns is not None:
+    if turns is not None and _may_colour():
         turn = turns.setdefault(event.host, len(turns))
         prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
     return f"{prefix} {event.message if message is None else message}"
+
+
+def _may_colour() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -34,16 +34,6 @@ def terminal(program, tmp_path_factory):
     return program.terminal_in(tmp_path_factory.mktemp("screens"))
 
 
-def shown(name):
-    """What a document says that a screen shows, without what differs from run to run."""
-    return [masked(line) for line in SCREENS[name].text.splitlines()]
-
-
-def read(name, program, terminal):
-    """What the screen shows now."""
-    return [masked(line) for line in program.SCREENS[name](terminal)]
-
-
 def test_every_screen_of_the_documents_is_made_by_the_command_and_the_other_way_round(program):
     assert set(SCREENS) == set(program.SCREENS)
 
@@ -70,14 +60,15 @@ def test_the_commands_of_a_screen_are_still_commands(name):
 def test_the_list_in_the_readme_is_what_the_command_prints(program, terminal, monkeypatch):
     # Any job that completes stands in for the one that trains a network.
     monkeypatch.setattr(program, "MIRRORED", "echo > done.py; scriptmode run done.py --job-name mirrored-1")
-    assert read("list", program, terminal) == shown("list")
+    found = program.SCREENS["list"](terminal)
+    assert [masked(line) for line in found] == [masked(line) for line in SCREENS["list"].text.splitlines()]
 
 
 def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal):
-    # Hosts write when they get to it, and what one says of itself depends on which is first.
+    # Hosts write when they get to it, and how the one that is well ends depends on how far it was.
     found, expected = (
-        [line for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
-        for lines in (read("failure", program, terminal), shown("failure"))
+        [masked(line) for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
+        for lines in (program.SCREENS["failure"](terminal), SCREENS["failure"].text.splitlines())
     )
     assert sorted(found) == sorted(expected)
     assert found[-7:] == expected[-7:]

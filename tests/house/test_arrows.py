@@ -125,7 +125,8 @@ def test_the_command_line_uses_public_names(path):
             is_public |= module in {f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__}
             # One wording, and one measure, of what was probably meant; one wording of times, and of jobs that go on.
             is_public |= module in ("scriptmode.errors.suggestion", "scriptmode.display.words.duration")
-            is_public |= module == "scriptmode.patience.goes_on"
+            # And the views that there are, looked at before a job is started that one of them shall show.
+            is_public |= module in ("scriptmode.patience.goes_on", "scriptmode.display.kind")
             assert is_public or module.startswith("scriptmode.cli."), module
 
 

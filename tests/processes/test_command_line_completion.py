@@ -15,6 +15,8 @@ complete -p scriptmode
 COMP_WORDS=(scriptmode "$@")
 COMP_CWORD=$#
 COMPREPLY=()
+# Only a bash that somebody types in has its own; this one says that the shell was asked for files or folders.
+compopt() { printf '%s\\n' "$2"; }
 _scriptmode_completion scriptmode
 printf '%s\\n' "${COMPREPLY[@]}"
 """
@@ -34,7 +36,7 @@ def complete(tmp_path_factory):
     (folder / "train.py").write_text("print(1)")
     for name in ("mnist-1", "mnist-2"):
         subprocess.run(
-            [PROGRAM, "run", "train.py", "--job-name", name], check=True, capture_output=True, cwd=folder, env=environment,
+            [PROGRAM, "run", "train.py", "--job-name", name, "--metric", "loss=(1)"], check=True, capture_output=True, cwd=folder, env=environment,
             timeout=60,
         )  # fmt: skip
 
@@ -57,12 +59,21 @@ def complete(tmp_path_factory):
         (["de"], ["describe"]),
         (["model", ""], ["download"]),
         (["describe", "mn"], ["mnist-2", "mnist-1"]),
-        (["stop", "mnist-1", "mnist-2"], ["mnist-2"]),
-        (["jobs", "cancel", "m"], ["mnist-2", "mnist-1"]),
+        (["stop", "m"], []),
+        (["jobs", "describe", "m"], ["mnist-2", "mnist-1"]),
         (["plan", "train.py", "--against", "m"], ["mnist-2", "mnist-1"]),
         (["describe", "x"], []),
         (["list", "--status", "St"], ["stopping", "stopped"]),
         (["run", "--instance-c"], ["--instance-count"]),
+        (["run", "tra"], ["default"]),
+        (["run", "train.py", "--source-dir", "d"], ["dirnames"]),
+        (["run", "--input", "train", "=", "po"], ["default"]),
+        (["run", "train.py", "--", "--data", "po"], ["default"]),
+        (["run", "--input", "a=tra"], ["a=train.py"]),
+        (["model", "download", "mnist-1", ""], ["dirnames"]),
+        (["plan", "--distribution", "m"], ["mpi", "multi-worker-mirrored"]),
+        (["metrics", "mnist-1", "l"], ["loss"]),
+        (["logs", "mnist-1", "--host", ""], ["algo-1"]),
         (["logs", "--platform", "s"], ["sagemaker"]),
     ],
     ids=lambda value: " ".join(value) or "nothing",

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -169,3 +170,39 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(start, tmp_path):
         (tmp_path / "wake").touch()
         assert process.wait(timeout=30) == 1
         assert process.stderr.read() == ""
+
+
+def test_whoever_reads_no_more_is_told_once_that_the_new_job_goes_on(start, tmp_path):
+    start("first")
+    with Path("/dev/full").open("w") as full:
+        command = [PROGRAM, "rerun", "first", "--job-name", "second"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.count("second goes on")) == (1, 1)
+
+
+def test_ctrl_c_in_a_run_for_a_program_is_one_json_object(start, tmp_path):
+    command = [PROGRAM, "run", "sleeps.py", "--job-name", "third", "--env", f"WAKE={tmp_path / 'wake'}", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: any(job["TrainingJobName"] == "third" for job in TrainingJob.list("local")))
+        asleep("third")
+        process.send_signal(signal.SIGINT)
+        assert (process.wait(timeout=30), process.stdout.read()) == (130, "")
+        (said,) = documents(process.stderr.read())
+    assert said["job"] == "third"
+    assert "goes on" in said["message"]
+
+
+def test_a_view_that_there_is_not_starts_no_job(start, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_VIEW", "foo")
+    done = program("run", "sleeps.py")
+    assert "set it to plain or live" in done.stderr
+    assert TrainingJob.list("local") == []
+
+
+def test_a_model_that_is_empty_is_told_to_be(start, tmp_path):
+    (tmp_path / "wake").touch()
+    start("first")
+    TrainingJob.attach("first", platform="local").wait()
+    done = program("model", "download", "first", "model")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'model'}\n")
+    assert "the model of first is empty" in done.stderr

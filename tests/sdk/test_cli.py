@@ -44,11 +44,7 @@ def test_every_help_shows_an_example(words):
     done = invoke(*words, "--help")
     assert done.exit_code == 0
     assert "Example" in done.stdout
-    # Three verbs of `jobs` are other names of verbs, whose examples they show.
-    shown = {"jobs list": "list", "jobs describe": "describe", "jobs cancel": "stop"}.get(
-        " ".join(words), " ".join(words)
-    )
-    assert f"scriptmode {shown}".rstrip() in done.stdout.partition("Example")[2]
+    assert " ".join(("scriptmode", *words)) in done.stdout.partition("Example")[2]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -90,6 +86,9 @@ USAGE = {
     "a count": (["run", "x.py", "--instance-count", "0"], "0 is not in the range x>=1", "scriptmode run"),
     "no dashes": (["run", "x.py", "--epochs", "5"], "the program's own arguments come after --", "scriptmode run"),
     "a pair": (["run", "x.py", "-p", "epochs"], "-p 'epochs' has no NAME=VALUE; write -p epochs=5", "scriptmode run"),
+    "an empty name": (["run", "x.py", "--job-name", ""], "--job-name is empty; give a name, or leave", "scriptmode run"),
+    "a channel twice": (["plan", "x.py", "--input", "a=b", "--input", "a=c"], "--input a is there twice: 'b' and 'c'", "scriptmode plan"),
+    "a secret twice": (["plan", "x.py", "--env", "K=b", "--env", "K=c"], "--env K is there twice; keep one", "scriptmode plan"),
     "another shell": (["completion", "tcsh"], "'tcsh' is not one of", "scriptmode completion"),
 }  # fmt: skip
 
@@ -180,6 +179,12 @@ def test_what_the_machine_refuses_the_command_is_one_line(tmp_path, line, code, 
     )
     assert (done.returncode, done.stderr.count("\n")) == (code, 1 if said else 0), done.stderr
     assert said in done.stderr
+
+
+def test_a_missing_region_is_told_with_the_option_that_gives_it(tmp_path, no_credentials):
+    (tmp_path / "train.py").touch()
+    said = invoke("plan", "train.py", "--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i").stderr
+    assert "no AWS region is set; say --region" in said
 
 
 def ended(status, secondary, reason=""):

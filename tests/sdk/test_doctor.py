@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from fakes.doctor_stubs import write_stubs
+from fakes.doctor_stubs import TENSORFLOW, write_stubs
 
 from scriptmode import SpecError
 from scriptmode.doctor import Check, examine, text
@@ -20,6 +20,7 @@ CLOUD = ["Python", "scriptmode", "credentials", "Region", "clock", "Amazon SageM
 PATIENT = """
 from scriptmode.doctor import asking, examination
 asking.SECONDS, examination._SECONDS = 35.0, 40.0
+asking.IMPORT_SECONDS, examination._IMPORT_SECONDS = 35.0, 40.0
 """
 
 BROKEN = """
@@ -133,6 +134,23 @@ def test_what_hangs_is_told_in_time_and_nothing_else_is_lost(environment, tmp_pa
     assert found["Docker"]["outcome"] == "warning"
     assert found["Docker"]["found"] == "no answer within 2 s"
     assert found["disk"]["outcome"] == "ok"
+
+
+def test_imports_may_take_longer_than_all_else(environment, tmp_path):
+    write_stubs(tmp_path / "stubs", tensorflow=f"import time\ntime.sleep(1.2)\n{TENSORFLOW}")
+    prelude = "from scriptmode.doctor import asking, examination\nasking.SECONDS, examination._SECONDS = 0.5, 1.0"
+    found = by_name(doctor(environment, "--json", "--platform", "local", prelude=prelude))
+    assert [found[name]["outcome"] for name in ("TensorFlow", "Keras", "Horovod")] == ["ok", "ok", "ok"]
+
+
+def test_looking_makes_nothing_in_a_home_that_is_not_there(environment, tmp_path):
+    for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "SCRIPTMODE_DATA_DIR", "KERAS_HOME"):
+        environment.pop(variable, None)
+    home = tmp_path / "home"
+    found = by_name(doctor({**environment, "HOME": str(home / "of-nobody")}, "--json"))
+    assert found["disk"]["outcome"] == "ok"
+    assert found["disk"]["found"].endswith("of-nobody/.local/share/scriptmode, which the first job will make")
+    assert not home.exists()
 
 
 def test_the_report_is_in_columns_with_the_advice_below():

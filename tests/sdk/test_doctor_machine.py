@@ -74,6 +74,20 @@ def test_an_mpirun_that_starts_nothing_is_quoted(bare):
     assert check.found == f"mpirun (Open MPI) 4.1.4 at {path} starts no process: it ended with exit code 3: no slots"
 
 
+@pytest.mark.parametrize(("home", "words"), [(None, "HOME is not set"), ("/nowhere", "HOME=/nowhere is no folder")])
+def test_an_mpirun_that_fails_for_want_of_a_home_says_so(bare, monkeypatch, home, words):
+    program(bare, "mpirun", 'echo "Failed initializing opal: -1" >&2; exit 1')
+    if home is None:
+        monkeypatch.delenv("HOME", raising=False)
+    else:
+        monkeypatch.setenv("HOME", home)
+    check = by_name(programs.runtime())["MPI"]
+    assert check.outcome == "warning"
+    assert check.found.startswith(words)
+    assert check.found.endswith("exit code 1: Failed initializing opal: -1")
+    assert check.advice == "set HOME to a folder that can be written"
+
+
 def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch):
     program(bare, "mpirun", '[ "$1" = --version ] && exec /bin/sleep 0.4\nexec /bin/sleep 100')
     monkeypatch.setattr(asking, "SECONDS", 1.5)
@@ -122,6 +136,14 @@ def test_a_docker_daemon_that_is_not_there_is_named(monkeypatch, tmp_path):
     assert "DOCKER_HOST" in check.advice
 
 
+def test_an_address_of_docker_that_is_none_is_quoted_with_its_variable(monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "http://[")
+    (check,) = machine.docker()
+    assert check.outcome == "warning"
+    assert "the Docker daemon at http://[ cannot be used: Invalid IPv6 URL" in check.found
+    assert check.advice == "check DOCKER_HOST, or unset it"
+
+
 def test_what_cannot_be_mounted_is_told_with_what_needs_it():
     outcome, name, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine.fuse")
     assert (outcome, name) == ("warning", "FUSE")
@@ -157,8 +179,19 @@ def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypa
 
 def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not" / "yet"))
-    assert [check.outcome for check in (*storage.disk(), *storage.jobs())] == ["ok", "ok"]
-    assert list(tmp_path.iterdir()) == []
+    before = tmp_path.stat().st_mtime_ns
+    disk, jobs = *storage.disk(), *storage.jobs()
+    assert [disk.outcome, jobs.outcome] == ["ok", "ok"]
+    assert disk.found.endswith("which the first job will make")
+    # Not for a moment either.
+    assert tmp_path.stat().st_mtime_ns == before
+
+
+def test_a_data_directory_that_cannot_be_made_is_a_problem(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not-yet"))
+    outcome, _, found, _ = inside('mount -t tmpfs -o ro none "$1"', "storage.disk", str(tmp_path))
+    assert outcome == "problem"
+    assert found.endswith(f"it cannot be made, as {tmp_path} cannot be written")
 
 
 def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypatch):

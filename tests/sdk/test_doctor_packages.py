@@ -54,10 +54,22 @@ def test_a_tensorflow_that_crashes_takes_only_its_own_process_with_it(found):
 
 
 def test_an_import_that_hangs_is_given_up_and_what_was_said_before_is_kept(found, monkeypatch):
-    monkeypatch.setattr(asking, "SECONDS", 1.0)
+    monkeypatch.setattr(asking, "IMPORT_SECONDS", 1.0)
     checks = found(horovod_tensorflow="import time\ntime.sleep(100)\n")
     assert checks["TensorFlow"].outcome == "ok"
     assert "it did not end within 1 s" in checks["Horovod"].found
+
+
+def test_an_import_leaves_no_settings_of_keras_behind_but_reads_those_that_are_there(found, tmp_path, monkeypatch):
+    monkeypatch.delenv("KERAS_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    # As Keras does.
+    where = "(os.environ.get('KERAS_HOME') or os.path.expanduser('~/.keras'))"
+    keras = f"import os\n__version__ = '2.15.0 ' + {where}\nclass Model: pass\nModel.__module__ = 'keras.src'\n"
+    assert str(tmp_path / "home") not in found(keras=keras)["Keras"].found
+    (tmp_path / "home" / ".keras").mkdir(parents=True)
+    (tmp_path / "home" / ".keras" / "keras.json").write_text("{}")
+    assert f"2.15.0 {tmp_path}/home/.keras at" in found(keras=keras)["Keras"].found
 
 
 @pytest.mark.parametrize("broken", [UNDEFINED, ""], ids=["does not load", "loads all the same"])

@@ -310,3 +310,20 @@ def test_a_jobs_inputs_are_what_fit_takes():
     created = [call.arguments for call in fake.calls if call.operation == "create_training_job"][-1]
     again = Estimator.attach(job.name, fake)
     assert again.request(job.inputs(), job_name=job.name) == created
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "coloured"),
+    [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)],
+)
+def test_a_terminal_shows_no_colours_where_none_are_wanted(monkeypatch, name, value, coloured):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(name, value)
+    stream = Terminal()
+    show([LogEvent("algo-1", "done")], stream)
+    assert ("\x1b" in stream.getvalue()) == coloured

@@ -181,7 +181,7 @@ PLACES = [
     (["--job-dir", "gs://bucket/job"], SpecError, "--job-dir 'gs://bucket/job' is in Google Cloud Storage"),
     (["--platform", "sagemaker", "--staging-bucket", "bucket"], SpecError, "not in S3.*write s3://bucket/prefix"),
     (["--platform", "sagemaker", "--region", "us-central1"], SpecError, "region of Google's; name one of AWS's"),
-    (["--input", "train"], SpecError, "'train' is no channel; write --input train=s3"),
+    (["--input", "train"], click.UsageError, "'train' has no NAME=VALUE; write --input train=s3"),
     (["--labels", "a"], SpecError, "write --labels key=value"),
     (["--config", "nowhere.yaml"], SpecError, "'nowhere.yaml' cannot be read"),
     (["--module-name", "trainer.tusk"], SourceError, "did you mean 'trainer.task'"),

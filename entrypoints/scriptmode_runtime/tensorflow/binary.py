@@ -35,19 +35,19 @@ class NoBinaryError(Exception):
     """There is no binary, and none can be made; the text says why."""
 
 
-def cached() -> str:
-    """Give where the binary of these sources is once it was compiled on this machine."""
+def cached(*, makes_folder: bool = True) -> str:
+    """Give where the binary of these sources is once it was compiled on this machine; makes its folder if asked to."""
     digest = hashlib.sha256(repr((_FLAGS, platform.machine(), platform.libc_ver())).encode())
     for name in sorted(glob.glob(os.path.join(glob.escape(_SOURCES), "*.[ch]*"))):
         with open(name, "rb") as file:
             digest.update(file.read())
-    return os.path.join(_cache_folder(), f"pipe_reader-{digest.hexdigest()[:24]}.so")
+    return os.path.join(_cache_folder(makes=makes_folder), f"pipe_reader-{digest.hexdigest()[:24]}.so")
 
 
 def is_there() -> bool:
-    """Tell whether there is a binary already."""
+    """Tell whether there is a binary already; makes nothing, not even the cache."""
     try:
-        return os.path.exists(IN_WHEEL) or os.path.exists(cached())
+        return os.path.exists(IN_WHEEL) or os.path.exists(cached(makes_folder=False))
     except (OSError, NoBinaryError):
         return False
 
@@ -112,7 +112,7 @@ def find_compiler() -> str:
     return found
 
 
-def _cache_folder() -> str:
+def _cache_folder(*, makes: bool) -> str:
     below: tuple[str, ...] = ("scriptmode",)
     home = os.environ.get("XDG_CACHE_HOME", "")
     if not home:
@@ -121,10 +121,18 @@ def _cache_folder() -> str:
     # Asked before anything is made in what may be another's home, and again of what was made.
     if os.path.isabs(home) and all(map(_is_own, filter(os.path.exists, way))):
         with contextlib.suppress(OSError):
-            os.makedirs(way[-1], mode=0o700, exist_ok=True)
-            if os.access(way[-1], os.W_OK) and all(map(_is_own, way)):
+            if makes:
+                os.makedirs(way[-1], mode=0o700, exist_ok=True)
+            if os.access(_existing(way[-1]), os.W_OK) and all(map(_is_own, filter(os.path.exists, way))):
                 return way[-1]
-    return _shared_folder()
+    return _shared_folder(makes=makes)
+
+
+def _existing(folder: str) -> str:
+    """Give a folder, or the one that it would be made in."""
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def _is_own(folder: str) -> bool:
@@ -136,11 +144,12 @@ def _is_own(folder: str) -> bool:
     return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
 
 
-def _shared_folder() -> str:
+def _shared_folder(*, makes: bool) -> str:
     """Give a folder of this user alone below the one for temporary files, for users without a home."""
     folder = os.path.join(tempfile.gettempdir(), f"scriptmode-{os.getuid()}")
-    with contextlib.suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
+    if makes:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
     found = os.lstat(folder)
     if found.st_uid != os.getuid() or found.st_mode & 0o077:
         # What is loaded from there runs as this user.

@@ -10,7 +10,7 @@ from scriptmode import Estimator, SpecError
 from scriptmode.cli import channels, job_file, places
 from scriptmode.cli.estimator_options import FLAGS, SINGLE
 from scriptmode.cli.jobs_package import hyperparameters as program_words
-from scriptmode.cli.options import pair
+from scriptmode.cli.options import pair, pairs
 from scriptmode.cli.words import number_or_text
 from scriptmode.errors import suggestion
 
@@ -63,8 +63,7 @@ def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
             flag = _flag(argument) if base is None else f"{path}: {argument}"
             arguments[argument] = places.uri(flag, arguments[argument], is_local=is_local, base=base)
     found = {} if path is None or inputs is None else channels.channels(path, inputs, is_local=is_local)
-    for text in given["inputs"]:
-        channel, place = pair("--input", text, "train=s3://bucket/train")
+    for channel, place in pairs("--input", given["inputs"], "train=s3://bucket/train").items():
         found[channel] = places.uri(f"--input {channel}", place, is_local=is_local)
     flags = {argument: _flag(argument) for argument in (*job_file.accepted(), *FLAGS) if argument not in said}
     return Asked(arguments, found or None, given["job_name"] or name, flags)
@@ -159,12 +158,12 @@ def _laid_over(said: Mapping[str, Any], given: Mapping[str, Any], words: tuple[s
     found: dict[str, Any] = {}
     for argument, option in (
         ("hyperparameters", _hyperparameters(given, words)),
-        ("environment", dict(pair("--env", text, "NAME=value") for text in given["environment"])),
-        ("tags", dict(pair("--tag", text, "team=vision") for text in given["tags"])),
+        ("environment", pairs("--env", given["environment"], "NAME=value")),
+        ("tags", pairs("--tag", given["tags"], "team=vision")),
     ):
         if option:
             found[argument] = {**_named(argument, said.get(argument) or {}, "Key", "Value"), **option}
-    metrics = dict(pair("--metric", text, "'loss=loss=([0-9.]+)'") for text in given["metrics"])
+    metrics = pairs("--metric", given["metrics"], "'loss=loss=([0-9.]+)'")
     if metrics:
         all_of_them = {**_named("metric_definitions", said.get("metric_definitions") or {}, "Name", "Regex"), **metrics}
         found["metric_definitions"] = [{"Name": name, "Regex": regex} for name, regex in all_of_them.items()]
@@ -183,7 +182,7 @@ def _named(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
 
 
 def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    options = dict(pair("-p", text, "epochs=5") for text in given["hyperparameters"])
+    options = pairs("-p", given["hyperparameters"], "epochs=5")
     after = program_words(words)
     for name in after:
         if name in options:

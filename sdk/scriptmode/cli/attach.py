@@ -38,7 +38,7 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
             following.follow(job, is_plain=is_plain)
         return
     output.line({"description": description})
-    with following.coming_back(job):
+    with following.coming_back(job, as_json=True):
         output.events(job.logs(follow=True))
         output.line({"description": job.describe()})
         job.wait()

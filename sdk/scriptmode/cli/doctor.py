@@ -6,11 +6,12 @@ import json
 
 import click
 
+from scriptmode.cli.options import PLATFORMS
 from scriptmode.doctor import examine, text
 
 
 @click.command()
-@click.option("--platform", type=click.Choice(["local", "sagemaker"]), help="Where jobs shall run. [default: local]")
+@click.option("--platform", type=click.Choice(PLATFORMS), help="Where jobs shall run. [default: local]")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
 def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click gives it so
     """See what this machine has for training jobs, and what to do about what is missing.

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from scriptmode import ScriptmodeError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
+from scriptmode.cli.flags import in_options
 from scriptmode.cli.output import plain
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
@@ -44,6 +45,7 @@ def tell(error: click.ClickException | Exception, *, as_json: bool) -> int:
         text = error.format_message()
     else:
         text = str(error) if isinstance(error, ScriptmodeError) or not isinstance(error, OSError) else _refusal(error)
+    text = in_options(text)
     if as_json:
         click.echo(json.dumps(_object(error, text, code)), err=True)
         return code

@@ -7,17 +7,31 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode.cli.options import account, as_json, platform
+from scriptmode.cli import completing
+from scriptmode.cli.options import account, as_json, job_name, platform
 
 _AT_LEAST_1 = click.IntRange(min=1)
 #: Options that give one argument of the estimator, by the argument.
 SINGLE = {
-    "source_dir": click.option("--source-dir", metavar="FOLDER", help="Where PROGRAM and what it imports are."),
+    "source_dir": click.option(
+        "--source-dir",
+        metavar="FOLDER",
+        shell_complete=completing.folders,
+        help="Where PROGRAM and what it imports are.",
+    ),
     "instance_type": click.option(
-        "--instance-type", metavar="TYPE", help="local_process, local (containers) or ml.*. [default: local_process]"
+        "--instance-type",
+        metavar="TYPE",
+        shell_complete=completing.one_of("local_process", "local", "local_gpu"),
+        help="local_process, local (containers) or ml.*. [default: local_process]",
     ),
     "instance_count": click.option("--instance-count", type=_AT_LEAST_1, metavar="N", help="So many hosts."),
-    "input_mode": click.option("--input-mode", metavar="MODE", help="File, Pipe or FastFile."),
+    "input_mode": click.option(
+        "--input-mode",
+        metavar="MODE",
+        shell_complete=completing.one_of("File", "Pipe", "FastFile"),
+        help="File, Pipe or FastFile.",
+    ),
     "output_path": click.option("--output-path", metavar="PLACE", help="Where the model goes: s3://..., or a folder."),
     "checkpoint_s3_uri": click.option("--checkpoint-s3-uri", metavar="PLACE", help="Where checkpoints go."),
     "role": click.option("--role", help="Amazon SageMaker's role for the job."),
@@ -31,15 +45,22 @@ SINGLE = {
 _SEVERAL = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
                  help="Given to PROGRAM as --NAME VALUE; may be repeated, as all up to --set."),
-    click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, help="A channel: s3://..., or a folder."),
+    click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, shell_complete=completing.channel,
+                 help="A channel: s3://..., or a folder."),
     click.option("--metric", "metrics", metavar="NAME=REGEX", multiple=True, help="What to find in the log."),
     click.option("--env", "environment", metavar="NAME=VALUE", multiple=True, help="A variable of the hosts."),
     click.option("--tag", "tags", metavar="NAME=VALUE", multiple=True, help="A tag of the job."),
-    click.option("--dependency", "dependencies", metavar="PATH", multiple=True, help="A file or folder to go with it."),
+    click.option("--dependency", "dependencies", metavar="PATH", multiple=True, shell_complete=completing.files,
+                 help="A file or folder to go with it."),
     click.option("--set", "others", metavar="NAME=JSON", multiple=True, help="Any other argument of the Estimator."),
 )  # fmt: skip
 DISTRIBUTION = (
-    click.option("--distribution", metavar="KIND", help="mpi, parameter-server or multi-worker-mirrored."),
+    click.option(
+        "--distribution",
+        metavar="KIND",
+        shell_complete=completing.one_of("mpi", "parameter-server", "multi-worker-mirrored"),
+        help="mpi, parameter-server or multi-worker-mirrored.",
+    ),
     click.option("--processes-per-host", type=_AT_LEAST_1, metavar="N", help="Ranks of each host, with mpi."),
     click.option("--coordinator", is_flag=True, help="TensorFlow 2's parameter servers."),
     click.option("--evaluator", is_flag=True, help="An evaluator beside the last host's own part."),
@@ -63,9 +84,9 @@ FLAGS = {
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PROGRAM and the options."""
     first = (
-        click.argument("program", required=False),
+        click.argument("program", required=False, shell_complete=completing.files),
         click.option("--file", type=click.Path(path_type=Path), help="TOML or YAML; options win over it."),
-        click.option("--job-name", metavar="NAME", help="[default: one with the time in it]"),
+        job_name("[default: one with the time in it]"),
     )
     command = as_json(account(platform("Where the job must run. [default: what --instance-type says]")(command)))
     for option in reversed((*first, *SINGLE.values(), *DISTRIBUTION, *_SEVERAL)):

@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
+#: What the library says of its own arguments, and what says the same here.
+_WORDS = {
+    "set AWS_DEFAULT_REGION or": "say --region, set AWS_DEFAULT_REGION or",
+    'metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]': "--metric 'loss=loss=([0-9.]+)'",
+}
+
+
+def in_options(text: str) -> str:
+    """Give an error of the library's with its advice in this command's words."""
+    for said, here in _WORDS.items():
+        text = text.replace(said, here)
+    return text
+
+
 @contextmanager
 def speaking(flags: Mapping[str, str]) -> Iterator[None]:
     """Add to a `SpecError` that names arguments the options that give them; ``flags`` has them by argument."""

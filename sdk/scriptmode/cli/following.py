@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 import click
 
+from scriptmode import ScriptmodeError
+from scriptmode.display import kind
 from scriptmode.patience import goes_on
 
 if TYPE_CHECKING:
@@ -22,17 +25,51 @@ def plain(function: _Function) -> _Function:
     return click.option("--plain", "is_plain", is_flag=True, help="Lines alone, no live view.")(function)
 
 
+def check_view(*, is_plain: bool) -> None:
+    """Raise `SpecError` for a view that there is not, before anything is started."""
+    kind(False if is_plain else None)
+
+
 def follow(job: TrainingJob, *, is_plain: bool) -> None:
     """Follow a job to its end; raises how it ended, unless it completed."""
     job.follow(live=False if is_plain else None)
 
 
 @contextmanager
-def coming_back(job: TrainingJob, *, follow: bool = True) -> Iterator[None]:
+def coming_back(job: TrainingJob, *, follow: bool = True, as_json: bool = False) -> Iterator[None]:
     """Say on Ctrl-C how to come back to a job that goes on."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         if follow:
-            click.echo(f"\n{goes_on(job.name)}. Stop it: scriptmode stop {job.name}", err=True)
+            _say(job, "Interrupted", 130, as_json=as_json)
+        if as_json:
+            # Of an interrupt click writes an empty line, which is no JSON.
+            raise click.Abort from error
         raise
+
+
+@contextmanager
+def unwritten(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
+    """Say of a job that was just started that it goes on, where what the command writes is not taken any more."""
+    try:
+        yield
+    except OSError as error:
+        if _goes_on(job):
+            _say(job, type(error).__name__, 1, as_json=as_json)
+        raise
+
+
+def _goes_on(job: TrainingJob) -> bool:
+    try:
+        return not job.ended
+    except ScriptmodeError:
+        # Whoever cannot ask is to look again.
+        return True
+
+
+def _say(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
+    text = f"{goes_on(job.name)}. Stop it: scriptmode stop {job.name}"
+    if as_json:
+        text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
+    click.echo(text if as_json else f"\n{text}", err=True)

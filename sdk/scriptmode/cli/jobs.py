@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import click
@@ -54,12 +55,21 @@ def stream_logs(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     if not as_json:
         following.follow(job, is_plain=is_plain)
         return
-    with following.coming_back(job):
+    with following.coming_back(job, as_json=True):
         output.events(job.logs(follow=True))
         job.wait()
 
 
 submit.add_command(training)
-jobs.add_command(list_jobs)
-jobs.add_command(describe)
-jobs.add_command(stop, "cancel")
+
+
+def _add(verb: click.Command, name: str) -> None:
+    """Add a verb of the whole program under a name of this group's, with its examples in this group's words."""
+    own = copy.copy(verb)
+    own.help = (verb.help or "").replace(f"scriptmode {verb.name} ", f"scriptmode jobs {name} ")
+    jobs.add_command(own, name)
+
+
+_add(list_jobs, "list")
+_add(describe, "describe")
+_add(stop, "cancel")

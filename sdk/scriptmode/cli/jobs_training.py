@@ -17,7 +17,7 @@ from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, starting
 from scriptmode.cli.ending import EXIT_CODES
 from scriptmode.cli.flags import speaking
-from scriptmode.cli.options import PLATFORMS, as_json, use, use_profile
+from scriptmode.cli.options import PLATFORMS, as_json, pairs, use, use_profile
 from scriptmode.cli.places import place, uri
 from scriptmode.cli.programs import ProgramCommand, words_after_dashes
 
@@ -101,9 +101,10 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
       scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task \\
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
     """  # noqa: D301 - click's mark for lines to be left as they are
+    starting.check(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
     given["user_args"] = words_after_dashes()
-    settings = jobs_config.settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
     is_local = given["platform"] == "local"
+    settings = jobs_config.settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
     found = jobs_machines.machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
         found = jobs_machines.for_sagemaker(found, settings.scale_tier)
@@ -121,16 +122,16 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
             max_run=settings.max_run,
             tags={**settings.labels, **_labels(given["labels"])} or None,
         )
-        inputs = _inputs(given["inputs"], found, is_local=is_local)
-        job = estimator.fit(inputs, wait=False, job_name=_job_name(name))
+        job = estimator.fit(_inputs(given["inputs"], found, is_local=is_local), wait=False, job_name=_job_name(name))
     if given["as_json"]:
         starting.print_json(job, wait=stream_logs)
         return
-    click.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
-    if stream_logs:
-        following.follow(job, is_plain=given["is_plain"])
-    else:
-        click.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
+    with following.unwritten(job):
+        click.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
+        if stream_logs:
+            following.follow(job, is_plain=given["is_plain"])
+        else:
+            click.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
 
 
 def _job_name(name: str) -> str:
@@ -169,10 +170,7 @@ def _inputs(
     """Give the channels; those of a cluster go to who trains, not to the parameter servers."""
     groups = [each.role for each in found if each.role != "ps"] if len(found) > 1 else []
     channels = {}
-    for word in words:
-        name, separator, where = word.partition("=")
-        if not (name and separator and where):
-            raise SpecError(f"--input {word!r} is no channel; write --input train=s3://bucket/train")
+    for name, where in pairs("--input", words, "train=s3://bucket/train").items():
         found_at = uri(f"--input {name}", where, is_local=is_local)
         channels[name] = TrainingInput(found_at, instance_groups=groups)
     return channels or None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.cli import following, output
+from scriptmode.cli import completing, following, output
 from scriptmode.cli.ending import EXIT_CODES
 from scriptmode.cli.options import as_json, one_job
 
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 @click.command(epilog=f"With --follow: {EXIT_CODES[0].lower()}{EXIT_CODES[1:]}")
 @one_job
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ended; the exit code is then the job's.")
-@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Of this host, such as algo-2; may be repeated.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=completing.hosts,
+    help="Of this host, such as algo-2; may be repeated.",
+)
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of each host the last N lines so far.")
 @following.plain
 @as_json
@@ -33,7 +40,7 @@ def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **cho
     if follow and is_whole and not as_json:
         following.follow(job, is_plain=is_plain)
         return
-    with following.coming_back(job, follow=follow):
+    with following.coming_back(job, follow=follow, as_json=as_json):
         if as_json:
             output.events(job.logs(follow=follow, **chosen))
         else:

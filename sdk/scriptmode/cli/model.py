@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scriptmode.cli import output
+from scriptmode.cli import completing, output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import as_json, job_and
 
@@ -27,7 +27,7 @@ def model() -> None:
 
 @model.command()
 @job_and("folder")
-@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.argument("folder", required=False, type=click.Path(path_type=Path), shell_complete=completing.folders)
 @click.option("--no-extract", is_flag=True, help="The one archive, as it is stored.")
 @as_json
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:
@@ -41,6 +41,8 @@ def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, a
       scriptmode model download --last model
     """  # noqa: D301 - click's mark for lines to be left as they are
     place = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
+    if not no_extract and not any(place.iterdir()):
+        click.echo(f"the model of {job.name} is empty: its script wrote nothing into SM_MODEL_DIR", err=True)
     if as_json:
         output.document({"job": job.name, "folder": str(place), "files": _files(place)})
     else:

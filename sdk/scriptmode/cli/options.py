@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 import click
 
-from scriptmode import ScriptmodeError, TrainingJob
+from scriptmode import TrainingJob
+from scriptmode.cli import completing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
@@ -46,7 +47,7 @@ def job_and(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., An
     """Add what `one_job` adds where an argument ``rest`` comes after JOB: with --last every word is of that one."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @click.argument("job", required=False, shell_complete=names)
+        @click.argument("job", required=False, shell_complete=completing.jobs)
         @last
         @platform()
         @account
@@ -93,22 +94,36 @@ def none_there(platform: str | None, which: str = "training jobs") -> str:
     return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
 
 
-def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
-    """Give the names of this machine's jobs that begin with what is there, newest first."""
-    try:
-        jobs = TrainingJob.list("local", name_contains=incomplete or None)
-    except ScriptmodeError:
-        # Nobody who presses a key asked for an error.
-        return []
-    return [job["TrainingJobName"] for job in jobs if job["TrainingJobName"].startswith(incomplete)]
-
-
 def pair(flag: str, text: str, example: str) -> tuple[str, str]:
     """Read ``NAME=VALUE``; raise `click.UsageError` for another form."""
     name, separator, value = text.partition("=")
     if not (name and separator):
         raise click.UsageError(f"{flag} {text!r} has no NAME=VALUE; write {flag} {example}", _context())
     return name, value
+
+
+def pairs(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """Read what an option that may be repeated was given; raise `click.UsageError` for a name that is there twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, value = pair(flag, text, example)
+        if name in found:
+            # A variable of the environment may be a secret.
+            both = "" if flag == "--env" else f": {found[name]!r} and {value!r}"
+            raise click.UsageError(f"{flag} {name} is there twice{both}; keep one", _context())
+        found[name] = value
+    return found
+
+
+def job_name(help_text: str) -> Callable[[_Function], _Function]:
+    """Add --job-name; an empty one, as of a variable that is not set, is refused."""
+    return click.option("--job-name", metavar="NAME", callback=_name, help=help_text)
+
+
+def _name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's form
+    if value == "":
+        raise click.UsageError("--job-name is empty; give a name, or leave --job-name out", ctx)
+    return value
 
 
 def use(ctx: click.Context, changes: Mapping[str, str | None]) -> None:

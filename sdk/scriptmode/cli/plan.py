@@ -6,15 +6,14 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import asked, estimator_options, output
+from scriptmode.cli import asked, completing, estimator_options, output
 from scriptmode.cli.flags import speaking
-from scriptmode.cli.options import names
 from scriptmode.cli.programs import ProgramCommand, words_after_dashes
 
 
 @click.command(cls=ProgramCommand)
 @estimator_options.options
-@click.option("--against", metavar="JOB", shell_complete=names, help="Show the difference to this job.")
+@click.option("--against", metavar="JOB", shell_complete=completing.jobs, help="Show the difference to this job.")
 def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
     """Print what a training job would be and do, and start nothing.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from scriptmode.cli.group import before_dashes
 
 #: Where a context keeps the words after ``--``.
 _WORDS = "scriptmode.words_after_dashes"
+#: Where it keeps all of them.
+_TYPED = "scriptmode.words"
 
 
 class ProgramCommand(click.Command):
@@ -17,6 +20,7 @@ class ProgramCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the program's words aside, and read the others."""
+        ctx.meta[_TYPED] = list(args)
         own, ctx.meta[_WORDS] = before_dashes(args)
         try:
             return super().parse_args(ctx, own)
@@ -26,6 +30,13 @@ class ProgramCommand(click.Command):
                 said = error.format_message().rstrip(".")
                 raise click.UsageError(f"{said}; the program's own arguments come after --", ctx) from error
             raise
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Have files completed where a program's words are, and after ``--input NAME=``, which bash takes apart."""
+        words = ctx.meta.get(_TYPED, ())
+        if "--" in words or (words[-1:] == ["="] and words[-3:-2] == ["--input"]):
+            return [CompletionItem(incomplete, type="file")]
+        return super().shell_complete(ctx, incomplete)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Show where the program's words are."""

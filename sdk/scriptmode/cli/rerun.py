@@ -8,7 +8,7 @@ import click
 
 from scriptmode.cli import starting
 from scriptmode.cli.ending import EXIT_CODES
-from scriptmode.cli.options import as_json, one_job, pair
+from scriptmode.cli.options import as_json, job_name, one_job, pairs
 from scriptmode.cli.words import number_or_text
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=EXIT_CODES)
 @one_job
-@click.option("--job-name", metavar="NAME", help="Of the new job. [default: the old one's, with the time]")
+@job_name("Of the new job. [default: the old one's, with the time]")
 @click.option(
     "-p", "--hyperparameter", "parameters", metavar="NAME=VALUE", multiple=True,
     help="Beside those of JOB, or instead of one of them; may be repeated.",
@@ -35,10 +35,10 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
     Example:
       scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
     """  # noqa: D301 - click's mark for lines to be left as they are
-    pairs = (pair("-p", text, "epochs=3") for text in parameters)
+    starting.check(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
     again = job.rerun(
         job_name=given.pop("job_name"),
         instance_count=given.pop("instance_count"),
-        hyperparameters={name: number_or_text(value) for name, value in pairs},
+        hyperparameters={name: number_or_text(value) for name, value in pairs("-p", parameters, "epochs=3").items()},
     )
     starting.started(again, **given)

@@ -39,6 +39,7 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       train = "data/train"
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - click's mark for lines to be left as they are
+    starting.check(wait=wait, is_plain=is_plain, as_json=as_json)
     wanted = asked.read(given, words_after_dashes())
     with speaking(wanted.flags):
         job = wanted.estimator().fit(wanted.inputs, wait=False, job_name=wanted.job_name)

@@ -21,24 +21,32 @@ def options(function: _Function) -> _Function:
     return wait(following.plain(function))
 
 
+def check(*, wait: bool, is_plain: bool, as_json: bool) -> None:
+    """Raise `SpecError` for a view that there is not, before a job is started that it shall show."""
+    if wait and not as_json:
+        following.check_view(is_plain=is_plain)
+
+
 def started(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
     """Follow a new job, or say its name; as JSON its description, once it has ended where it is waited for."""
     if as_json:
         print_json(job, wait=wait)
-    elif wait:
-        click.echo(f"training job {job.name} started")
-        following.follow(job, is_plain=is_plain)
-    else:
-        click.echo(job.name)
-        click.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
+        return
+    with following.unwritten(job):
+        if wait:
+            click.echo(f"training job {job.name} started")
+            following.follow(job, is_plain=is_plain)
+        else:
+            click.echo(job.name)
+            click.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
 
 
 def print_json(job: TrainingJob, *, wait: bool) -> None:
     """Print a job's description, once it has ended where it is waited for; raises how it ended."""
-    with following.coming_back(job, follow=wait):
+    with following.coming_back(job, follow=wait, as_json=True), following.unwritten(job, as_json=True):
         try:
             description = job.wait() if wait else job.describe()
         except TrainingJobError as error:
             output.document(error.description)
             raise
-    output.document(description)
+        output.document(description)

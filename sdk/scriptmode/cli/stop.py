@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
-from scriptmode.cli import output
+from scriptmode.cli import completing, output
 from scriptmode.cli.ending import tell
-from scriptmode.cli.options import account, as_json, attached, last, names, platform
+from scriptmode.cli.options import account, as_json, attached, last, platform
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=names)
+@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completing.running_jobs)
 @last
 @platform()
 @account
@@ -72,4 +72,10 @@ def _told(job: TrainingJob, status: str, *, is_asked: bool, has_waited: bool) ->
         return f"training job {job.name} has ended already: {status}"
     if has_waited:
         return f"training job {job.name} has ended: {status}"
-    return f"training job {job.name} is stopping; follow it: scriptmode logs -f {job.name}"
+    return f"training job {job.name} is stopping; follow it: {_follows()} {job.name}"
+
+
+def _follows() -> str:
+    """Give the command that follows a job, in the words of the command that was called."""
+    path = click.get_current_context().command_path
+    return "scriptmode jobs stream-logs" if path.endswith(" jobs cancel") else "scriptmode logs -f"

@@ -55,7 +55,8 @@ def connect() -> Any:
         if os.environ.get("DOCKER_HOST"):
             return docker.from_env(timeout=_SECONDS)
         return docker.DockerClient(base_url=host, timeout=_SECONDS)
-    except docker.errors.DockerException as error:
+    except (docker.errors.DockerException, ValueError) as error:
+        # The latter of an address that is none.
         raise ContainerError(_unreachable(host, error)) from error
 
 

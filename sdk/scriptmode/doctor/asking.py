@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Less than the whole examination may take, so that whoever asked, once or several times, still gets to say that there
 #: was no answer, and nothing is left running.
 SECONDS = 7.5
+#: TensorFlow's import takes 10 s and more where nothing has compiled it yet, or two cores do all else meanwhile.
+IMPORT_SECONDS = 27.0
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class Answer:
         return [each for each in found if isinstance(each, dict)]
 
 
-def deadline() -> float:
+def deadline(seconds: float | None = None) -> float:
     """Give when programs that are asked one after another from now on must all have ended, by ``time.monotonic``."""
-    return time.monotonic() + SECONDS
+    return time.monotonic() + (SECONDS if seconds is None else seconds)
 
 
 def ask(*argv: str, variables: Mapping[str, str] | None = None, until: float | None = None) -> Answer:

@@ -117,13 +117,14 @@ def _apart(ahead: float) -> str:
 
 
 def _disk_ahead() -> float | None:
-    """Give by how much the data directory's file system is ahead; ``None`` where there is none to write to."""
+    """Give by how much the data directory's file system is ahead; ``None`` where it is not there or not to write to."""
     from scriptmode.data_dir import default_data_dir
 
     with suppress(OSError, ImportError, DataError):
         from scriptmode.platforms.local import trial
 
-        return trial.write(default_data_dir())
+        if (folder := default_data_dir()).is_dir():
+            return trial.write(folder)
     return None
 
 

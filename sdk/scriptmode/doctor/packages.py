@@ -6,11 +6,13 @@ import json
 import os
 import platform
 import sys
-from contextlib import suppress
+import tempfile
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.doctor import asking
 from scriptmode.doctor.asking import Answer, ask_python
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.installing import install
@@ -42,12 +44,28 @@ def python() -> Iterator[Check]:
 def frameworks() -> Iterator[Check]:
     """Import TensorFlow, Keras and Horovod in one process of their own."""
     legacy = os.environ.get(_LEGACY)
-    answer = ask_python("scriptmode.doctor.imports", variables={"TF_CPP_MIN_LOG_LEVEL": "3"})
+    with _keras_home() as keras_home:
+        answer = ask_python(
+            "scriptmode.doctor.imports",
+            variables={"TF_CPP_MIN_LOG_LEVEL": "3", **keras_home},
+            until=asking.deadline(asking.IMPORT_SECONDS),
+        )
     found = {each.pop("name", ""): each for each in answer.documents()}
     version = str(found.get("tensorflow", {}).get("version", ""))
     yield _tensorflow(found.get("tensorflow"), answer)
     yield _keras(found.get("keras"), answer, legacy)
     yield _horovod(found.get("horovod"), answer, version)
+
+
+@contextmanager
+def _keras_home() -> Iterator[dict[str, str]]:
+    """Give what has Keras write its settings, which it does when it finds none, to where they are removed again."""
+    settings = Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json")  # noqa: PTH111 - a home may be unknown
+    if settings.exists():
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="keras-") as spare:
+        yield {"KERAS_HOME": spare}
 
 
 def _tensorflow(found: Mapping[str, Any] | None, answer: Answer) -> Check:

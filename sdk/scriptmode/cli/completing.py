@@ -1,0 +1,97 @@
+"""What the shell completes: jobs and what is theirs, files and folders, the words that an option takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+from click.shell_completion import CompletionItem
+
+from scriptmode import ScriptmodeError, TrainingJob
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import click
+
+_Completes = Callable[["click.Context", "click.Parameter", str], Any]
+
+
+def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
+    """Give the names of this machine's jobs that begin with what is there, newest first."""
+    return [job["TrainingJobName"] for job in _listed(incomplete)]
+
+
+def running_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Give those of `jobs` that have not ended."""
+    running = ("InProgress", "Stopping")
+    return [job["TrainingJobName"] for job in _listed(incomplete) if job["TrainingJobStatus"] in running]
+
+
+def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Give the metrics of the job that the line names."""
+    found = _description(ctx).get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
+    return _beginning(incomplete, (each["Name"] for each in found))
+
+
+def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Give the hosts of the job that the line names."""
+    resources = _description(ctx).get("ResourceConfig", {})
+    groups = resources.get("InstanceGroups") or (resources,)
+    count = sum(group.get("InstanceCount", 0) for group in groups)
+    return _beginning(incomplete, (f"algo-{number}" for number in range(1, count + 1)))
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
+    """Have the shell complete files and folders."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
+    """Have the shell complete folders."""
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Give the files and folders that ``NAME=`` may go on with; bash asks for what comes after it alone."""
+    name, separator, place = incomplete.partition("=")
+    if not separator or "://" in place:
+        return []
+    typed, _, start = place.rpartition("/")
+    folder = f"{typed}/" if "/" in place else ""
+    try:
+        found = sorted(Path(folder or ".").iterdir())
+    except OSError:
+        return []
+    ends = ((each, "/" if each.is_dir() else "") for each in found if each.name.startswith(start))
+    return [f"{name}={folder}{each.name}{end}" for each, end in ends]
+
+
+def one_of(*words: str) -> _Completes:
+    """Give those of some words that begin with what is there."""
+    return lambda _ctx, _param, incomplete: _beginning(incomplete, words)
+
+
+def _beginning(start: str, words: Iterable[str]) -> list[str]:
+    return [word for word in words if word.startswith(start)]
+
+
+def _listed(start: str) -> list[dict[str, Any]]:
+    try:
+        found = TrainingJob.list("local", name_contains=start or None)
+    except ScriptmodeError:
+        # Nobody who presses a key asked for an error.
+        return []
+    return [job for job in found if job["TrainingJobName"].startswith(start)]
+
+
+def _description(ctx: click.Context) -> dict[str, Any]:
+    """Give what is known of the job that the line names; nothing of a job of another machine."""
+    try:
+        # Where an option's value is yet to come, click has read no argument.
+        name = ctx.params.get("job") or next(iter(ctx.args), None)
+        if ctx.params.get("last"):
+            name = TrainingJob.list("local", limit=1)[0]["TrainingJobName"]
+        return TrainingJob.attach(name, platform="local").describe() if name else {}
+    except (ScriptmodeError, IndexError):
+        return {}
