@@ -282,12 +282,11 @@ class Estimator(Arguments):
     ) -> TrainingJob:
         """Start a training job and, with ``wait``, follow it to its end; each call is a fresh job.
 
-        ``inputs`` is an ``s3://`` or ``file://`` string, a `TrainingInput`, a `FileSystemInput`, or a dict of them by
-        channel name. ``logs`` shows the job's status and log while waiting, ``live`` in one view or in
-        lines, as `TrainingJob.follow` does. ``experiment_config`` is the service's
-        ExperimentConfig. Raises `RequestError` with all that the service would refuse before anything is stored,
-        and `TrainingJobFailed` or `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait
-        leaves the job running.
+        ``inputs`` is an ``s3://`` or ``file://`` string, a path object, a `TrainingInput` or `FileSystemInput`,
+        or a dict of them by channel name. ``logs`` shows the job's status and log while waiting, ``live`` in one view
+        or in lines, as `TrainingJob.follow` does. ``experiment_config`` is the service's ExperimentConfig. Raises
+        `RequestError` with all that the service would refuse before anything is stored, and `TrainingJobFailed` or
+        `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait leaves the job running.
         """
         switch("wait", wait)
         shown = arguments.shows_logs(logs) and wait
