@@ -158,7 +158,7 @@ def test_stdout_and_stderr_keep_their_order(tmp_path):
 def test_lines_without_end_of_several_processes_take_time_by_their_length_alone_and_flat_memory():
     endless = "import os\nfor _ in range(800): os.write(1, b'x' * 65536)\n"
     wait = "import time; os.write(1, b'\\ny'); time.sleep(60)"
-    peak = "; print(next(l for l in open(f'/proc/{os.getppid()}/status') if l.startswith('VmHWM')).split()[1], end='')"
+    peak = "; print(next(l for l in open(f'/proc/{os.getppid()}/status') if l.startswith('VmHWM')).split()[1])"
     ran = drive(["-c", f"{endless}os.write(1, b'\\n'){peak}"], ["-c", endless + wait], ["-c", endless + wait])
     assert ran.stdout.endswith(b"well\n")
     assert len(ran.stdout) > 800 * 65536

@@ -44,7 +44,8 @@ def test_a_job_is_run_described_listed_run_again_and_stopped_in_the_account_of_a
     assert (started.exit_code, json.loads(started.stdout)["TrainingJobName"]) == (0, "commanded-1"), started.stderr
     there = ("--platform", "sagemaker", *WHERE)
     assert "hosts            1 x ml.m5.large\n" in invoke("describe", "commanded-1", *there).stdout
-    assert json.loads(invoke("list", "--json", *there).stdout)[0]["TrainingJobName"] == "commanded-1"
+    (listed,) = json.loads(invoke("list", "--json", "--name", "commanded-", *there).stdout)
+    assert listed["TrainingJobName"] == "commanded-1"
     again = invoke("rerun", "commanded-1", "--job-name", "commanded-2", "-p", "epochs=6", "--no-wait", *there)
     assert (again.exit_code, again.stdout) == (0, "commanded-2\n"), again.stderr
     first, second = (account.describe_training_job(TrainingJobName=name) for name in ("commanded-1", "commanded-2"))
