@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ACCESS_KEY, SECRET_KEY = "testing", "testing-secret"
 #: May only list another bucket.
@@ -31,6 +32,10 @@ HOSTILE_NAMES = {
     "percent": "100%20 sure",
     "backslash": "back\\slash",
 }
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 #: Tests that one process has: those that train longest, and those that share what takes long to make.
 TOGETHER = {
