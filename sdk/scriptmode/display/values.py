@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.endings import Failure, failure
-from scriptmode.platforms import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count
+from scriptmode.platforms import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +142,6 @@ def _elapsed(description: Mapping[str, Any], now: datetime) -> float:
 
 def _instances(description: Mapping[str, Any]) -> str:
     """Say which hosts the job has: ``2 x local_process``."""
-    resources = description.get("ResourceConfig") or {}
-    groups = resources.get("InstanceGroups") or [resources]
+    groups = instance_groups(description)
     kinds = dict.fromkeys(str(group["InstanceType"]) for group in groups if "InstanceType" in group)
     return f"{host_count(description)} x {'/'.join(kinds)}" if kinds else ""

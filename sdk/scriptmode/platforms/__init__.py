@@ -123,11 +123,15 @@ class PlannedHost:
     python: str = ""
 
 
+def instance_groups(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Give the instance groups of a described job or of a request; a job without any is one, of all its hosts."""
+    resources = description.get("ResourceConfig") or {}
+    return resources.get("InstanceGroups") or [resources]
+
+
 def host_count(description: Mapping[str, Any]) -> int:
     """Give how many hosts a described job has, all its instance groups together."""
-    resources = description.get("ResourceConfig", {})
-    groups = resources.get("InstanceGroups") or [resources]
-    return sum(int(group.get("InstanceCount", 1)) for group in groups)
+    return sum(int(group.get("InstanceCount", 1)) for group in instance_groups(description))
 
 
 def host_names(description: Mapping[str, Any]) -> list[str]:
@@ -325,8 +329,7 @@ def get_execution_role(sagemaker_session: object = None) -> str:
 
 def _instance_types(description: Mapping[str, Any]) -> set[str]:
     """Give the hosts' instance types, "" for those that it does not tell."""
-    resources = description.get("ResourceConfig") or {}
-    return {str(group.get("InstanceType", "")) for group in resources.get("InstanceGroups") or [resources]}
+    return {str(group.get("InstanceType", "")) for group in instance_groups(description)}
 
 
 def _runs_local_jobs() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import LOCAL_CONTAINER
+from scriptmode.platforms import LOCAL_CONTAINER, instance_groups
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP, MODEL_DIR_PARAMETER, decode
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
 
 def is_in_containers(request: Mapping[str, Any]) -> bool:
     """Say whether each host is a container, not a process."""
-    resources = request.get("ResourceConfig", {})
-    parts = resources.get("InstanceGroups") or [resources]
-    return any(part.get("InstanceType") in LOCAL_CONTAINER for part in parts)
+    return any(group.get("InstanceType") in LOCAL_CONTAINER for group in instance_groups(request))
 
 
 def told_model_dir(request: Mapping[str, Any]) -> str:
