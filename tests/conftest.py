@@ -55,6 +55,12 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
+def pytest_itemcollected(item):
+    """Try three times what promises seconds: a machine that others use as well may keep it waiting once."""
+    if item.get_closest_marker("prompt"):
+        item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Let one process have all tests of a file, or of folders that would be in each other's way or make things twice."""

@@ -66,6 +66,7 @@ def test_the_scripts_exit_code_is_the_jobs(jobs):
     assert "exit code 7" in (jobs.job_folder("job-1").host("algo-2") / "output" / "failure").read_text()
 
 
+@pytest.mark.prompt
 def test_a_stopped_script_saves_its_model_and_a_deaf_one_is_killed_after_the_grace(jobs):
     saving, deaf = jobs.start(SAVES), jobs.start(DEAF, hosts=2)
     until_up(jobs, saving)

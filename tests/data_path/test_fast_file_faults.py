@@ -314,6 +314,7 @@ def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):
         mounts._attach_by(mounts._helper(), tmp_path)
 
 
+@pytest.mark.prompt
 def test_a_trial_leaves_nothing(tmp_path):
     before = time.monotonic()
     assert mounts.why_not(tmp_path) == ""

@@ -70,6 +70,7 @@ def test_a_server_in_trouble_is_asked_again(server, status, code):
     assert read(S3Objects(patience=20)) == CONTENT
 
 
+@pytest.mark.prompt
 def test_patience_ends_with_the_reason(server):
     server.fault = first(10_000, Fault(status=503, code="SlowDown"))
     began = time.monotonic()

@@ -28,6 +28,7 @@ def program(name):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.prompt
 def test_a_stop_reaches_the_whole_group_at_once_and_leaves_all_of_it_the_time_to_save(cluster, number, code):
     host = alone(cluster, program("family.py"))
     notes = host.ml / "output" / "data"
@@ -41,6 +42,7 @@ def test_a_stop_reaches_the_whole_group_at_once_and_leaves_all_of_it_the_time_to
     assert {(host.ml / "checkpoints" / name).stat().st_size for name in family} == {1_000_000}
 
 
+@pytest.mark.prompt
 def test_a_script_that_stays_is_killed_before_the_platform_would(cluster):
     host = alone(cluster, DEAF, SCRIPTMODE_STOP_GRACE_SECONDS="2")
     host.run.says("deaf")

@@ -67,6 +67,7 @@ def test_a_failing_script_is_told_with_host_and_code_and_the_end_of_its_tracebac
     until(lambda: not processes_naming(str(tmp_path)), 5)
 
 
+@pytest.mark.prompt
 def test_one_of_several_hosts_failing_ends_the_others_and_is_the_one_told(estimator, tmp_path):
     made = estimator(
         """

@@ -77,6 +77,7 @@ def test_a_stopped_script_has_its_grace_and_its_model_is_kept(jobs):
     assert jobs.model(description) == {"saved": b"in time"}
 
 
+@pytest.mark.prompt
 def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(tmp_path):
     jobs = LocalJobs(tmp_path, stop_grace=1.0)
     name = jobs.start(

@@ -87,6 +87,7 @@ def test_a_launcher_that_is_killed_is_a_failure_named_so(jobs):
     assert not jobs.processes()
 
 
+@pytest.mark.prompt
 def test_a_failed_rank_ends_the_job_within_three_seconds(jobs):
     script = """
         import os, signal, time
@@ -106,6 +107,7 @@ def test_a_failed_rank_ends_the_job_within_three_seconds(jobs):
     assert "SIGKILL" in description["FailureReason"]
 
 
+@pytest.mark.prompt
 def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
     script = """
         import os, signal, time

@@ -43,6 +43,7 @@ def test_a_job_trains_and_leaves_its_model_below_the_output_path(jobs):
     assert passed == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
 
 
+@pytest.mark.prompt
 def test_create_returns_before_the_hosts_run(jobs):
     request = jobs.request("pass")
     begun = time.monotonic()
@@ -160,6 +161,7 @@ print(platform.describe({name!r})["TrainingJobStatus"])
     assert done.stderr == ""
 
 
+@pytest.mark.prompt
 def test_following_ends_when_the_job_does(jobs):
     name = jobs.start("print('last', end='')")
     lines = [event.message for event in jobs.platform.log_events(name, follow=True)]

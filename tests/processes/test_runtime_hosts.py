@@ -36,6 +36,7 @@ def start(tmp_path, launch, script, count=3, **hyperparameters):
     ("how", "code", "line"),
     [("raise", 1, "exit code 1"), ("kill", 137, "killed by SIGKILL"), ("3", 3, "exit code 3")],
 )
+@pytest.mark.prompt
 def test_every_host_reports_the_first_failure_within_3_seconds(tmp_path, launch, failing, how, code, line):
     go = tmp_path / "go"
     launchers = start(tmp_path, launch, child("fails_on_one_host.py"), host=failing, how=how, go=str(go))
@@ -51,6 +52,7 @@ def test_every_host_reports_the_first_failure_within_3_seconds(tmp_path, launch,
 
 
 @pytest.mark.parametrize("lost", [0, 2], ids=["lead", "member"])
+@pytest.mark.prompt
 def test_a_launcher_that_is_killed_ends_the_job_everywhere(tmp_path, launch, lost):
     launchers = start(tmp_path, launch, child("sleeps.py"))
     for launcher in launchers:

@@ -165,6 +165,7 @@ def test_sigterm_reaches_the_script_which_has_the_grace_to_save(tmp_path, launch
     assert "saved" in launcher.output
 
 
+@pytest.mark.prompt
 def test_a_script_that_ignores_sigterm_is_killed_within_the_grace(tmp_path, launch):
     launcher = launch(host(tmp_path, child("ignores_sigterm.py")), SCRIPTMODE_STOP_GRACE_SECONDS="1")
     launcher.says("deaf")

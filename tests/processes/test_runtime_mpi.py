@@ -48,6 +48,7 @@ def test_each_rank_has_the_arguments_of_its_own_host(tmp_path, launch):
         ("kill", 137, "algo-2, rank 3: killed by SIGKILL", "rank 3 of algo-2"),
     ],
 )
+@pytest.mark.prompt
 def test_the_rank_that_failed_is_named_on_every_host_within_3_seconds(tmp_path, launch, how, code, line, shown):
     launchers = start(tmp_path, launch, child("fails_on_one_rank.py"), how=how)
     launchers[0].says("rank 3 of")

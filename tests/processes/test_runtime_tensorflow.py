@@ -33,6 +33,7 @@ def test_a_coordinator_trains_over_three_hosts_and_every_server_ends_after_it(tm
     assert not holding(str(tmp_path))
 
 
+@pytest.mark.prompt
 def test_a_ps_that_is_killed_is_named_on_every_host_within_3_seconds(tmp_path, launch):
     launchers = start(tmp_path, launch, 2, steps=1_000_000)
     launchers[0].says("training", 200)

@@ -1,6 +1,7 @@
 """What the failure file says, and that it is there."""
 
 import os
+import shutil
 import stat
 
 import pytest
@@ -169,6 +170,14 @@ def test_a_folder_that_the_script_emptied_or_removed_is_made_again(output):
     output.rmdir()
     report.write(str(output), "it broke")
     assert {path.name: path.read_text() for path in output.iterdir()} == {"failure": "it broke"}
+
+
+def test_nothing_is_written_where_the_folder_of_the_host_was_deleted(tmp_path):
+    output = tmp_path / "host" / "output"
+    report.prepare(str(output))
+    shutil.rmtree(tmp_path / "host")
+    report.write(str(output), "it was stopped")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("character", ["x", "é", "漢", "😀", "\ud800"], ids=["1", "2", "3", "4", "half a character"])

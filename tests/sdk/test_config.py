@@ -316,6 +316,7 @@ def test_a_session_s_mapping_is_named_as_the_caller_says():
         parse({"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Role": "x"}}}, "sagemaker_session's config")
 
 
+@pytest.mark.prompt
 def test_a_machine_without_a_file_neither_imports_yaml_nor_waits(machine):
     code = (
         "import sys\nfrom scriptmode import config\nassert config.read({}, None) == config.SageMakerConfig()\n"

@@ -120,6 +120,7 @@ def test_a_disk_that_is_full_is_no_problem_for_jobs_elsewhere(environment, tmp_p
     assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 
 
+@pytest.mark.prompt
 def test_what_hangs_is_told_in_time_and_nothing_else_is_lost(environment, tmp_path):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "silent.sock"))

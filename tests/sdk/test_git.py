@@ -310,6 +310,7 @@ def test_settings_that_are_in_the_environment_already_count_too(serve, monkeypat
     assert fetched(repo=f"{server.url}/r.git", token=TOKEN) == ("second", 3)
 
 
+@pytest.mark.prompt
 def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     server = serve()
     begin = time.monotonic()
@@ -322,6 +323,7 @@ def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     assert not any(b"/stuck/r.git" in arguments for arguments in _arguments_of_all())
 
 
+@pytest.mark.prompt
 def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tmp_path):
     program("git", "sleep 20 &\necho fatal: no >&2\nexit 1")
     begin = time.monotonic()

@@ -63,6 +63,10 @@ class Graph(NamedTuple):
     global_step: tf.Variable
     summaries: tf.Tensor
 
+    def feed(self, images: mnist.Images) -> dict[tf.Tensor, Any]:
+        """Give images to the session's run."""
+        return {self.inputs.images: images.x, self.inputs.labels: images.y}
+
 
 def read_task(environ: Mapping[str, str] = os.environ) -> Task:
     """Read ``TF_CONFIG``."""
@@ -121,8 +125,8 @@ def evaluate(session: Any, graph: Graph, held_out: mnist.Images) -> float:
     right = 0.0
     for first in range(0, len(held_out.y), mnist.SCORING_BATCH):
         piece = slice(first, first + mnist.SCORING_BATCH)
-        feed = {graph.inputs.images: held_out.x[piece], graph.inputs.labels: held_out.y[piece]}
-        right += session.run(graph.accuracy, feed) * len(held_out.y[piece])
+        images = mnist.Images(held_out.x[piece], held_out.y[piece])
+        right += session.run(graph.accuracy, graph.feed(images)) * len(images.y)
     return right / len(held_out.y)
 
 
@@ -182,13 +186,14 @@ def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
             if master:
                 master.begin(step)
             while step < arguments.max_steps and not keeper.should_stop():
-                batch = next(batches)
-                feed = {graph.inputs.images: batch.x, graph.inputs.labels: batch.y}
+                feed = graph.feed(next(batches))
                 step = int(session.run(graph.step, feed))
                 made += 1
                 if master and step < arguments.max_steps:
                     master.after(session, step, feed)
             if master:
+                # Also where others made all the steps that were due to be told of.
+                master.tell(session, step, graph.feed(next(batches)))
                 master.evaluate(session, step)
                 keeper.saver.save(session, keeper.save_path, global_step=graph.global_step)
         print(f"{task.job} {task.index}: made {made} of the first {step} steps", flush=True)
