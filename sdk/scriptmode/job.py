@@ -14,7 +14,7 @@ from scriptmode.errors import (
     TransientError,
     WaitTimeoutError,
 )
-from scriptmode.platforms import ENDED, JobFilter, for_session, holding, named
+from scriptmode.platforms import ENDED, JobFilter, for_session, holding, host_names, named
 
 if TYPE_CHECKING:
     import os
@@ -93,6 +93,11 @@ class TrainingJob:
         return artifacts.get("S3ModelArtifacts") or None
 
     @property
+    def hosts(self) -> list[str]:
+        """The names of the hosts, ``algo-1`` first."""
+        return host_names(self.describe())
+
+    @property
     def training_seconds(self) -> int | None:
         """Seconds from the hosts' first download to the last upload, or ``None`` while the job goes on."""
         return self.describe().get("TrainingTimeInSeconds")
@@ -114,7 +119,7 @@ class TrainingJob:
         return described.channels(self.describe())
 
     def metrics(self) -> Metrics:
-        """Return the metrics so far: rows of ``metric_name``, ``value`` and ``timestamp``, shown as a table.
+        """Return the metrics so far: rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, shown as a table.
 
         From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
         locally each is one line of the log, without a time.

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 _DEFINE = '; name what is to be found in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
 #: Inches: of all axes' width, and of the height of each.
 _WIDTH, _HEIGHT = 7.0, 2.4
+#: So many values are marked one by one, and so many hosts' lines are named.
+_MARKED, _NAMED = 100, 10
 
 
 class Metrics(list[dict[str, Any]]):
-    """The rows of a job's metrics, a list of ``metric_name``, ``value`` and ``timestamp``; shown as a table.
+    """The rows of a job's metrics: ``metric_name``, ``value``, ``timestamp`` and ``host``; shown as a table.
 
     The table has a column for each metric. Its lines are the times of the values where the platform knows them, else
-    each metric's first value, its second, and so on. ``definitions`` are the names and the regular expressions that
-    the job's metrics were looked for with.
+    each metric's first value, its second, and so on; those of each host apart where several hosts have some.
+    ``definitions`` are the names and the regular expressions that the job's metrics were looked for with.
     """
 
     def __init__(self, rows: Iterable[dict[str, Any]] = (), definitions: Iterable[tuple[str, str]] = ()) -> None:
@@ -32,10 +34,17 @@ class Metrics(list[dict[str, Any]]):
         """The metrics that have values, in the order of their first."""
         return list(dict.fromkeys(row["metric_name"] for row in self))
 
-    def values(self, name: str) -> list[float]:
-        """Return a metric's values, in the order of time; raise `SpecError` for one that has none."""
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that have values, in the order of their numbers; none where the platform does not say whose."""
+        return sorted({row["host"] for row in self if row.get("host")}, key=lambda host: (len(host), host))
+
+    def values(self, name: str, host: str | None = None) -> list[float]:
+        """Return a metric's values, of one host or of all, in the order of time; raise `SpecError` for none."""
         self._check(name)
-        return [row["value"] for row in self if row["metric_name"] == name]
+        if host is not None and host not in self.hosts:
+            raise SpecError(f"there are no values of a host {host!r}{suggestion(str(host), self.hosts)}")
+        return [row["value"] for row in self if row["metric_name"] == name and host in {None, row.get("host")}]
 
     def of(self, *names: str) -> Metrics:
         """Return the rows of these metrics alone; raise `SpecError` for one that has no values."""
@@ -44,19 +53,27 @@ class Metrics(list[dict[str, Any]]):
         return Metrics((row for row in self if row["metric_name"] in names), self.definitions.items())
 
     def columns(self) -> list[str]:
-        """Return the table's heads: what its lines go by, and the metrics."""
-        return ["time" if self._is_timed() else "#", *self.names]
+        """Return the table's heads: what its lines go by, the host where there are several, and the metrics."""
+        return ["time" if self._is_timed() else "#", *(["host"] if len(self.hosts) > 1 else []), *self.names]
 
     def lines(self) -> list[list[Any]]:
-        """Return the table's lines, each a time or a number from 1 on and the metrics' values, ``None`` for none."""
-        places: dict[Any, dict[str, float]] = {}
-        seen: dict[str, int] = {}
+        """Return the table's lines: a time or a number from 1 on, the host where there are several, and the values.
+
+        A metric without a value there is ``None``.
+        """
+        places: dict[tuple[Any, int], dict[str, float]] = {}
+        seen: dict[tuple[str, int], int] = {}
+        is_timed, names, hosts = self._is_timed(), self.names, self.hosts
+        order = {host: index for index, host in enumerate(hosts)}
         for row in self:
-            name = row["metric_name"]
-            seen[name] = seen.get(name, 0) + 1
-            key = row["timestamp"] if self._is_timed() else seen[name]
-            places.setdefault(key, {})[name] = row["value"]
-        return [[key, *(places[key].get(name) for name in self.names)] for key in sorted(places)]
+            name, host = row["metric_name"], order.get(row.get("host") or "", 0)
+            seen[name, host] = seen.get((name, host), 0) + 1
+            key = row["timestamp"] if is_timed else seen[name, host]
+            places.setdefault((key, host), {})[name] = row["value"]
+        return [
+            [key, *([hosts[host]] if len(hosts) > 1 else []), *(places[key, host].get(name) for name in names)]
+            for key, host in sorted(places)
+        ]
 
     def table(self) -> str:
         """Return the table as text, in columns as wide as their widest cell."""
@@ -74,10 +91,12 @@ class Metrics(list[dict[str, Any]]):
             raise MissingPackageError(
                 "to_pandas() needs pandas, which is not installed: pip install pandas; rows and lines() need nothing"
             ) from error
-        return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp"])
+        return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host"])
 
     def plot(self, *names: str) -> Any:
-        """Draw metrics (all, if none is named) below one another; return the ``matplotlib.figure.Figure``.
+        """Draw metrics (all, if none is named) below one another, and return the ``matplotlib.figure.Figure``.
+
+        Each host that has values has a line of its own.
 
         Raises `SpecError` for a metric without values, `DataError` where there are no values at all, and
         `MissingPackageError` where there is no Matplotlib.
@@ -89,13 +108,22 @@ class Metrics(list[dict[str, Any]]):
         chosen = names or tuple(self.names)
         figure = _figure(len(chosen))
         for axes, name in zip(figure.subplots(len(chosen), squeeze=False)[:, 0], chosen):
-            rows = [row for row in self if row["metric_name"] == name]
-            across = [row["timestamp"] for row in rows] if self._is_timed() else range(1, len(rows) + 1)
-            axes.plot(across, [row["value"] for row in rows], marker="." if len(rows) <= 100 else None)  # noqa: PLR2004
+            self._draw(axes, name)
             axes.set_ylabel(name)
             axes.grid(visible=True, alpha=0.3)
         axes.set_xlabel("time" if self._is_timed() else "number of the value")
         return figure
+
+    def _draw(self, axes: Any, name: str) -> None:
+        rows = [row for row in self if row["metric_name"] == name]
+        hosts: Sequence[str | None] = self.hosts or [None]
+        for host in hosts:
+            own = [row for row in rows if row.get("host") == host]
+            across = [row["timestamp"] for row in own] if self._is_timed() else range(1, len(own) + 1)
+            mark = "." if len(own) <= _MARKED else None
+            axes.plot(across, [row["value"] for row in own], marker=mark, label=host)
+        if 1 < len(hosts) <= _NAMED:
+            axes.legend()
 
     def _repr_html_(self) -> str:
         heads = "".join(f"<th>{html.escape(head)}</th>" for head in self.columns())
@@ -152,5 +180,8 @@ def _text(cell: Any) -> str:
 
 def rows_of(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:
     """Give a platform's metrics as rows, with the names and regular expressions that they were looked for with."""
-    rows = ({"metric_name": each.name, "value": each.value, "timestamp": each.timestamp} for each in metrics)
+    rows = (
+        {"metric_name": each.name, "value": each.value, "timestamp": each.timestamp, "host": each.host}
+        for each in metrics
+    )
     return Metrics(rows, definitions)

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from scriptmode.display import page
 from scriptmode.display.collecting import Collector, Rates
 from scriptmode.display.panel import Panel
 from scriptmode.display.rooms import shared
@@ -55,6 +56,28 @@ def test_a_description_tells_history_time_and_hosts():
     assert view.commands() == ("scriptmode logs -f job-1", "scriptmode stop job-1")
 
 
+LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8"), ("algo-1", "loss=1")]
+
+
+def test_a_metric_of_several_hosts_is_that_of_the_first_and_says_so():
+    view = collected(LOSSES).view(NOW)
+    found = [(each.name, each.count, each.last, each.points, each.host) for each in view.seen.metrics]
+    assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
+    (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
+    assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
+    assert "<b>loss</b> of algo-1" in page.card(view, places={})
+
+
+def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():
+    (loss,) = collected(LOSSES[:1]).view(NOW).seen.metrics
+    assert (loss.last, loss.host) == (9.0, "")
+
+
+@pytest.mark.parametrize("columns", [10, 20, 30])
+def test_a_small_terminal_keeps_a_metrics_rows_in_its_width(columns):
+    assert max(map(len, rows(collected(LOSSES).view(NOW), columns, 30))) <= columns
+
+
 def test_a_description_of_almost_nothing_is_a_view_too():
     view = view_of({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}, NOW)
     assert (view.stays, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
@@ -92,14 +115,14 @@ def test_the_command_for_the_log_names_the_host_that_failed():
 
 
 def test_metrics_are_found_in_the_lines_that_pass():
-    view = collected([("algo-1", "loss=0.5 acc=0.1"), ("algo-2", "loss=0.25 loss=."), ("algo-1", "nothing")]).view(NOW)
+    view = collected([("algo-1", "loss=0.5 acc=0.1 loss=0.25"), ("algo-2", "loss=."), ("algo-1", "nothing")]).view(NOW)
     assert [(each.name, each.count, each.last) for each in view.seen.metrics] == [
         ("loss", 2, 0.25),
         ("validation:accuracy", 1, 0.1),
     ]
     assert [(host.name, host.line) for host in view.seen.hosts] == [
         ("algo-1", "nothing"),
-        ("algo-2", "loss=0.25 loss=."),
+        ("algo-2", "loss=."),
     ]
 
 
@@ -159,7 +182,8 @@ def test_the_panel_shows_everything_where_there_is_room():
         "  train staged 1.2 of 4.0 GB (30%), 100.0 MB/s, 28 s left",
         "  stream streamed 3.0 GB, epoch 2, 0 bytes/s",
     ]
-    assert [line.split()[:2] for line in said[4:6]] == [["loss", "0.002"], ["validation:accuracy", "0.998"]]
+    assert [line.split()[:2] for line in said[4:6]] == [["loss", "0.002"], ["validation:accuracy", "0.996"]]
+    assert all(line.endswith(" algo-1") for line in said[4:6])
     assert said[6:] == [
         "  algo-1 chief · step 498: loss=0.0020 acc=0.996 图",
         "  algo-2 · step 499: loss=0.0020 acc=0.998 图",

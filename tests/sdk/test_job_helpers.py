@@ -37,7 +37,7 @@ def trained(tmp_path_factory):
 
 def test_metrics_are_rows_and_a_table_with_a_column_for_each(trained):
     metrics = trained.metrics()
-    assert metrics[0] == {"metric_name": "loss", "value": 2.5, "timestamp": None}
+    assert metrics[0] == {"metric_name": "loss", "value": 2.5, "timestamp": None, "host": "algo-1"}
     assert (metrics.names, metrics.values("accuracy")) == (["loss", "accuracy"], [0.25, 0.5])
     assert metrics.columns() == ["#", "loss", "accuracy"]
     assert metrics.lines() == [[1, 2.5, 0.25], [2, 1.25, 0.5], [3, 0.5, None]]
@@ -49,6 +49,42 @@ def test_a_notebook_shows_metrics_as_a_table_whatever_they_are_called():
     assert "<th>&lt;b&gt;&amp;</th>" in shown
     assert shown.count("<tr>") == 2
     assert "<td>0.5</td>" in shown
+
+
+def test_a_job_names_its_hosts(trained):
+    assert trained.hosts == ["algo-1"]
+    assert started(Life.completed(), instance_count=3)[1].hosts == ["algo-1", "algo-2", "algo-3"]
+
+
+def of_hosts(name, *values):
+    return [{"metric_name": name, "value": value, "timestamp": None, "host": host} for host, value in values]
+
+
+BETWEEN = [("algo-2", 9.0), ("algo-10", 7.0), ("algo-1", 2.0), ("algo-1", 1.0), ("algo-2", 8.0)]
+
+
+def test_values_of_several_hosts_stand_on_lines_of_their_own():
+    metrics = Metrics([*of_hosts("loss", *BETWEEN), *of_hosts("accuracy", ("algo-1", 0.5))])
+    assert metrics.hosts == ["algo-1", "algo-2", "algo-10"]
+    assert metrics.columns() == ["#", "host", "loss", "accuracy"]
+    assert metrics.lines() == [
+        [1, "algo-1", 2.0, 0.5],
+        [1, "algo-2", 9.0, None],
+        [1, "algo-10", 7.0, None],
+        [2, "algo-1", 1.0, None],
+        [2, "algo-2", 8.0, None],
+    ]
+    assert metrics.values("loss") == [9.0, 7.0, 2.0, 1.0, 8.0]
+    assert metrics.values("loss", host="algo-2") == [9.0, 8.0]
+    with pytest.raises(SpecError, match="no values of a host 'algo-3'; did you mean 'algo-"):
+        metrics.values("loss", host="algo-3")
+
+
+def test_each_host_has_a_line_of_its_own_in_a_picture():
+    (axes,) = Metrics(of_hosts("loss", *BETWEEN)).plot().axes
+    drawn = [(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
+    assert drawn == [("algo-1", [1, 2], [2.0, 1.0]), ("algo-2", [1, 2], [9.0, 8.0]), ("algo-10", [1], [7.0])]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["algo-1", "algo-2", "algo-10"]
 
 
 def test_values_with_times_are_lined_up_by_them():
@@ -96,7 +132,7 @@ def test_metrics_become_a_frame_only_when_asked(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "pandas", Frames)
     row = {"metric_name": "a", "value": 1.0, "timestamp": None}
-    assert Metrics([row]).to_pandas() == ([row], ["metric_name", "value", "timestamp"])
+    assert Metrics([row]).to_pandas() == ([row], ["metric_name", "value", "timestamp", "host"])
 
 
 def test_the_model_is_a_folder_that_is_fetched_once(trained):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -30,16 +31,13 @@ def running_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
     """Give the metrics of the job that the line names."""
-    found = _description(ctx).get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
+    found = _asked(ctx, lambda job: job.describe().get("AlgorithmSpecification", {}).get("MetricDefinitions", []))
     return _beginning(incomplete, (each["Name"] for each in found))
 
 
 def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
     """Give the hosts of the job that the line names."""
-    resources = _description(ctx).get("ResourceConfig", {})
-    groups = resources.get("InstanceGroups") or (resources,)
-    count = sum(group.get("InstanceCount", 0) for group in groups)
-    return _beginning(incomplete, (f"algo-{number}" for number in range(1, count + 1)))
+    return _beginning(incomplete, _asked(ctx, lambda job: job.hosts))
 
 
 def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
@@ -77,21 +75,24 @@ def _beginning(start: str, words: Iterable[str]) -> list[str]:
 
 
 def _listed(start: str) -> list[dict[str, Any]]:
+    # Nobody who presses a key asked for an error, or for a warning.
+    logging.disable()
     try:
         found = TrainingJob.list("local", name_contains=start or None)
     except ScriptmodeError:
-        # Nobody who presses a key asked for an error.
         return []
+    finally:
+        logging.disable(logging.NOTSET)
     return [job for job in found if job["TrainingJobName"].startswith(start)]
 
 
-def _description(ctx: click.Context) -> dict[str, Any]:
-    """Give what is known of the job that the line names; nothing of a job of another machine."""
+def _asked(ctx: click.Context, question: Callable[[TrainingJob], list[Any]]) -> list[Any]:
+    """Ask the job that the line names; of one of another machine nothing is known."""
     try:
         # Where an option's value is yet to come, click has read no argument.
         name = ctx.params.get("job") or next(iter(ctx.args), None)
         if ctx.params.get("last"):
             name = TrainingJob.list("local", limit=1)[0]["TrainingJobName"]
-        return TrainingJob.attach(name, platform="local").describe() if name else {}
+        return question(TrainingJob.attach(name, platform="local")) if name else []
     except (ScriptmodeError, IndexError):
-        return {}
+        return []

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     """Print what the metric definitions of JOB found in its log: a table, a column for each metric.
 
+    Where several hosts have values, each host's stand on lines of their own.
+
     Each NAME is a metric's; without one all are printed. With --last every word is a NAME.
 
-    With --json a list of metric_name, value and timestamp (null where the platform keeps no times).
+    With --json a list of metric_name, value, timestamp and host (null where the platform does not keep them).
 
     \b
     Example:

@@ -35,7 +35,7 @@ class Collector:
         self.roles: Mapping[str, str] = {}
         #: What was found to be wrong and is not told yet.
         self.problems: list[str] = []
-        self._definitions: list[tuple[Definition, Series]] | None = None
+        self._definitions: list[tuple[Definition, HostSeries]] | None = None
         self._last: dict[str, str] = {}
         self._count = 0
         self._rates = Rates()
@@ -46,14 +46,14 @@ class Collector:
         self._last[event.host] = event.message
         for definition, series in self._definitions or ():
             for value in definition.values(event.message):
-                series.add(value)
+                series.add(value, event.host)
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Take a description of the job."""
         self.description = description
         if self._definitions is None:
             found = [self._compiled(name, regex) for name, regex in defined(description)]
-            self._definitions = [(each, Series()) for each in found if each is not None]
+            self._definitions = [(each, HostSeries()) for each in found if each is not None]
 
     def progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
         """Take how far the data is at ``now``, a monotonic clock's seconds."""
@@ -61,12 +61,13 @@ class Collector:
 
     def view(self, now: datetime) -> JobView:
         """Give the job as it is known at the time ``now``."""
-        found = ((each.name, series) for each, series in self._definitions or ())
+        order = host_names(self.description or {})
+        found = (series.values(each.name, order) for each, series in self._definitions or ())
         is_over = self.description is not None and self.description["TrainingJobStatus"] in ENDED
         seen = Seen(
             tuple(self._hosts()),
             self._rates.data(over=is_over),
-            tuple(Values(name, each.count, each.last, each.points()) for name, each in found if each.count),
+            tuple(each for each in found if each is not None),
             self._count,
         )
         return JobView(self.name, seen=seen) if self.description is None else view_of(self.description, now, seen)
@@ -82,6 +83,25 @@ class Collector:
         names = dict.fromkeys([*host_names(self.description or {}), *self._last])
         lines = {name: cut(shown(line), LINE_CHARACTERS) for name, line in self._last.items()}
         return [HostLine(name, self.roles.get(name, ""), lines.get(name)) for name in names]
+
+
+class HostSeries:
+    """A metric's values, those of each host apart: two hosts' losses in turn are no course of either."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Series] = {}
+
+    def add(self, value: float, host: str | None) -> None:
+        """Take one more value of a host, ``None`` where nobody knows whose it is."""
+        self._of.setdefault(host or "", Series()).add(value)
+
+    def values(self, name: str, order: Sequence[str]) -> Values | None:
+        """Give the values of the first host in the job's order that has any; None where no host has."""
+        if not self._of:
+            return None
+        host = next((each for each in order if each in self._of), next(iter(self._of)))
+        series = self._of[host]
+        return Values(name, series.count, series.last, series.points(), host if len(self._of) > 1 else "")
 
 
 class Rates:

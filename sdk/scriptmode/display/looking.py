@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode import sizes
-from scriptmode.display.collecting import Rates
+from scriptmode.display.collecting import HostSeries, Rates
 from scriptmode.display.following import roles
-from scriptmode.display.series import Series
 from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
 from scriptmode.errors import ScriptmodeError
 from scriptmode.metric_lines import defined
 from scriptmode.platforms import FAILED, host_names, is_on_this_machine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scriptmode.platforms import Metric, Platform
 
@@ -48,7 +47,7 @@ def look(name: str, platform: Platform) -> tuple[JobView, list[str], dict[str, s
     if large := asked(lambda: _large_log(description, platform), 0):
         notes.append(f"the log has {sizes.in_words(large)}, and no metrics were looked for in it: job.metrics() does")
     else:
-        metrics = _series(asked(lambda: platform.metrics(description), []))
+        metrics = _series(asked(lambda: platform.metrics(description), []), host_names(description))
     view = view_of(description, platform.clock.wall_time(), Seen(hosts, rates.data(), metrics))
     empty: dict[str, str] = {}
     places = asked(lambda: platform.log_places(name), empty) if view.status == FAILED else empty
@@ -64,8 +63,9 @@ def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
     return size if size > _MOST_BYTES else 0
 
 
-def _series(metrics: Iterable[Metric]) -> tuple[Values, ...]:
-    found: dict[str, Series] = {}
+def _series(metrics: Iterable[Metric], order: Sequence[str]) -> tuple[Values, ...]:
+    found: dict[str, HostSeries] = {}
     for metric in metrics:
-        found.setdefault(metric.name, Series()).add(metric.value)
-    return tuple(Values(name, each.count, each.last, each.points()) for name, each in found.items())
+        found.setdefault(metric.name, HostSeries()).add(metric.value, metric.host)
+    values = (series.values(name, order) for name, series in found.items())
+    return tuple(each for each in values if each is not None)

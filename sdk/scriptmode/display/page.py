@@ -108,8 +108,9 @@ def _channel(data: Data) -> _Row:
 
 
 def _metric(metric: Values) -> _Row:
-    count = words.plural(metric.count, "value")
-    return f"<b>{escape(metric.name)}</b>", words.number(metric.last), line(metric.points, f"{metric.name}: {count}")
+    whose = f" of {metric.host}" if metric.host else ""
+    said = f"{metric.name}: {words.plural(metric.count, 'value')}{whose}"
+    return f"<b>{escape(metric.name)}</b>{escape(whose)}", words.number(metric.last), line(metric.points, said)
 
 
 def _host(host: HostLine) -> _Row:

@@ -93,9 +93,14 @@ class Panel:
         lasts = [words.number(each.last) for each in found]
         # In columns.
         wide, deep = max(map(len, names), default=0), max(map(len, lasts), default=0)
-        room = min(_SPARK, self._width - wide - deep - 4)
+        room = min(_SPARK, self._width - wide - deep - 4 - max((len(each.host) + 1 for each in found), default=0))
         return [
-            self._row((f"  {name:<{wide}} ", "bold"), (f"{last:>{deep}} ", ""), (self._spark(each, room), "cyan"))
+            self._row(
+                (f"  {name:<{wide}} ", "bold"),
+                (f"{last:>{deep}} ", ""),
+                (self._spark(each, room), "cyan"),
+                (f" {each.host}", "dim") if each.host else ("", ""),
+            )
             for name, last, each in zip(names, lasts, found)
         ]
 

@@ -43,12 +43,16 @@ class Data:
 
 @dataclass(frozen=True)
 class Values:
-    """A metric: how many values, the last of them, and points that show them all."""
+    """A metric: how many values, the last of them, and points that show them all.
+
+    ``host`` is whose values they are where several hosts have some, else "".
+    """
 
     name: str
     count: int
     last: float
     points: tuple[float, ...]
+    host: str = ""
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,12 @@ ANY_JOB = JobFilter()
 
 @dataclass(frozen=True)
 class Metric:
-    """One value of a job's metric. ``timestamp`` is ``None`` where the platform keeps no time with it."""
+    """One value of a job's metric. ``timestamp`` and ``host`` are ``None`` where the platform does not keep them."""
 
     name: str
     value: float
     timestamp: datetime | None = None
+    host: str | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from scriptmode.platforms.local.store import replace_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from scriptmode.platforms.local.state import JobState
     from scriptmode.platforms.local.store import JobStore
 
 _TIME = {int, float}
@@ -23,7 +24,10 @@ _STATUS = 5
 
 
 def briefs(store: JobStore) -> list[Brief]:
-    """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time."""
+    """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time.
+
+    One whose state is broken is left out, and the log of this library says why.
+    """
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
     found: list[Brief] = []
@@ -35,9 +39,8 @@ def briefs(store: JobStore) -> list[Brief]:
             found.append(Brief._make((name, *row[2:])))
             kept[name] = row
             continue
-        # It may be removed meanwhile; of a broken one `JobFolder.read_state` tells whoever asks for it.
-        with suppress(JobNotFoundError, DataError):
-            state = recovery.settled(store.folder(name))
+        state = _settled(store, name)
+        if state is not None:
             found.append(state.brief)
             if state.ended:
                 kept[name] = [inode, written, *state.brief[1:]]
@@ -47,6 +50,18 @@ def briefs(store: JobStore) -> list[Brief]:
         with suppress(OSError):
             replace_file(store.ended_jobs, json.dumps(kept, separators=(",", ":")).encode(), durable=False)
     return found
+
+
+def _settled(store: JobStore, name: str) -> JobState | None:
+    try:
+        return recovery.settled(store.folder(name))
+    except JobNotFoundError:  # removed meanwhile
+        return None
+    except DataError as error:
+        import logging
+
+        logging.getLogger("scriptmode").warning("left out of the list: %s", error)
+        return None
 
 
 def _read(path: Path) -> dict[str, list[Any]]:

@@ -24,5 +24,5 @@ def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list
     values: dict[str, list[Metric]] = {each.name: [] for each in definitions}
     for event in events:
         for each in definitions:
-            values[each.name] += (Metric(each.name, value) for value in each.values(event.message))
+            values[each.name] += (Metric(each.name, value, host=event.host) for value in each.values(event.message))
     return [metric for found in values.values() for metric in found]
