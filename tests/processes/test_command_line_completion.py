@@ -1,12 +1,13 @@
 """Completion of ``scriptmode`` in real shells."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from fakes.command_line import PROGRAM, program
+from fakes.command_line import PROGRAM
+from fakes.processes import until
+from fakes.terminal import Terminal
 
 #: Completes the last of the words given, as bash does when its user presses the tabulator.
 BASH = """
@@ -20,12 +21,11 @@ compopt() { printf '%s\\n' "$2"; }
 _scriptmode_completion scriptmode
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-CHECKS = {"bash": ["-n"], "zsh": ["-n"], "fish": ["--no-execute"]}
 
 
 @pytest.fixture(scope="module")
-def complete(tmp_path_factory):
-    """Complete words in a bash that has never heard of the user; there are two jobs."""
+def jobs_folder(tmp_path_factory):
+    """A folder with a script, and the variables of a user who has two jobs and no settings."""
     folder = tmp_path_factory.mktemp("completion")
     environment = {
         **os.environ,
@@ -39,6 +39,13 @@ def complete(tmp_path_factory):
             [PROGRAM, "run", "train.py", "--job-name", name, "--metric", "loss=(1)"], check=True, capture_output=True, cwd=folder, env=environment,
             timeout=60,
         )  # fmt: skip
+    return folder, environment
+
+
+@pytest.fixture(scope="module")
+def complete(jobs_folder):
+    """Complete words in a bash that runs a program."""
+    folder, environment = jobs_folder
 
     def replies(*words):
         done = subprocess.run(
@@ -84,10 +91,60 @@ def test_bash_completes_verbs_options_values_and_names_of_jobs(complete, words, 
     assert [reply.lower() for reply in found] == replies
 
 
-@pytest.mark.parametrize("shell", CHECKS)
-def test_every_shell_has_a_script_of_its_own(shell, tmp_path):
-    script = program("completion", shell).stdout
-    assert "_SCRIPTMODE_COMPLETE=" + shell + "_complete" in script
-    if shutil.which(shell):
-        (tmp_path / "script").write_text(script)
-        subprocess.run([shell, *CHECKS[shell], str(tmp_path / "script")], check=True, timeout=60)
+#: How each shell is begun without its user's settings, and what it is told to complete by.
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile"], "source <(scriptmode completion bash)"),
+    "zsh": (["zsh", "--no-rcs"], "autoload -U compinit; compinit -u -D; source <(scriptmode completion zsh)"),
+    "fish": (["fish", "--no-config"], "scriptmode completion fish | source"),
+}
+
+
+class Shell(Terminal):
+    """A shell that somebody types in."""
+
+    def __init__(self, name, folder, variables):
+        command, loading = SHELLS[name]
+        # It controls jobs, or says that it cannot, and so is to have the terminal for its own.
+        super().__init__(100, 30, ["setsid", "--ctty", "--wait", *command], variables, cwd=folder)
+        self.type(f"{loading}; basename /it/is/loaded\n")
+        self.until(lambda lines: "loaded" in lines)
+
+    def until(self, holds):
+        """Wait until it shows what is waited for."""
+
+        def ask():
+            self.read()
+            return holds(self.shown())
+
+        try:
+            until(ask, 30.0)
+        except AssertionError:
+            pytest.fail("\n".join(self.shown()).rstrip())
+
+
+@pytest.fixture(scope="module", params=SHELLS)
+def shell(request, jobs_folder):
+    typed_in = Shell(request.param, *jobs_folder)
+    yield typed_in
+    typed_in.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("descr", "describe"),
+        ("model down", "model download"),
+        ("describe mn", "describe mnist-"),
+        ("logs mnist-2 --ho", "logs mnist-2 --host"),
+        ("logs mnist-2 --host al", "logs mnist-2 --host algo-1"),
+        ("metrics mnist-1 lo", "metrics mnist-1 loss"),
+        ("run tra", "run train.py"),
+        ("run --input a=tra", "run --input a=train.py"),
+        ("run train.py --source-dir dat", "run train.py --source-dir data/"),
+    ],
+)
+def test_the_tabulator_completes_what_somebody_types(shell, typed, completed):
+    shell.type(f"scriptmode {typed}\t")
+    shell.until(lambda lines: any(line.endswith(f" scriptmode {completed}") for line in lines))
+    shell.type("\x15clear\n")  # Ctrl-U empties the line
+    shell.until(lambda lines: sum(bool(line) for line in lines) == 1)

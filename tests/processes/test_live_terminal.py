@@ -1,19 +1,13 @@
 """The live view of a real job in terminals of several sizes, as a terminal emulator shows it."""
 
-import fcntl
-import os
 import re
 import signal
-import struct
-import subprocess
 import sys
-import termios
-from contextlib import suppress
 
 import pytest
 from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
-from pyte import ByteStream, HistoryScreen
+from fakes.terminal import Terminal
 
 pytestmark = pytest.mark.slow
 SIZES = {"20x5": (20, 5), "40x12": (40, 12), "80x24": (80, 24), "200x60": (200, 60), "resized": (80, 24)}
@@ -39,59 +33,18 @@ TrainingJob(sys.argv[1], LocalPlatform()).follow()
 """
 
 
-class Terminal:
-    """A terminal in which a job is followed, and what it shows."""
+class Followed(Terminal):
+    """A terminal in which a job is followed."""
 
     def __init__(self, columns, rows, jobs, name):
-        self.screen = HistoryScreen(columns, rows, history=100_000)
-        self._stream = ByteStream(self.screen)
-        self._ours, theirs = os.openpty()
-        self.resize(columns, rows)
-        os.set_blocking(self._ours, False)
-        variables = {**os.environ, "TERM": "xterm-256color", "SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}
-        variables["PYTHONIOENCODING"] = "utf-8"
-        command = (sys.executable, "-c", FOLLOW, name)
-        self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=variables)
-        os.close(theirs)
-
-    def resize(self, columns, rows):
-        self.screen.resize(rows, columns)
-        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read(self):
-        """Take what was written; say whether there may be more."""
-        with suppress(BlockingIOError):
-            try:
-                while chunk := os.read(self._ours, 65536):
-                    self._stream.feed(chunk)
-            except OSError as error:
-                # EIO: nobody has the other end open any more.
-                if isinstance(error, BlockingIOError):
-                    raise
-                return False
-        return True
-
-    def shown(self):
-        return [line.rstrip() for line in self.screen.display]
-
-    def all_lines(self):
-        """What scrolled out of the screen, and the screen."""
-        before = [
-            "".join(line[column].data for column in range(self.screen.columns)).rstrip()
-            for line in self.screen.history.top
-        ]
-        return before + self.shown()
+        variables = {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir), "PYTHONIOENCODING": "utf-8"}
+        super().__init__(columns, rows, [sys.executable, "-c", FOLLOW, name], variables)
 
     def panel(self):
         """The rows from the panel's head on."""
         lines = self.shown()
         heads = [index for index, line in enumerate(lines) if line.startswith("──")]
         return [line for line in lines[heads[0] :] if line] if heads else []
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self._ours)
 
 
 def until_read(terminals, condition, seconds=30.0):
@@ -117,7 +70,7 @@ def session(tmp_path_factory):
     ]
     jobs.platform.create(request)
     name = request["TrainingJobName"]
-    terminals = {key: Terminal(*size, jobs, name) for key, size in SIZES.items()}
+    terminals = {key: Followed(*size, jobs, name) for key, size in SIZES.items()}
     try:
         until_read(terminals.values(), lambda: all("Training" in "".join(each.panel()) for each in terminals.values()))
         under_way = {key: each.panel() for key, each in terminals.items()}
@@ -225,7 +178,7 @@ def test_colours_are_kept(session):
 
 def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):
     name = jobs.start("import time; print('up', flush=True); time.sleep(60)")
-    terminal = Terminal(100, 30, jobs, name)
+    terminal = Followed(100, 30, jobs, name)
     try:
         until_read([terminal], lambda: any("algo-1 | up" in line for line in terminal.shown()) and terminal.panel())
         terminal.process.send_signal(signal.SIGINT)
