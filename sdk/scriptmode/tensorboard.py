@@ -138,10 +138,10 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     while (now := time.monotonic()) < deadline:
         said = log.read_text("utf-8", "replace")
         if process.poll() is not None:
-            raise PlatformError(
-                f"TensorBoard ended with exit code {process.returncode}: {_last(said)}; "
-                "try it: python -m tensorboard.main"
-            )
+            last = _last(said)
+            # Which TensorBoard imports, and setuptools has no more from 82 on.
+            command = "pip install 'setuptools<81'" if "pkg_resources" in last else "python -m tensorboard.main"
+            raise PlatformError(f"TensorBoard ended with exit code {process.returncode}: {last}; try: {command}")
         found = _ADDRESS.search(said)
         runs = _runs(found.group(1)) if found else None
         answered = answered if runs is None else min(answered, now)

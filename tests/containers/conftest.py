@@ -110,7 +110,8 @@ class PlainJob:
         """Run the image over the folder, without a network; no host of a name has to be looked up for one host."""
         as_user = ("--user", user) if user else ()
         volume = f"{self.folder}:/opt/ml"
-        return docker("run", "--rm", "--network", "none", "--volume", volume, *as_user, *options, image, *words)
+        words = ("run", "--rm", "--network", "none", "--volume", volume, *as_user, *options, image, *words)
+        return docker(*words, timeout=300)
 
     def _write(self, name, text):
         path = self.folder / name

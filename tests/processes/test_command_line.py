@@ -124,7 +124,7 @@ def test_a_log_is_printed_whole_or_of_a_host_or_its_end(jobs):
     said = documents(program("logs", "of-a-file", "--tail", "1", "--json", "--host", "algo-2").stdout)
     assert said == [{"host": "algo-2", "message": "scriptmode: algo-2 script ended with exit code 0"}]
     wrong = program("logs", "of-a-file", "--host", "algo-9")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert wrong.stderr == "scriptmode: training job of-a-file has no host 'algo-9'; it has algo-1 to algo-2\n"
 
 
@@ -139,11 +139,13 @@ def test_following_ends_with_the_jobs_exit_code(jobs, verb, form):
 
 
 def test_metrics_are_a_table_or_json(jobs):
-    assert program("metrics", "of-a-file").stdout.split() == ["#", "loss", "1", "1", "2", "0.5", "3", "1", "4", "0.5"]
+    lines = [line.split() for line in program("metrics", "of-a-file").stdout.splitlines()]
+    assert lines[0] == ["#", "host", "loss"]
+    assert lines[1:] == [[n, host, loss] for n, loss in (("1", "1"), ("2", "0.5")) for host in ("algo-1", "algo-2")]
     (row, *_) = json.loads(program("metrics", "of-a-file", "loss", "--json").stdout)
-    assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None}
+    assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None, "host": row["host"]}
     wrong = program("metrics", "of-a-file", "lsos")
-    assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (1, True)
+    assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (2, True)
 
 
 def test_a_model_is_fetched_unpacked_or_as_it_is(jobs, tmp_path):

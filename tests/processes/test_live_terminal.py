@@ -117,7 +117,7 @@ def test_a_large_terminal_shows_hosts_data_metrics_and_history(session):
     assert f"── {name} ──" in said
     assert re.search(r"^  Starting \S+ s \u203a Downloading \S+ s \u203a Training \S+ s$", said, re.MULTILINE)
     assert re.search(r"^  train staged 3.0 MB$", said, re.MULTILINE)
-    assert re.search(r"^  loss +0\.\d+ [▁▂▃▄▅▆▇█]+$", said, re.MULTILINE)
+    assert re.search(r"^  loss +0\.\d+ [▁▂▃▄▅▆▇█]+ algo-1$", said, re.MULTILINE)
     assert re.search(r"^  algo-2.* · (line \d+: loss|bar \d+)", said, re.MULTILINE)
 
 

@@ -177,7 +177,7 @@ def test_a_setting_that_takes_a_text_is_what_was_typed():
 )
 def test_what_no_reader_of_yaml_makes_sense_of_is_one_line_with_the_files_name(words, text):
     done = invoke(*words, file(text, "job.yaml"))
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("scriptmode: jobs/job.yaml ")
 
 
@@ -233,7 +233,7 @@ FILES = {
 @pytest.mark.parametrize(("text", "message"), FILES.values(), ids=list(FILES))
 def test_a_wrong_file_names_itself_the_key_the_value_and_the_next_step(text, message):
     done = invoke("run", "--file", file(text), "--tag", "a=b")
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     (said,) = done.stderr.splitlines()
     assert message in said
     assert "job.toml" in said or "correct the file" in said
@@ -276,7 +276,7 @@ WORDS = {
 @pytest.mark.parametrize(("words", "message"), WORDS.values(), ids=list(WORDS))
 def test_wrong_words_are_told_in_the_commands_own(words, message):
     done = invoke("run", *words)
-    assert (done.exit_code, done.stdout) == (1, "")
+    assert (done.exit_code, done.stdout) == (2, "")
     (said,) = done.stderr.splitlines()
     assert message in said
     assert TrainingJob.list("local") == []

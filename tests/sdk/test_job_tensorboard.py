@@ -91,6 +91,17 @@ def test_a_running_job_is_shown_as_it_goes_on_and_after_its_end(fit, tmp_path):
     assert not board.folder.exists()
 
 
+def test_a_tensorboard_whose_setuptools_is_too_new_for_it_says_which_to_have(fit, tmp_path, monkeypatch):
+    (tmp_path / "go on").touch()
+    job = fit(SCRIPT, environment={"GO_ON": str(tmp_path / "go on")})
+    job.wait(timeout=60)
+    # As if there were none.
+    (tmp_path / "pkg_resources.py").write_text("raise ModuleNotFoundError(\"No module named 'pkg_resources'\")")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(PlatformError, match="No module named 'pkg_resources'; try: pip install 'setuptools<81'"):
+        job.tensorboard()
+
+
 def test_tensorboard_ends_with_the_process_that_started_it_however_that_ends(fit, tmp_path):
     (tmp_path / "go on").touch()
     job = fit(SCRIPT, environment={"GO_ON": str(tmp_path / "go on")})
