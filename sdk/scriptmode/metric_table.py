@@ -40,21 +40,28 @@ class Metrics(list[dict[str, Any]]):
         return sorted({row["host"] for row in self if row.get("host")}, key=lambda host: (len(host), host))
 
     def values(self, name: str, host: str | None = None) -> list[float]:
-        """Return a metric's values, of one host or of all, in the order of time; raise `SpecError` for none."""
-        self._check(name)
-        if host is not None and host not in self.hosts:
-            raise SpecError(f"there are no values of a host {host!r}{suggestion(str(host), self.hosts)}")
-        return [row["value"] for row in self if row["metric_name"] == name and host in {None, row.get("host")}]
+        """Return a metric's values in the order of time: of one host, or of all, one host after the other.
+
+        Raises `SpecError` for a metric that was not defined and for a host without values of it, and `DataError` for a
+        metric that has no values yet.
+        """
+        rows = self.of(name)
+        if host is None:
+            return [row["value"] for row in rows]
+        if host not in rows.hosts:
+            near = suggestion(str(host), rows.hosts) or "; leave host out for the values of all"
+            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}{near}")
+        return [row["value"] for row in rows if row["host"] == host]
 
     def of(self, *names: str) -> Metrics:
-        """Return the rows of these metrics alone; raise `SpecError` for one that has no values."""
+        """Return the rows of these metrics alone; raises what `values` raises."""
         for name in names:
             self._check(name)
         return Metrics((row for row in self if row["metric_name"] in names), self.definitions.items())
 
     def columns(self) -> list[str]:
         """Return the table's heads: what its lines go by, the host where there are several, and the metrics."""
-        return ["time" if self._is_timed() else "#", *(["host"] if len(self.hosts) > 1 else []), *self.names]
+        return ["time" if self._is_timed() else "#", *(["host"] if len(self._whose()) > 1 else []), *self.names]
 
     def lines(self) -> list[list[Any]]:
         """Return the table's lines: a time or a number from 1 on, the host where there are several, and the values.
@@ -63,10 +70,10 @@ class Metrics(list[dict[str, Any]]):
         """
         places: dict[tuple[Any, int], dict[str, float]] = {}
         seen: dict[tuple[str, int], int] = {}
-        is_timed, names, hosts = self._is_timed(), self.names, self.hosts
+        is_timed, names, hosts = self._is_timed(), self.names, self._whose()
         order = {host: index for index, host in enumerate(hosts)}
         for row in self:
-            name, host = row["metric_name"], order.get(row.get("host") or "", 0)
+            name, host = row["metric_name"], order[row.get("host") or ""]
             seen[name, host] = seen.get((name, host), 0) + 1
             key = row["timestamp"] if is_timed else seen[name, host]
             places.setdefault((key, host), {})[name] = row["value"]
@@ -96,10 +103,10 @@ class Metrics(list[dict[str, Any]]):
     def plot(self, *names: str) -> Any:
         """Draw metrics (all, if none is named) below one another, and return the ``matplotlib.figure.Figure``.
 
-        Each host that has values has a line of its own.
+        Each host that has values has a line of its own, named where they are not too many for that.
 
-        Raises `SpecError` for a metric without values, `DataError` where there are no values at all, and
-        `MissingPackageError` where there is no Matplotlib.
+        Raises what `values` raises, `DataError` where there are no values at all, and `MissingPackageError` where there
+        is no Matplotlib.
         """
         if not self:
             raise DataError(f"there are no values of metrics to draw{_unmatched(self.definitions) or _DEFINE}")
@@ -115,15 +122,21 @@ class Metrics(list[dict[str, Any]]):
         return figure
 
     def _draw(self, axes: Any, name: str) -> None:
-        rows = [row for row in self if row["metric_name"] == name]
-        hosts: Sequence[str | None] = self.hosts or [None]
-        for host in hosts:
-            own = [row for row in rows if row.get("host") == host]
-            across = [row["timestamp"] for row in own] if self._is_timed() else range(1, len(own) + 1)
-            mark = "." if len(own) <= _MARKED else None
-            axes.plot(across, [row["value"] for row in own], marker=mark, label=host)
-        if 1 < len(hosts) <= _NAMED:
+        own: dict[str, list[dict[str, Any]]] = {host: [] for host in self._whose()}
+        for row in self.of(name):
+            own[row.get("host") or ""].append(row)
+        own = {host: rows for host, rows in own.items() if rows}
+        is_timed = self._is_timed()
+        for host, its in own.items():
+            across = [row["timestamp"] for row in its] if is_timed else range(1, len(its) + 1)
+            mark = "." if len(its) <= _MARKED else None
+            axes.plot(across, [row["value"] for row in its], marker=mark, label=host or "?")
+        if 1 < len(own) <= _NAMED:
             axes.legend()
+
+    def _whose(self) -> list[str]:
+        """Give the hosts of the rows, "" first where there are rows of which nobody knows whose they are."""
+        return ([""] if any(not row.get("host") for row in self) else []) + self.hosts
 
     def _repr_html_(self) -> str:
         heads = "".join(f"<th>{html.escape(head)}</th>" for head in self.columns())
@@ -136,9 +149,10 @@ class Metrics(list[dict[str, Any]]):
 
     def _check(self, name: str) -> None:
         if name not in self.names:
-            asked = {name: self.definitions[name]} if name in self.definitions else {}
-            hint = _unmatched(asked) or suggestion(str(name), self.names)
-            raise SpecError(f"there are no values of a metric {name!r}{hint or _DEFINE}")
+            if name in self.definitions:
+                hint = _unmatched({name: self.definitions[name]})
+                raise DataError(f"there are no values of a metric {name!r}{hint}")
+            raise SpecError(f"there are no values of a metric {name!r}{suggestion(str(name), self.names) or _DEFINE}")
 
 
 def _unmatched(definitions: Mapping[str, str]) -> str:

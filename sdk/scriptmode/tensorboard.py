@@ -139,7 +139,7 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
         said = log.read_text("utf-8", "replace")
         if process.poll() is not None:
             last = _last(said)
-            # Which TensorBoard imports, and setuptools has no more from 82 on.
+            # TensorBoard imports pkg_resources, which setuptools 82 has no more.
             command = "pip install 'setuptools<81'" if "pkg_resources" in last else "python -m tensorboard.main"
             raise PlatformError(f"TensorBoard ended with exit code {process.returncode}: {last}; try: {command}")
         found = _ADDRESS.search(said)

@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from fakes.promptness import soon
 from faults import processes
 from faults.cells import PROGRAMS
 from faults.hosts import ended
@@ -38,7 +39,7 @@ def test_a_stop_reaches_the_whole_group_at_once_and_leaves_all_of_it_the_time_to
     assert host.run.wait() == code
     assert host.run.failure == f"algo-1: stopped by {number.name}"
     told = [float((notes / f"{name} was told {number}").read_text()) for name in family]
-    assert max(told) - min(told) < 0.2
+    soon(max(told) - min(told), 0.2)
     assert {(host.ml / "checkpoints" / name).stat().st_size for name in family} == {1_000_000}
 
 
@@ -49,7 +50,9 @@ def test_a_script_that_stays_is_killed_before_the_platform_would(cluster):
     host.run.signal(signal.SIGTERM)
     began = time.monotonic()
     assert host.run.wait() == 143
-    assert 1.5 < time.monotonic() - began < 2
+    took = time.monotonic() - began
+    assert took > 1.5
+    soon(took, 2)
     assert host.run.failure
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from fakes.promptness import soon
 from pipe_dataset.framings import stream, tf_record
 
 pytestmark = pytest.mark.tf
@@ -51,7 +52,7 @@ def test_an_iterator_dropped_on_an_idle_pipe_ends_within_a_second(pipe_host, rea
     began = time.monotonic()
     del iterator
     gc.collect()
-    assert time.monotonic() - began < 1
+    soon(time.monotonic() - began, 1)
     gate.set()
     assert next(iter(dataset())).numpy() == b"y"
 
@@ -69,7 +70,9 @@ def test_a_fifo_that_never_comes_is_an_error_in_time(pipe_host, reader, dataset,
     began = time.monotonic()
     with pytest.raises(tf.errors.OpError, match=r"channel 'train': .*train_0 did not come within 0.5 s"):
         list(dataset(timeout=0.5))
-    assert 0.5 <= time.monotonic() - began < 3
+    took = time.monotonic() - began
+    assert took >= 0.5
+    soon(took, 3)
 
 
 def test_a_fifo_that_nobody_writes_to_is_an_error_in_time(pipe_host, reader, dataset, tf):
@@ -122,7 +125,7 @@ def test_an_idle_pipe_keeps_nobody_from_computing(pipe_host, dataset, tf, gate, 
     began = time.monotonic()
     for _ in range(100):
         compute(value)
-    assert time.monotonic() - began < 2
+    soon(time.monotonic() - began, 2)
 
 
 def test_the_pipe_is_as_large_as_it_may_be(pipe_host, reader, dataset, gate):

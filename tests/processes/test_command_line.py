@@ -143,7 +143,7 @@ def test_metrics_are_a_table_or_json(jobs):
     assert lines[0] == ["#", "host", "loss"]
     assert lines[1:] == [[n, host, loss] for n, loss in (("1", "1"), ("2", "0.5")) for host in ("algo-1", "algo-2")]
     (row, *_) = json.loads(program("metrics", "of-a-file", "loss", "--json").stdout)
-    assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None, "host": row["host"]}
+    assert row == {"metric_name": "loss", "value": 1.0, "timestamp": None, "host": "algo-1"}
     wrong = program("metrics", "of-a-file", "lsos")
     assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (2, True)
 

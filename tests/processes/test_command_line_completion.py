@@ -24,11 +24,12 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 @pytest.fixture(scope="module")
-def jobs_folder(tmp_path_factory):
-    """A folder with a script, and the variables of a user who has two jobs and no settings."""
+def user(tmp_path_factory):
+    """The folder and the variables of a user who has a script, two jobs, one more that is broken, and no settings."""
     folder = tmp_path_factory.mktemp("completion")
+    settings = ("PS1", "PROMPT", "ZDOTDIR", "XDG_")
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if not name.startswith(settings)},
         "SCRIPTMODE_DATA_DIR": str(folder / "data"),
         "PATH": f"{Path(PROGRAM).parent}:{os.environ['PATH']}",
         "HOME": str(folder),
@@ -39,13 +40,15 @@ def jobs_folder(tmp_path_factory):
             [PROGRAM, "run", "train.py", "--job-name", name, "--metric", "loss=(1)"], check=True, capture_output=True, cwd=folder, env=environment,
             timeout=60,
         )  # fmt: skip
+    (folder / "data" / "jobs" / "mnist-0").mkdir()
+    (folder / "data" / "jobs" / "mnist-0" / "state.json").write_text("broken")
     return folder, environment
 
 
 @pytest.fixture(scope="module")
-def complete(jobs_folder):
-    """Complete words in a bash that runs a program."""
-    folder, environment = jobs_folder
+def complete(user):
+    """Complete words in a bash that nobody types in."""
+    folder, environment = user
 
     def replies(*words):
         done = subprocess.run(
@@ -81,6 +84,7 @@ def complete(jobs_folder):
         (["plan", "--distribution", "m"], ["mpi", "multi-worker-mirrored"]),
         (["metrics", "mnist-1", "l"], ["loss"]),
         (["logs", "mnist-1", "--host", ""], ["algo-1"]),
+        (["logs", "--last", "--host", ""], ["algo-1"]),
         (["logs", "--platform", "s"], ["sagemaker"]),
     ],
     ids=lambda value: " ".join(value) or "nothing",
@@ -106,8 +110,16 @@ class Shell(Terminal):
         command, loading = SHELLS[name]
         # It controls jobs, or says that it cannot, and so is to have the terminal for its own.
         super().__init__(100, 30, ["setsid", "--ctty", "--wait", *command], variables, cwd=folder)
-        self.type(f"{loading}; basename /it/is/loaded\n")
+        self._loading = loading
+
+    def load(self):
+        self.type(f"{self._loading}; basename /it/is/loaded\n")
         self.until(lambda lines: "loaded" in lines)
+
+    def clear(self):
+        """Have an empty line on an empty screen."""
+        self.type("\x15clear\n")  # Ctrl-U empties the line
+        self.until(lambda lines: sum(bool(line) for line in lines) == 1)
 
     def until(self, holds):
         """Wait until it shows what is waited for."""
@@ -123,10 +135,13 @@ class Shell(Terminal):
 
 
 @pytest.fixture(scope="module", params=SHELLS)
-def shell(request, jobs_folder):
-    typed_in = Shell(request.param, *jobs_folder)
-    yield typed_in
-    typed_in.close()
+def shell(request, user):
+    typed_in = Shell(request.param, *user)
+    try:
+        typed_in.load()
+        yield typed_in
+    finally:
+        typed_in.close()
 
 
 @pytest.mark.parametrize(
@@ -144,7 +159,6 @@ def shell(request, jobs_folder):
     ],
 )
 def test_the_tabulator_completes_what_somebody_types(shell, typed, completed):
+    shell.clear()
     shell.type(f"scriptmode {typed}\t")
     shell.until(lambda lines: any(line.endswith(f" scriptmode {completed}") for line in lines))
-    shell.type("\x15clear\n")  # Ctrl-U empties the line
-    shell.until(lambda lines: sum(bool(line) for line in lines) == 1)

@@ -8,6 +8,7 @@ import time
 import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
+from fakes.promptness import soon
 
 from scriptmode import DataError, Estimator, JobNotFoundError, SpecError
 from scriptmode.platforms.local import LocalPlatform
@@ -102,7 +103,7 @@ def test_a_failed_rank_ends_the_job_within_three_seconds(jobs):
     begun = time.monotonic()
     os.kill(rank, signal.SIGKILL)
     description = jobs.wait(name)
-    assert time.monotonic() - begun < 3.0
+    soon(time.monotonic() - begun, 3.0)
     assert not jobs.processes()
     assert "SIGKILL" in description["FailureReason"]
 
@@ -123,7 +124,7 @@ def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
     begun = time.monotonic()
     os.kill(launcher, signal.SIGKILL)
     description = jobs.wait(name)
-    assert time.monotonic() - begun < 3.0
+    soon(time.monotonic() - begun, 3.0)
     assert not jobs.processes()
     assert "algo-3" in description["FailureReason"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes.host_folders import write_job
+from fakes.promptness import soon
 from processes.launchers import child, holding, until
 
 MIRRORED = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
@@ -46,7 +47,7 @@ def test_every_host_reports_the_first_failure_within_3_seconds(tmp_path, launch,
     began = time.monotonic()
     go.touch()
     assert [launcher.wait() for launcher in launchers] == [code] * 3
-    assert time.monotonic() - began < 3
+    soon(time.monotonic() - began, 3)
     assert {launcher.failure.splitlines()[0] for launcher in launchers} == {f"{failing}, worker: {line}"}
     assert not holding(str(tmp_path))
 
@@ -62,7 +63,7 @@ def test_a_launcher_that_is_killed_ends_the_job_everywhere(tmp_path, launch, los
     launchers[lost].process.kill()
     others = [launcher for launcher in launchers if launcher is not launchers[lost]]
     assert [launcher.wait() for launcher in others] == [1, 1]
-    assert time.monotonic() - began < 3
+    soon(time.monotonic() - began, 3)
     assert {launcher.failure.split(":")[0] for launcher in others} == {f"algo-{lost + 1}"}
     assert not holding(str(tmp_path))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fakes.host_folders import free_ports, write_job
+from fakes.promptness import soon
 from processes.launchers import ENTRYPOINTS, child, holding, until
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -41,7 +42,7 @@ def test_a_ps_that_is_killed_is_named_on_every_host_within_3_seconds(tmp_path, l
     began = time.monotonic()
     os.kill(server, signal.SIGKILL)
     assert [launcher.wait() for launcher in launchers] == [137, 137]
-    assert time.monotonic() - began < 3
+    soon(time.monotonic() - began, 3)
     assert {launcher.failure.splitlines()[0] for launcher in launchers} == {"algo-2, ps: killed by SIGKILL"}
     until(lambda: not holding(str(tmp_path)))
 

@@ -219,7 +219,6 @@ HOSTILE = [
 
 @pytest.mark.parametrize("code", [1, 126, 127])
 @pytest.mark.parametrize("word", HOSTILE)
-@pytest.mark.prompt
 def test_no_output_keeps_the_report_waiting(word, code):
     started = time.process_time()
     hint((word * 65_536)[:65_536], code, SPEC)

@@ -73,9 +73,12 @@ def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():
     assert (loss.last, loss.host) == (9.0, "")
 
 
-@pytest.mark.parametrize("columns", [10, 20, 30])
-def test_a_small_terminal_keeps_a_metrics_rows_in_its_width(columns):
-    assert max(map(len, rows(collected(LOSSES).view(NOW), columns, 30))) <= columns
+@pytest.mark.parametrize(
+    ("columns", "row"), [(14, "  loss   1 █▁"), (31, "  loss         1 █▁"), (40, "  loss            1 █▁ algo-1")]
+)
+def test_in_a_small_terminal_a_hosts_name_gives_way_to_the_curve(columns, row):
+    (said,) = [said for said in rows(collected(LOSSES).view(NOW), columns, 30) if said.startswith("  loss")]
+    assert said.rstrip() == row
 
 
 def test_a_description_of_almost_nothing_is_a_view_too():

@@ -127,7 +127,7 @@ def test_a_job_whose_state_is_broken_is_left_out_of_the_list_and_says_so(store, 
     file.write_text(change if isinstance(change, str) else json.dumps({**json.loads(file.read_text()), **change}))
     assert listed(store) == [("a", "Completed")]
     (said,) = [record.getMessage() for record in caplog.records if record.name == "scriptmode"]
-    assert said.startswith(f"left out of the list: training job 'b' cannot be read: {file}: ")
+    assert said.startswith(f"passed over: training job 'b' cannot be read: {file}: ")
     with pytest.raises(DataError, match=f"'b' cannot be read: {file}: .*; restore that file, or delete the job: rm -r"):
         LocalPlatform(data_dir=store.data_dir).describe("b")
     assert list(trial.orphans(store.data_dir)) == []

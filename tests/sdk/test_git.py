@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 from fakes.git_server import GitServer, Repository
+from fakes.promptness import soon
 
 from scriptmode.errors import SourceError
 from scriptmode.git import GitSource, checkout, parse_git_config
@@ -319,7 +320,7 @@ def test_a_server_that_never_answers_is_not_waited_for_longer_than_said(serve):
     )
     with pytest.raises(SourceError, match=message), checkout(GitSource(f"{server.url}/stuck/r.git"), timeout=1):
         pass
-    assert time.monotonic() - begin < 10
+    soon(time.monotonic() - begin, 10)
     assert not any(b"/stuck/r.git" in arguments for arguments in _arguments_of_all())
 
 
@@ -329,7 +330,7 @@ def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tm
     begin = time.monotonic()
     with pytest.raises(SourceError, match="fatal: no|: no"), checkout(GitSource(tmp_path.as_uri())):
         pass
-    assert time.monotonic() - begin < 15
+    soon(time.monotonic() - begin, 15)
 
 
 def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch):

@@ -76,8 +76,10 @@ def test_values_of_several_hosts_stand_on_lines_of_their_own():
     ]
     assert metrics.values("loss") == [9.0, 7.0, 2.0, 1.0, 8.0]
     assert metrics.values("loss", host="algo-2") == [9.0, 8.0]
-    with pytest.raises(SpecError, match="no values of a host 'algo-3'; did you mean 'algo-"):
+    with pytest.raises(SpecError, match="no values of metric 'loss' of a host 'algo-3'; did you mean 'algo-"):
         metrics.values("loss", host="algo-3")
+    with pytest.raises(SpecError, match="no values of metric 'accuracy' of a host 'algo-2'; did you mean 'algo-1'"):
+        metrics.values("accuracy", host="algo-2")
 
 
 def test_each_host_has_a_line_of_its_own_in_a_picture():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fakes.promptness import soon
 
 from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
@@ -103,7 +104,7 @@ def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
     store.find("job-0").write_state(state.moved("Failed", 1.0))
     begun = time.monotonic()
     summaries = LocalPlatform(data_dir=store.data_dir).list()
-    assert time.monotonic() - begun < 1.0
+    soon(time.monotonic() - begun, 1.0)
     assert [summary["TrainingJobName"] for summary in summaries] == [f"job-{number}" for number in range(1999, -1, -1)]
 
 

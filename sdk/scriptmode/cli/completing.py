@@ -75,24 +75,30 @@ def _beginning(start: str, words: Iterable[str]) -> list[str]:
 
 
 def _listed(start: str) -> list[dict[str, Any]]:
-    # Nobody who presses a key asked for an error, or for a warning.
-    logging.disable()
-    try:
-        found = TrainingJob.list("local", name_contains=start or None)
-    except ScriptmodeError:
-        return []
-    finally:
-        logging.disable(logging.NOTSET)
+    found = _quietly(lambda: TrainingJob.list("local", name_contains=start or None))
     return [job for job in found if job["TrainingJobName"].startswith(start)]
 
 
 def _asked(ctx: click.Context, question: Callable[[TrainingJob], list[Any]]) -> list[Any]:
     """Ask the job that the line names; of one of another machine nothing is known."""
-    try:
+
+    def ask() -> list[Any]:
         # Where an option's value is yet to come, click has read no argument.
         name = ctx.params.get("job") or next(iter(ctx.args), None)
         if ctx.params.get("last"):
-            name = TrainingJob.list("local", limit=1)[0]["TrainingJobName"]
+            name = next((job["TrainingJobName"] for job in TrainingJob.list("local", limit=1)), None)
         return question(TrainingJob.attach(name, platform="local")) if name else []
-    except (ScriptmodeError, IndexError):
+
+    return _quietly(ask)
+
+
+def _quietly(ask: Callable[[], list[Any]]) -> list[Any]:
+    """Ask; nobody who presses a key wanted an error or a warning."""
+    before = logging.root.manager.disable
+    logging.disable()
+    try:
+        return ask()
+    except ScriptmodeError:
         return []
+    finally:
+        logging.disable(before)

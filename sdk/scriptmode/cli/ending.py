@@ -18,8 +18,8 @@ FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: In the help of the verbs that wait for a job.
 EXIT_CODES = (
     "Exit code: 0 when the job completed; the script's own when it failed, or 1 where nobody knows it; 143 when it was "
-    "stopped, 124 when it ran out of time; 130 after Ctrl-C, which leaves the job running; 2 where the command or what "
-    "it was given is wrong, 1 for any other error."
+    "stopped, 124 when it ran out of time; 130 after Ctrl-C, which leaves the job running; 2 where an option or "
+    "argument is wrong, before anything is started, 1 for any other error."
 )
 #: What the service ends a failure's reason with.
 _CODE = re.compile(r"exit code: (\d{1,3})\s*\Z")

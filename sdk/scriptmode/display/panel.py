@@ -22,8 +22,8 @@ STATUS_STYLES = {
     "Stopping": "bold yellow",
 }
 _GOING_ON = "bold cyan"
-#: Of a row: a sparkline's columns at most, and as a part of all.
-_SPARK, _PART = 40, 3
+#: Of a row: a sparkline's columns at most, and at least where a host's name stands beside it; a name's part of all.
+_SPARK, _LEAST_SPARK, _PART = 40, 8, 3
 
 
 class Panel:
@@ -93,15 +93,19 @@ class Panel:
         lasts = [words.number(each.last) for each in found]
         # In columns.
         wide, deep = max(map(len, names), default=0), max(map(len, lasts), default=0)
-        room = min(_SPARK, self._width - wide - deep - 4 - max((len(each.host) + 1 for each in found), default=0))
+        room = self._width - wide - deep - 4
+        # Whose they are gives way to a curve that can be read.
+        for_hosts = max((len(each.host) + 1 for each in found if each.host), default=0)
+        hosts = [f" {each.host}" if each.host and room - for_hosts >= _LEAST_SPARK else "" for each in found]
+        room = min(_SPARK, room - for_hosts if any(hosts) else room)
         return [
             self._row(
                 (f"  {name:<{wide}} ", "bold"),
                 (f"{last:>{deep}} ", ""),
                 (self._spark(each, room), "cyan"),
-                (f" {each.host}", "dim") if each.host else ("", ""),
+                (host, "dim"),
             )
-            for name, last, each in zip(names, lasts, found)
+            for name, last, each, host in zip(names, lasts, found, hosts)
         ]
 
     def _spark(self, metric: Values, room: int) -> str:

@@ -192,7 +192,7 @@ def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
                 if master and step < arguments.max_steps:
                     master.after(session, step, feed)
             if master:
-                # Also where others made all the steps that were due to be told of.
+                # Also where the other trainers made the steps at which a line was due.
                 master.tell(session, step, graph.feed(next(batches)))
                 master.evaluate(session, step)
                 keeper.saver.save(session, keeper.save_path, global_step=graph.global_step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, JobNotFoundError
@@ -26,7 +27,7 @@ _STATUS = 5
 def briefs(store: JobStore) -> list[Brief]:
     """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time.
 
-    One whose state is broken is left out, and the log of this library says why.
+    One whose state is broken is passed over; the logger ``scriptmode`` says so, once in a process.
     """
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
@@ -58,10 +59,15 @@ def _settled(store: JobStore, name: str) -> JobState | None:
     except JobNotFoundError:  # removed meanwhile
         return None
     except DataError as error:
-        import logging
-
-        logging.getLogger("scriptmode").warning("left out of the list: %s", error)
+        _warn(str(error))
         return None
+
+
+@lru_cache(maxsize=1000)
+def _warn(problem: str) -> None:
+    import logging
+
+    logging.getLogger("scriptmode").warning("passed over: %s", problem)
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
