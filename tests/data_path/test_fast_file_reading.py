@@ -226,6 +226,7 @@ def test_closing_ends_the_fetching_that_nobody_waits_for(store):
     assert len(ahead) <= 1
 
 
+@pytest.mark.slow
 def test_a_server_of_large_files_stays_small(views, tmp_path):
     size = 2000 * MIB
     place = tmp_path / "train"

@@ -12,6 +12,8 @@ from scriptmode.platforms.local.data.channel import ChannelSource
 from scriptmode.platforms.local.data.fast_file import ObjectTree
 from scriptmode.platforms.local.data.stores import Stores
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 
 

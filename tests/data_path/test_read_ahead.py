@@ -15,6 +15,8 @@ from scriptmode.platforms.local.data.objects import PART_BYTES, Literal, Stored
 from scriptmode.platforms.local.data.read_ahead import read_ahead
 from scriptmode.platforms.local.data.s3_objects import S3Objects
 
+pytestmark = pytest.mark.slow
+
 
 class Recorder:
     """A store whose objects' bytes tell where they are; it counts what is under way."""

@@ -19,6 +19,8 @@ from scriptmode.platforms.local.data.objects import PART_BYTES as PART
 from scriptmode.platforms.local.data.objects import Stored
 from scriptmode.platforms.local.data.s3_objects import S3Objects
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(monkeypatch, no_credentials):

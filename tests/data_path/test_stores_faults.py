@@ -13,6 +13,8 @@ from scriptmode.errors import DataAccessError, DataError
 from scriptmode.platforms.local.data.objects import Stored
 from scriptmode.platforms.local.data.s3_objects import S3Objects
 
+pytestmark = pytest.mark.slow
+
 CONTENT = random.Random(1).randbytes(300_000)
 
 

@@ -9,6 +9,8 @@ from scriptmode.errors import CredentialsError, DataAccessError, DataError, Data
 from scriptmode.platforms.local.data.objects import Stored
 from scriptmode.platforms.local.data.s3_objects import S3Objects
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"empty": 0, "one": 1, "part": 8 * 1024 * 1024, "more": 8 * 1024 * 1024 + 1, "middle": 5_000_001}
 
 

@@ -19,6 +19,8 @@ from scriptmode.platforms.local.data.objects import Stored
 from scriptmode.platforms.local.data.s3_objects import S3Objects
 from scriptmode.s3 import S3
 
+pytestmark = pytest.mark.slow
+
 CONTENT = random.Random(9).randbytes(3_000_000)
 
 

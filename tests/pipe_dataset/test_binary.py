@@ -13,6 +13,8 @@ from pipe_dataset.framings import crc32c, tf_record
 
 from scriptmode_runtime.tensorflow import binary
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 COMPILE = "from scriptmode_runtime.tensorflow import binary; print(binary.compiled())"
 

@@ -8,6 +8,8 @@ import pytest
 from fakes.aws_server import aws_server
 from fakes.command_line import invoke
 
+pytestmark = pytest.mark.slow
+
 ROLE = "arn:aws:iam::123456789012:role/training"
 
 

@@ -15,6 +15,8 @@ from fakes.promptness import soon
 from scriptmode.errors import SourceError
 from scriptmode.git import GitSource, checkout, parse_git_config
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "tok/en+secret"
 
 

@@ -8,6 +8,8 @@ from scriptmode.errors import CredentialsError, DataError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse, require_credentials
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def bucket(s3_server):

@@ -25,6 +25,7 @@ def expected(logs):
     return {host: [text for _, text in lines] for host, lines in logs.items()}
 
 
+@pytest.mark.slow
 def test_two_hundred_streams_are_read_whole_and_in_order():
     logs = {f"algo-{number}": lines_of(f"algo-{number}", 30, step=5) for number in range(1, 201)}
     fake, job = started(Life.completed(logs=logs), instance_count=200)

@@ -125,6 +125,7 @@ def test_a_job_without_logs_yet_has_no_events(estimator, account):
     assert list(estimator.latest_training_job.logs()) == []
 
 
+@pytest.mark.slow
 def test_log_streams_are_read_page_by_page_and_named_by_host(estimator, account):
     import boto3
 
