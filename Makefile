@@ -13,7 +13,7 @@ demo: setup
 
 ## Lint, types and every test, with a Docker daemon that is started for them where none answers.
 test: packages setup lint
-	.ci/docker run $(PYTEST) -ra
+	.ci/docker run $(PYTEST) -raR
 
 ## Build the training images and test them and the hosts made of them.
 test-images: packages setup

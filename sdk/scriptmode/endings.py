@@ -82,17 +82,19 @@ def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]
 
 def _stopped(description: dict[str, Any]) -> TrainingJobStopped:
     name, limits = description["TrainingJobName"], description.get("StoppingCondition", {})
+    run, wait = limits.get("MaxRuntimeInSeconds"), limits.get("MaxWaitTimeInSeconds")
     texts = {
-        "MaxRuntimeExceeded": f"ran longer than max_run ({limits.get('MaxRuntimeInSeconds')} s) and was stopped; "
-        "give it more time",
-        "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({limits.get('MaxWaitTimeInSeconds')} s) and was "
-        "stopped; give it more time, or use no spot instances",
+        "MaxRuntimeExceeded": f"ran longer than max_run ({run} s) and was stopped; give it more time",
+        "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({wait} s) and was stopped; give it more time, or "
+        "use no spot instances",
         "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to go on from, and start it "
         "again",
     }
     text = texts.get(description["SecondaryStatus"], f"was stopped ({description['SecondaryStatus']})")
     checkpoints = (description.get("CheckpointConfig") or {}).get("S3Uri")
+    # As much again; a limit that nobody knows is not doubled.
+    more = {"MaxRuntimeExceeded": ("--max-run", run), "MaxWaitTimeExceeded": ("--max-wait", wait)}
+    option, limit = more.get(description["SecondaryStatus"], ("", None))
+    again = f"scriptmode rerun {name}" + (f" {option} {2 * limit}" if limit else "")
     begin = f"goes on from the checkpoints in {checkpoints}" if checkpoints else "begins anew, it has no checkpoints"
-    return TrainingJobStopped(
-        f"training job {name} {text}\n  {'again:':<10} scriptmode rerun {name} ({begin})", description
-    )
+    return TrainingJobStopped(f"training job {name} {text}\n  {'again:':<10} {again} ({begin})", description)

@@ -216,17 +216,20 @@ class TrainingJob:
         job_name: str | None = None,
         hyperparameters: Mapping[str, Any] | None = None,
         instance_count: int | None = None,
+        max_run: int | None = None,
+        max_wait: int | None = None,
     ) -> TrainingJob:
         """Start the same job once more, under a new name, and return it at once.
 
         It has the same source archive, inputs, tags and place for checkpoints, from which it goes on where the old job
-        saved any. ``hyperparameters`` are set beside those of the old job. What no description tells is not taken over:
-        ``enable_session_tag_chaining``, and what a ``LocalPlatform`` was given. Raises `SpecError` and
+        saved any. ``hyperparameters`` are set beside those of the old job; ``max_run`` is in seconds, and so is a spot
+        job's ``max_wait``, which grows with ``max_run`` where it is not given. What no description tells is not taken
+        over: ``enable_session_tag_chaining``, and what a ``LocalPlatform`` was given. Raises `SpecError` and
         `RequestError`.
         """
         from scriptmode import rerun
 
-        name = rerun.start(self, rerun.Change(job_name, hyperparameters or {}, instance_count))
+        name = rerun.start(self, rerun.Change(job_name, hyperparameters or {}, instance_count, max_run, max_wait))
         return TrainingJob(name, self.platform)
 
     def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scriptmode.errors import SpecError
 from scriptmode.platforms import DESCRIBED_DEFAULTS
 from scriptmode.request import derived_model_dir
 from scriptmode.service_model import REQUEST_SHAPE, shapes
-from scriptmode.spec import RESERVED_TAGS
+from scriptmode.spec import RESERVED_TAGS, Limits
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = naming.JobNames()
 _TAGS = "Tags"
+_RUN, _WAIT = "MaxRuntimeInSeconds", "MaxWaitTimeInSeconds"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Change:
     job_name: str | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     instance_count: int | None = None
+    #: Seconds.
+    max_run: int | None = None
+    max_wait: int | None = None
 
 
 def start(job: TrainingJob, change: Change) -> str:
@@ -65,6 +69,8 @@ def request(description: Mapping[str, Any], tags: Mapping[str, str], change: Cha
     ]
     if change.instance_count is not None:
         body["ResourceConfig"] = _resized(old, body.get("ResourceConfig", {}), change.instance_count)
+    if change.max_run is not None or change.max_wait is not None:
+        body["StoppingCondition"] = _timed(description, change)
     return {name: each for name, each in body.items() if each not in (None, "", [], {})}
 
 
@@ -104,3 +110,23 @@ def _resized(name: str, resources: Mapping[str, Any], count: object) -> dict[str
             f"Estimator.attach({name!r}) and fit it"
         )
     return {**resources, "InstanceCount": count}
+
+
+def _timed(description: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    """Give the job's StoppingCondition with other times; a spot job may wait for as long after its run as before."""
+    before = dict(description.get("StoppingCondition", {}))
+    run, wait = before.get(_RUN, Limits.max_run), before.get(_WAIT)
+    longer = run if change.max_run is None else change.max_run
+    is_spot = bool(description.get("EnableManagedSpotTraining"))
+    if change.max_wait is not None:
+        if not is_spot:
+            name = description["TrainingJobName"]
+            raise SpecError(
+                f"max_wait is {change.max_wait!r}, but training job {name} uses no spot instances; leave it out, or "
+                f"set use_spot_instances and max_wait of Estimator.attach({name!r}) and fit it"
+            )
+        wait = change.max_wait
+    elif wait is not None and isinstance(longer, int):
+        wait += max(0, longer - run)
+    limits = Limits(longer, wait, is_spot)
+    return {**before, _RUN: limits.max_run, **({} if limits.max_wait is None else {_WAIT: limits.max_wait})}

@@ -91,7 +91,45 @@ def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
         request(description, {}, Change(instance_count=2))
 
 
+def limits(*, max_run=100, max_wait=None, **fields):
+    given = {"MaxRuntimeInSeconds": max_run, **({"MaxWaitTimeInSeconds": max_wait} if max_wait else {})}
+    _, job = started(Life.completed())
+    return {**job.describe(), "StoppingCondition": given, "EnableManagedSpotTraining": max_wait is not None, **fields}
+
+
+@pytest.mark.parametrize(
+    ("description", "change", "wanted"),
+    [
+        ({}, {"max_run": 700}, {"MaxRuntimeInSeconds": 700}),
+        (
+            {"max_wait": 150},
+            {"max_run": 700},
+            {"MaxRuntimeInSeconds": 700, "MaxWaitTimeInSeconds": 750},
+        ),
+        ({"max_wait": 150}, {"max_run": 10}, {"MaxRuntimeInSeconds": 10, "MaxWaitTimeInSeconds": 150}),
+        ({"max_wait": 150}, {"max_wait": 300}, {"MaxRuntimeInSeconds": 100, "MaxWaitTimeInSeconds": 300}),
+        (
+            {"StoppingCondition": {"MaxPendingTimeInSeconds": 7200}},
+            {"max_run": 700},
+            {"MaxRuntimeInSeconds": 700, "MaxPendingTimeInSeconds": 7200},
+        ),
+    ],
+    ids=["time", "a spot job's time", "less time", "a spot job's wait", "beside another limit"],
+)
+def test_a_job_that_had_too_little_time_gets_more(description, change, wanted):
+    assert request(limits(**description), {}, Change(**change))["StoppingCondition"] == wanted
+
+
+def test_a_time_that_a_job_cannot_have_is_refused():
+    with pytest.raises(SpecError, match="max_wait is 300, but training job job-1 uses no spot instances; leave it out"):
+        request(limits(), {}, Change(max_wait=300))
+    with pytest.raises(SpecError, match=r"max_wait is 50; give a whole number \(int\) of at least 100"):
+        request(limits(max_wait=150), {}, Change(max_wait=50))
+
+
 WRONG = {
+    "a time": ({"max_run": 0}, SpecError, r"max_run is 0; give a whole number \(int\) of at least 1"),
+    "a time in words": ({"max_run": "1h"}, SpecError, r"max_run is '1h'; give a whole number \(int\) of at least 1"),
     "a count": ({"instance_count": 0}, SpecError, "instance_count is 0; give a whole number of at least 1"),
     "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
     "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),

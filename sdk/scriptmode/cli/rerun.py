@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     help="Beside those of JOB, or instead of one of them; may be repeated.",
 )  # fmt: skip
 @click.option("--instance-count", type=click.IntRange(min=1), metavar="N", help="So many hosts instead.")
+@click.option("--max-run", type=click.IntRange(min=1), metavar="SECONDS", help="So much time instead.")
+@click.option(
+    "--max-wait", type=click.IntRange(min=1), metavar="SECONDS",
+    help="Of a spot job: so much time, its waits included. [default: as much more as --max-run]",
+)  # fmt: skip
 @starting.options
 @as_json
 def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> None:
@@ -38,7 +43,7 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
     starting.check(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
     again = job.rerun(
         job_name=given.pop("job_name"),
-        instance_count=given.pop("instance_count"),
+        **{name: given.pop(name) for name in ("instance_count", "max_run", "max_wait")},
         hyperparameters={name: number_or_text(value) for name, value in pairs("-p", parameters, "epochs=3").items()},
     )
     starting.started(again, **given)
