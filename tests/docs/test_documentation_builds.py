@@ -15,6 +15,8 @@ import scriptmode.doctor
 import scriptmode.planning
 import scriptmode.testing
 
+pytestmark = pytest.mark.timeout(450)
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
@@ -22,7 +24,7 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "-d", folder / "trees", DOCS, folder / "html"],
-        check=False, capture_output=True, text=True, timeout=110,
+        check=False, capture_output=True, text=True, timeout=400,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
