@@ -51,7 +51,7 @@ class Metrics(list[dict[str, Any]]):
         if host not in rows.hosts:
             near = suggestion(str(host), rows.hosts) or "; leave host out for the values of all"
             raise SpecError(f"there are no values of metric {name!r} of a host {host!r}{near}")
-        return [row["value"] for row in rows if row["host"] == host]
+        return [row["value"] for row in rows if row.get("host") == host]
 
     def of(self, *names: str) -> Metrics:
         """Return the rows of these metrics alone; raises what `values` raises."""

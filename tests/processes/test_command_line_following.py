@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 from contextlib import suppress
@@ -80,6 +81,11 @@ def test_a_job_out_of_time_ends_the_command_as_timeout_does(start):
     assert "ran longer than max_run (1 s)" in done.stderr
     assert "status " in done.stdout
     assert "algo-1 | asleep" in done.stdout
+    (advised,) = re.findall(r"again: +scriptmode (rerun short --max-run 2) \(", done.stderr)
+    said = json.loads(program(*advised.split(), "--job-name", "longer", "--no-wait", "--json").stdout)
+    assert said["StoppingCondition"] == {"MaxRuntimeInSeconds": 2}
+    refused = program("rerun", "short", "--max-wait", "9")
+    assert (refused.returncode, refused.stderr.endswith("(--max-wait)\n")) == (2, True)
 
 
 class Terminal:

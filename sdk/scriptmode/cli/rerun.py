@@ -8,11 +8,19 @@ import click
 
 from scriptmode.cli import starting
 from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.flags import speaking
 from scriptmode.cli.options import as_json, job_name, one_job, pairs
 from scriptmode.cli.words import number_or_text
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
+
+_FLAGS = {
+    "job_name": "--job-name",
+    "instance_count": "--instance-count",
+    "max_run": "--max-run",
+    "max_wait": "--max-wait",
+}
 
 
 @click.command(epilog=EXIT_CODES)
@@ -41,9 +49,7 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
       scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
     """  # noqa: D301 - click's mark for lines to be left as they are
     starting.check(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
-    again = job.rerun(
-        job_name=given.pop("job_name"),
-        **{name: given.pop(name) for name in ("instance_count", "max_run", "max_wait")},
-        hyperparameters={name: number_or_text(value) for name, value in pairs("-p", parameters, "epochs=3").items()},
-    )
+    changed = {name: number_or_text(value) for name, value in pairs("-p", parameters, "epochs=3").items()}
+    with speaking(_FLAGS):
+        again = job.rerun(hyperparameters=changed, **{name: given.pop(name) for name in _FLAGS})
     starting.started(again, **given)
