@@ -36,6 +36,7 @@ def test_one_machine_trains_alone_and_the_next_job_goes_on_from_its_checkpoint(t
     assert "master 0: made 300 of the first 300 steps" in first
     losses = [float(loss) for loss in re.findall(r"step \d+: loss=(\S+)", first)]
     assert len(losses) == 6
+    assert sum(losses[-2:]) < sum(losses[:2])
     assert float(re.search(r"evaluation at step 300: eval_accuracy=(\S+)", first)[1]) > 0.7  # guessing gives 0.1
     assert "master 0: made 40 of the first 340 steps" in submit("second", tmp_path, 340)
     assert max(path.name for path in (tmp_path / "job").glob("*.index")) == "model.ckpt-340.index"

@@ -28,7 +28,8 @@ def test_metrics_are_a_table_as_they_were_defined_and_in_order_of_time():
     assert rows_of(job) == [("loss", 0.8), ("loss", 0.5), ("accuracy", 0.8)]
     rows = job.metrics()
     assert [row["timestamp"] for row in rows] == [BEGIN + timedelta(minutes=minute) for minute in (1, 2, 2)]
-    assert all(list(row.items())[-1] == ("host", None) for row in rows)
+    assert all(list(row) == ["metric_name", "value", "timestamp", "host"] for row in rows)
+    assert {row["host"] for row in rows} == {None}
 
 
 def test_a_job_that_goes_on_tells_what_it_has():
