@@ -62,12 +62,11 @@ class Collector:
     def view(self, now: datetime) -> JobView:
         """Give the job as it is known at the time ``now``."""
         order = host_names(self.description or {})
-        found = (series.values(each.name, order) for each, series in self._definitions or ())
         is_over = self.description is not None and self.description["TrainingJobStatus"] in ENDED
         seen = Seen(
             tuple(self._hosts()),
             self._rates.data(over=is_over),
-            tuple(each for each in found if each is not None),
+            tuple(series.values(each.name, order) for each, series in self._definitions or () if series),
             self._count,
         )
         return JobView(self.name, seen=seen) if self.description is None else view_of(self.description, now, seen)
@@ -95,10 +94,12 @@ class HostSeries:
         """Take one more value of a host, ``None`` where nobody knows whose it is."""
         self._of.setdefault(host or "", Series()).add(value)
 
-    def values(self, name: str, order: Sequence[str]) -> Values | None:
-        """Give the values of the first host in the job's order that has any; None where no host has."""
-        if not self._of:
-            return None
+    def __bool__(self) -> bool:
+        """Say whether any host has values."""
+        return bool(self._of)
+
+    def values(self, name: str, order: Sequence[str]) -> Values:
+        """Give the values of the first host in the job's order that has any; one must have some."""
         host = next((each for each in order if each in self._of), next(iter(self._of)))
         series = self._of[host]
         return Values(name, series.count, series.last, series.points(), host if len(self._of) > 1 else "")

@@ -67,5 +67,4 @@ def _series(metrics: Iterable[Metric], order: Sequence[str]) -> tuple[Values, ..
     found: dict[str, HostSeries] = {}
     for metric in metrics:
         found.setdefault(metric.name, HostSeries()).add(metric.value, metric.host)
-    values = (series.values(name, order) for name, series in found.items())
-    return tuple(each for each in values if each is not None)
+    return tuple(series.values(name, order) for name, series in found.items())
