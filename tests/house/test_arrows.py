@@ -193,7 +193,7 @@ WRITTEN = sorted([*SOURCES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "notebooks
 
 @pytest.mark.parametrize("path", WRITTEN, ids=label)
 def test_files_stay_small(path):
-    assert len(path.read_text().splitlines()) <= 400
+    assert len(path.read_text().splitlines()) <= 500
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
