@@ -140,7 +140,8 @@ def told(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[st
     parameters = {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
     framework = _framework(parameters, environ)
     cluster, strategy = _part(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
-    job_name = str(framework.get(contract.JOB_NAME) or environ.get(contract.JOB_NAME_VARIABLE, ""))
+    # The platform's own word first: a tuner sends one hyperparameter with all of its jobs.
+    job_name = str(environ.get(contract.JOB_NAME_VARIABLE) or framework.get(contract.JOB_NAME) or "")
     inherited = Inherited(
         path=environ.get("PATH", os.defpath),
         library_path=environ.get("LD_LIBRARY_PATH", ""),

@@ -7,6 +7,7 @@ from fakes.host_folders import write_host
 
 from scriptmode_runtime import environment
 from scriptmode_runtime.errors import ConfigurationError
+from scriptmode_runtime.variables import variables
 
 HETEROGENEOUS = {
     "current_host": "algo-3",
@@ -148,5 +149,23 @@ def test_what_is_the_toolkits_is_no_hyperparameter_of_the_users(tmp_path):
     ids=["shared", "of the host", "none", "not said"],
 )
 def test_jobs_of_one_tuning_job_share_no_model_dir(tmp_path, given, told):
-    base = write_host(tmp_path, _tuning_objective_metric="loss", **given)
+    # A tuner sends one name with all its jobs.
+    base = write_host(tmp_path, _tuning_objective_metric="loss", sagemaker_job_name="tuner", **given)
     assert read(base, TRAINING_JOB_NAME="job-1").hyperparameters == told
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "environ", "name"),
+    [
+        ({}, {}, ""),
+        ({"sagemaker_job_name": "sent"}, {}, "sent"),
+        ({}, {"TRAINING_JOB_NAME": "job-1"}, "job-1"),
+        ({"sagemaker_job_name": "sent"}, {"TRAINING_JOB_NAME": "job-1"}, "job-1"),
+    ],
+    ids=["none", "the request's", "the platform's", "both"],
+)
+def test_the_platforms_name_of_the_job_comes_before_the_requests(tmp_path, hyperparameters, environ, name):
+    here = read(write_host(tmp_path, **hyperparameters), **environ)
+    told = variables(here)
+    assert here.job_name == told["SAGEMAKER_JOB_NAME"] == name
+    assert json.loads(told["SM_TRAINING_ENV"])["job_name"] == (name or None)

@@ -42,7 +42,8 @@ OF_VARIABLES = [
                runs.path),
     Difference("PYTHONUNBUFFERED", "we set it", "a line in the log when it is printed, not 8 KiB later", runs.unbuffered),
     Difference("job's name", "the toolkit tells SAGEMAKER_JOB_NAME by the hyperparameter alone and SM_TRAINING_ENV's by "
-               "the platform's variable alone; we both by whichever is there", "a job has one name", runs.name),
+               "the platform's variable alone; we both by the variable, and by the hyperparameter without it",
+               "a job has one name, which the platform gives it; a tuner sends one hyperparameter with all its jobs", runs.name),
     Difference("region", "the toolkit tells SAGEMAKER_REGION by the hyperparameter or AWS_DEFAULT_REGION; we by AWS_REGION too",
                "it is the platform's own variable", runs.region),
     Difference("processors", "the toolkit counts the machine's; we those that this process may use",

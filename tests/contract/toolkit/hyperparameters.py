@@ -100,7 +100,7 @@ CASES = [
     Case("hyperparameters: tuning", encoded(_tuning_objective_metric="loss", rate=0.5)),
     Case(
         "hyperparameters: tuning with a model_dir",
-        encoded(_tuning_objective_metric="loss", model_dir="s3://bucket/model"),
+        encoded(_tuning_objective_metric="loss", model_dir="s3://bucket/model", sagemaker_job_name="tuner"),
         variables={"TRAINING_JOB_NAME": "tuning-7"},
     ),
     Case(

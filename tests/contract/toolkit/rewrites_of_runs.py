@@ -51,7 +51,7 @@ def unbuffered(_case: Case, record: Record) -> None:
 
 def name(case: Case, record: Record) -> None:
     variables = env(record)
-    known = variables.get("SAGEMAKER_JOB_NAME") or case.variables.get("TRAINING_JOB_NAME")
+    known = case.variables.get("TRAINING_JOB_NAME") or variables.get("SAGEMAKER_JOB_NAME")
     if known and variables:
         variables["SAGEMAKER_JOB_NAME"] = known
         edit_training_env(record, lambda document: document.update(job_name=known))
