@@ -37,8 +37,11 @@ CLUSTER_FILE = "input/config/scriptmode.json"
 #: The name SageMaker gives the one group of a cluster without instance groups.
 HOMOGENEOUS_GROUP = "homogeneousCluster"
 
-#: The platform shows at most this many characters of the failure file as FailureReason.
+#: The platform shows at most this many characters as FailureReason.
 FAILURE_LIMIT = 1024
+#: Of them the platform adds its own around the failure file: ``AlgorithmError: <failure file>, exit code: 255``.
+FAILURE_FILE_LIMIT = FAILURE_LIMIT - len("AlgorithmError: , exit code: 255")
+_ELIDED = "[...]"
 
 # --- ports -------------------------------------------------------------------------------------
 #: One per role and host, used where CLUSTER_FILE names none. ``worker`` and ``ps`` are the ports
@@ -177,6 +180,27 @@ USERINFO = re.compile(
 )
 
 
+def shorten(text: str, limit: int) -> str:
+    """Return ``text`` in at most ``limit`` characters: its first and its last lines, with "[...]" in place of the rest.
+
+    Of a failure the first line says what failed and the last lines say why. Lines are left out whole, because half a
+    sentence may say the opposite of the whole one. Only the first and the last line are cut, in their middle, where
+    these two alone are too long.
+    """
+    if len(text) <= limit:
+        return text
+    first, *lines = text.split("\n")
+    if not lines:
+        return _cut(first, limit)
+    first = _cut(first, max(limit // 2, limit - len(lines[-1]) - len(_ELIDED) - 2))
+    room = limit - len(first) - len(_ELIDED) - 1
+    kept: list[str] = []
+    while lines and room > len(lines[-1]):
+        kept.insert(0, lines.pop())
+        room -= len(kept[0]) + 1
+    return "\n".join([first, _ELIDED, *(kept or [_cut(lines[-1], room - 1)])])[:limit]
+
+
 def is_secret(name: str, value: object = "") -> bool:
     """Tell whether the name says that ``value`` is a secret."""
     if isinstance(value, bool) or value is None or name.startswith(_PLACES):
@@ -198,6 +222,16 @@ def is_secret(name: str, value: object = "") -> bool:
 def without_userinfo(text: str) -> str:
     """Hide whom the URLs in a text name, and their passwords."""
     return USERINFO.sub(rf"\g<scheme>{MASK}@", text)
+
+
+def _cut(line: str, limit: int) -> str:
+    """Return a line in at most ``limit`` characters: a third of its beginning, and its end."""
+    if len(line) <= limit:
+        return line
+    mark = f" {_ELIDED} "
+    start = limit // 3
+    end = limit - start - len(mark)
+    return line[:start] + mark + line[-end:] if end > 0 else line[: max(limit, 0)]
 
 
 def _parts(word: str) -> list[str]:

@@ -162,10 +162,10 @@ _TABLE = (
     _Row(rf"{_COMMAND}(?:command )?not found", "{0} is not installed on this host, or not on PATH", 127),
     _Row("", "A command may not be executed, or is no program: chmod +x it, and let its first line be #!/bin/sh", 126),
     _Row("", "A command was not found on this host: install it, or name its whole path", 127),
-    _Row("", "The processor lacks instructions that a library was built for: another instance type, or build", 132),
-    _Row("", "A file in memory could not be read or written: a full disk, or too small a /dev/shm", 135),
-    _Row("", "If nobody killed it, memory ran out: a smaller batch, or a larger host", 137),
-    _Row("", "A library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
+    _Row("", "Usually the processor lacks instructions that a library was built for: use another instance type", 132),
+    _Row("", "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm", 135),
+    _Row("", "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host", 137),
+    _Row("", "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
 )
 _TRACEBACK = "Traceback (most recent call last):"
 #: What stands between two tracebacks of one error.

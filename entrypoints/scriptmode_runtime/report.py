@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _ELIDED = "[...]"
 #: Characters of a long last message that are shown from its beginning, where the name of the error stands.
 _MESSAGE_START = 200
+#: A hint that names something very long out of the output leaves too little room for the error.
+_LONGEST_HINT = 300
 _TRACEBACK = "Traceback (most recent call last):"
 _FAILURE_NAME = os.path.basename(contract.FAILURE_FILE)
 #: Room for the failure file, beside it and in the same folder: to be overwritten in place, and renamed.
@@ -45,7 +47,7 @@ def release(output: str) -> None:
 def write(output: str, message: str) -> None:
     """Write the failure file unless the script wrote its own; a folder that cannot be written is no further error."""
     path, reserve = os.path.join(output, _FAILURE_NAME), os.path.join(output, _RESERVE_NAME)
-    content = _fitted(message).encode("utf-8", "replace")
+    content = contract.shorten(message, contract.FAILURE_FILE_LIMIT).encode("utf-8", "replace")
     try:
         if os.path.exists(path) and os.path.getsize(path):
             return
@@ -77,10 +79,11 @@ def describe(
     hide = redaction(environment)
     where = f"{host}, {process}: {_how(status)}"
     hint = hide(_hint(output, status, spec))
-    head = f"{where}\n{hint}\n" if hint else f"{where}\n"
+    # Whole or not at all: half a hint may state as a fact what the whole one only supposes.
+    head = f"{where}\n{hint}\n" if 0 < len(hint) <= _LONGEST_HINT else f"{where}\n"
     # Before it is cut: half a secret is not recognised.
     text = hide((rank.own if rank and process != spec.name else "") or users_own(environment, host) or output)
-    tail = excerpt(text, contract.FAILURE_LIMIT - len(head))
+    tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
     return Cause(host, process, _exit_code(status), (head + tail).strip())
 
 
@@ -120,16 +123,6 @@ def _whole_lines(end: str, needed: int) -> str:
     """Drop the first, cut line of a text's end, unless that would cut the last ``needed`` characters."""
     _, newline, whole = end.partition("\n")
     return whole if newline and len(whole) >= needed else end
-
-
-def _fitted(message: str) -> str:
-    """Give a message as a failure file takes it: beginning and end, where it is too long."""
-    left_out = len(message) - contract.FAILURE_LIMIT
-    if left_out <= 0:
-        return message
-    mark = f" {_ELIDED} "
-    start = contract.FAILURE_LIMIT // 3
-    return message[:start] + mark + message[start + left_out + len(mark) :]
 
 
 def _write(path: str, content: bytes, flags: int = 0) -> None:

@@ -82,7 +82,9 @@ def test_a_host_without_memory_loses_the_script_and_not_its_launcher(cluster):
         group.add(pid)
     (host.ml / "input" / "fault").touch()
     assert host.run.wait() == 137
-    assert host.run.failure.startswith("algo-1, script: killed by SIGKILL\nIf nobody killed it, memory ran out")
+    assert host.run.failure.startswith(
+        "algo-1, script: killed by SIGKILL\nIf it was not killed on purpose, memory ran out"
+    )
     group.close()
 
 

@@ -45,6 +45,19 @@ def test_the_exit_code_is_the_scripts(jobs):
     assert jobs.run("raise SystemExit(3)")["FailureReason"].endswith(", exit code: 3")
 
 
+def test_a_kill_is_not_reported_as_a_lack_of_memory_however_much_was_written_before(jobs):
+    description = jobs.run("""
+        import os
+        for number in range(40):
+            print(number, "x" * 60, flush=True)
+        os.kill(os.getpid(), 9)
+    """)
+    first, hint, *rest = description["FailureReason"].splitlines()
+    assert first == "AlgorithmError: algo-1, script: killed by SIGKILL"
+    assert hint.startswith("If it was not killed on purpose, memory ran out: ")
+    assert rest[-1] == f"39 {'x' * 60}, exit code: 137"
+
+
 def test_a_failed_job_delivers_its_output_and_keeps_its_sandbox(jobs):
     jobs.run("""
         import os

@@ -12,6 +12,8 @@ from fakes.host_folders import write_host
 from processes.launchers import ENTRYPOINTS
 from processes.small_disk import train_on_small_disk
 
+from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
+
 #: Takes the last byte of the disk.
 FILL = """
 import os
@@ -45,7 +47,7 @@ def test_the_failure_file_is_whole_though_the_disk_is_full(tmp_path):
 def test_the_longest_failure_file_fits(tmp_path):
     ran = train_on_small_disk(host(tmp_path, "fill()\nraise ValueError('😀' * 2000 + ' at the end')"))
     assert ran.names == ["data", "failure", "intermediate"]
-    assert len(ran.failure) == 1024
+    assert len(ran.failure) == FAILURE_FILE_LIMIT
     assert ran.failure.endswith("😀 at the end")
 
 

@@ -17,7 +17,7 @@ FAILURES = {
     "disk full": ("with open('/dev/full', 'w') as file: file.write('x')", "The disk is full: "),
     "missing module": ("import no_such_module.below", "no_such_module is not installed in "),
     "module shadowed": ("import shadowed_random", "A file of the source has the name of a module"),
-    "crash": ("import ctypes; ctypes.string_at(0)", "A library crashed: "),
+    "crash": ("import ctypes; ctypes.string_at(0)", "Usually a library crashed: "),
 }
 
 
@@ -67,7 +67,7 @@ def test_arguments_that_a_parser_does_not_take_are_hyperparameters(tmp_path, lau
         ("./train.txt", 126, "./train.txt may not be executed"),
         ("exit 127", 127, "A command was not found"),
         ("exit 126", 126, "A command may not be executed"),
-        ("python -c 'import os; os.kill(os.getpid(), 9)'", 137, "If nobody killed it, memory ran out"),
+        ("python -c 'import os; os.kill(os.getpid(), 9)'", 137, "If it was not killed on purpose, memory ran out"),
     ],
 )
 def test_a_shell_scripts_exit_code_says_more_than_its_number(tmp_path, launch, script, code, advice):

@@ -156,7 +156,7 @@ def test_an_advice_is_one_line_that_leaves_room_for_the_error(output, advice):
         ("no words of a shell", 127, "A command was not found"),
         ("bash: ./tool: Permission denied", 126, "./tool may not be executed"),
         ("", 126, "A command may not be executed"),
-        ("", 137, "If nobody killed it, memory ran out"),
+        ("", 137, "If it was not killed on purpose, memory ran out"),
         ("MemoryError", 137, "Memory ran out"),
         ("", 139, "PYTHONFAULTHANDLER=1"),
         ("", 135, "/dev/shm"),

@@ -8,6 +8,7 @@ import pytest
 from fakes.host_folders import write_files, write_host
 
 from scriptmode_runtime import environment, report
+from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report import describe, excerpt
 
@@ -184,7 +185,7 @@ def test_nothing_is_written_where_the_folder_of_the_host_was_deleted(tmp_path):
 def test_a_long_message_is_cut_to_the_limit_in_characters_and_keeps_both_ends(output, character):
     report.write(str(output), f"begin {character * 5000} end")
     text = (output / "failure").read_text()
-    assert len(text) == 1024
+    assert len(text) == FAILURE_FILE_LIMIT
     assert text.startswith("begin ")
     assert text.endswith(" end")
 

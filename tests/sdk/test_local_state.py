@@ -8,7 +8,7 @@ import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
 
-from scriptmode.platforms.local.description import describe, shortened, summarise
+from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.state import ENDED, MESSAGES, STATUS_OF, from_json, starting
 
 SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
@@ -88,10 +88,9 @@ def test_a_state_comes_back_from_its_file_as_it_was(statuses):
     assert from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
-def test_a_long_reason_keeps_its_first_line_and_its_end():
+def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
     text = "AlgorithmError: algo-2, worker: exit code 1\n" + "frame\n" * 1000 + "ValueError: the end, exit code: 1"
-    short = shortened(text, 1024)
-    assert len(short) == 1024
-    assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n...\n")
-    assert short.endswith("ValueError: the end, exit code: 1")
-    assert shortened("short", 1024) == "short"
+    short = describe({}, starting("job", ARN, 1.0).moved("Failed", 2.0, reason=text))["FailureReason"]
+    assert 1018 < len(short) <= 1024
+    assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n[...]\nframe\n")
+    assert short.endswith("frame\nValueError: the end, exit code: 1")

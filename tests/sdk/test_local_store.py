@@ -164,6 +164,7 @@ def test_the_end_of_a_log_is_read_without_the_rest(tmp_path):
     log.write_bytes(b"x\n" * 1_000_000 + b"one\n\xfftwo\n")
     assert last_lines(log, 2, 100) == "one\n\ufffdtwo"
     assert last_lines(log, 2, 3) == "two"
+    assert last_lines(log, 2, 6) == "\ufffdtwo", "no line is cut"
     assert last_lines(tmp_path / "missing", 2, 5) == ""
 
 

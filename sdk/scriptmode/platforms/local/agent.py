@@ -29,7 +29,7 @@ from scriptmode.platforms.local import (
     training,
 )
 from scriptmode.platforms.local.data.stores import Stores
-from scriptmode.platforms.local.description import max_runtime, shortened
+from scriptmode.platforms.local.description import algorithm_error, max_runtime
 from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
 from scriptmode.platforms.local.state import MESSAGES
@@ -203,9 +203,9 @@ class Agent:
         sandbox = self._sandboxes[name]
         trouble = next(host.trouble for host in self._hosts if host.name == name)
         if trouble:
-            return shortened(f"ClientError: {name}: {trouble}", contract.FAILURE_LIMIT)
+            return f"ClientError: {name}: {trouble}"
         if cut_off := self._fleet.cut_off():
-            return shortened(f"InternalServerError: {cut_off}", contract.FAILURE_LIMIT)
+            return f"InternalServerError: {cut_off}"
         exit_code = code if code >= 0 else 128 - code
         try:
             failure = sandbox.own(sandbox.failure)
@@ -216,9 +216,7 @@ class Agent:
             ended = f"ended with {exit_words(code)}" if code >= 0 else f"was killed by {exit_words(code)}"
             tail = last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
             said = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
-        # The service's own form; the exit code must survive the limit of FailureReason.
-        ending = f", exit code: {exit_code}"
-        return shortened(f"AlgorithmError: {said}", contract.FAILURE_LIMIT - len(ending)) + ending
+        return algorithm_error(said, exit_code)
 
     def _upload(self, outcome: Outcome) -> Outcome:
         """Deliver the artifacts; a delivery that fails fails a job that had not failed yet."""

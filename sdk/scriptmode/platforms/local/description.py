@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.platforms.local.state import STATUS_OF
-from scriptmode_runtime.contract import FAILURE_LIMIT
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
         SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],
     )
     if state.reason:
-        response["FailureReason"] = shortened(state.reason, FAILURE_LIMIT)
+        response["FailureReason"] = contract.shorten(state.reason, contract.FAILURE_LIMIT)
     if state.training_started is not None:
         response["TrainingStartTime"] = _time(state.training_started)
         if state.training_ended is not None:
@@ -69,13 +69,9 @@ def summarise(brief: Brief) -> dict[str, Any]:
     return summary
 
 
-def shortened(text: str, limit: int) -> str:
-    """Cut ``text`` to ``limit`` characters: the first line says what failed, the end says why, so the middle goes."""
-    if len(text) <= limit:
-        return text
-    gap = "\n...\n"
-    first = text.split("\n", 1)[0][: limit // 2]
-    return first + gap + text[len(text) - (limit - len(first) - len(gap)) :]
+def algorithm_error(said: str, exit_code: int) -> str:
+    """Return the reason of a job whose training failed, in the service's form; `describe` shortens it."""
+    return f"AlgorithmError: {said}, exit code: {exit_code}"
 
 
 def _transition(transition: Transition) -> dict[str, Any]:

@@ -344,12 +344,19 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
 
 
 def last_lines(path: Path, lines: int, limit: int) -> str:
-    """Give the end of a text file: at most ``lines`` lines and ``limit`` characters; "" when there is no file."""
+    """Return the end of a text file: at most ``lines`` whole lines and ``limit`` characters; "" when there is no file.
+
+    Only a last line that is longer than ``limit`` is cut.
+    """
     with suppress(OSError), path.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 4 * limit))
-        text = file.read().decode("utf-8", "replace")
-        return "\n".join(text.strip().splitlines()[-lines:])[-limit:]
+        text = "\n".join(file.read().decode("utf-8", "replace").strip().splitlines()[-lines:])
+        if len(text) > limit:
+            end = text[-limit:]
+            _, newline, whole = end.partition("\n")
+            text = end if text[-limit - 1] == "\n" or not newline else whole
+        return text
     return ""
 
 
