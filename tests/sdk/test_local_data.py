@@ -10,6 +10,7 @@ from fakes.local_jobs import channel, request_for
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import channels, outputs
 from scriptmode.platforms.local.data.stores import Stores
+from scriptmode.platforms.local.durable import Entries
 from scriptmode.platforms.local.sandbox import Sandbox
 
 
@@ -152,14 +153,12 @@ def test_a_delivery_replaces_what_was_there_whole(tmp_path):
     (tmp_path / "artifact").write_text("new")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "artifact").write_text("old")
-    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/out", "artifact", keep=True)
+    assert outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/out", "artifact", Entries())
     assert (tmp_path / "out" / "artifact").read_text() == "new"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["artifact"]
-    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}/other", "artifact", keep=False)
-    assert not (tmp_path / "artifact").exists()
 
 
 def test_an_artifact_that_is_in_its_place_already_stays(tmp_path):
     (tmp_path / "artifact").write_text("new")
-    outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}", "artifact", keep=False)
+    assert not outputs.deliver(tmp_path / "artifact", f"file://{tmp_path}", "artifact", Entries())
     assert (tmp_path / "artifact").read_text() == "new"

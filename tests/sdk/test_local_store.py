@@ -14,8 +14,9 @@ from fakes.promptness import soon
 from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.durable import replace_file
 from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore, last_lines, replace_file
+from scriptmode.platforms.local.store import Job, JobStore, last_lines
 from scriptmode.spec import Resources, Script, TrainingJobSpec
 
 JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)

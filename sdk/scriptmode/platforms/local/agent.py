@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from scriptmode.platforms.local import (
 )
 from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.description import algorithm_error, max_runtime
+from scriptmode.platforms.local.durable import sync_directory, sync_file
 from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
 from scriptmode.platforms.local.state import MESSAGES
@@ -249,6 +251,7 @@ class Agent:
     def _end(self, outcome: Outcome) -> None:
         """Say how the job ended, then give back what it does not need any more."""
         self._fleet.release()
+        self._sync_logs()
         self._move(outcome.secondary, reason=outcome.reason)
         shutil.rmtree(self._folder.channels, ignore_errors=True)
         if mounts.mounted_below(self._folder.hosts):
@@ -259,6 +262,14 @@ class Agent:
                 shutil.rmtree(sandbox.base / contract.DATA_DIR, ignore_errors=True)
         else:
             shutil.rmtree(self._folder.hosts, ignore_errors=True)
+
+    def _sync_logs(self) -> None:
+        """Make the hosts' logs durable: a job's last state is not to outlive them."""
+        logs = [self._folder.log(name) for name in self._sandboxes]
+        with suppress(OSError):
+            for log in filter(Path.exists, logs):
+                sync_file(log)
+            sync_directory(logs[0].parent)
 
     def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
         if self.removed():

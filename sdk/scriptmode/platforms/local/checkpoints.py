@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local import outputs, places
-from scriptmode.platforms.local.store import replace_file
+from scriptmode.platforms.local.durable import Entries, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -116,7 +116,7 @@ class Keeper:
             for name, signature in own.items()
             if kept.signatures.get(host, {}).get(name) != signature and kept.owners.get(name, host) == host
         ]
-        said = ""
+        said, entries, copied = "", Entries(), []
         # What names other files was written after them. A host that comes first takes what two have.
         by_host = sorted(changed, key=lambda each: list(self._folders).index(each[1]))
         for _, host, name, _ in by_host:
@@ -125,7 +125,7 @@ class Keeper:
             if kept.owners[name] != host:
                 continue
             try:
-                self._put(host, name)
+                self._put(host, name, entries)
             except FileNotFoundError:
                 # Removed meanwhile, by a script that keeps the newest few.
                 continue
@@ -134,16 +134,22 @@ class Keeper:
                 said = str(error)
                 break
             else:
-                kept.signatures.setdefault(host, {})[name] = signature
+                copied.append((host, name, signature))
+        try:
+            outputs.sync(entries, self._uri)
+        except PlatformError as error:
+            return str(error)
+        for host, name, signature in copied:
+            kept.signatures.setdefault(host, {})[name] = signature
         if changed:
             self._write(kept)
         return said
 
-    def _put(self, host: str, name: str) -> None:
+    def _put(self, host: str, name: str, entries: Entries) -> None:
         file = self._own[host](self._folders[host] / name)
         if file is None:
             raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder; write it in the folder")
-        outputs.deliver(file, self._uri, name, keep=True)
+        outputs.deliver(file, self._uri, name, entries)
 
     def _trees(self) -> dict[str, outputs.Collected]:
         """Give what each host has."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local import recovery
+from scriptmode.platforms.local.durable import replace_file
 from scriptmode.platforms.local.state import STATUS_OF, Brief
-from scriptmode.platforms.local.store import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import places
+from scriptmode.platforms.local.durable import Entries, sync_file
 from scriptmode.platforms.local.places import copy_file
 
 if TYPE_CHECKING:
@@ -54,11 +55,14 @@ def publish(
 ) -> str:
     """Pack and deliver what the hosts left; return the model's URI, "" without one.
 
-    Archives are packed in ``folder`` and leave it when they are delivered: after a failure they are still there.
+    What was delivered to a ``file://`` URI is durable once this returns. Archives are packed in ``folder`` and leave it
+    when they are delivered: after a failure they are still there.
     """
     compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
     base = destination(request)
-    folder.mkdir(exist_ok=True)
+    entries = Entries()
+    entries.make_directory(folder)
+    copied = []
     trees = [("output/data", OUTPUT_ARCHIVE, "data", [sandbox.output_data for sandbox in sandboxes])]
     if with_model:
         trees.append(("model", MODEL_ARCHIVE, "model", [sandbox.model for sandbox in sandboxes]))
@@ -71,14 +75,22 @@ def publish(
             continue
         if compressed:
             pack(tree, folder / archive)
-            deliver(folder / archive, base, archive, keep=False)
+            if deliver(folder / archive, base, archive, entries):
+                copied.append(folder / archive)
         else:
-            for name, file in tree.files.items():
-                if not file.is_dir():
-                    deliver(file, base, f"{plain}/{name}", keep=True)
+            _deliver_files(tree, base, plain, entries)
+    sync(entries, base)
+    for packed in copied:
+        packed.unlink()
     if not with_model:
         return ""
     return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+
+
+def _deliver_files(tree: Collected, base: str, plain: str, entries: Entries) -> None:
+    for name, file in tree.files.items():
+        if not file.is_dir():
+            deliver(file, base, f"{plain}/{name}", entries)
 
 
 def without_model(sandboxes: Sequence[Sandbox]) -> bool:
@@ -132,8 +144,11 @@ def pack(tree: Collected, archive: Path) -> None:
     draft.replace(archive)
 
 
-def deliver(file: Path, place: str, name: str, *, keep: bool) -> None:
-    """Put a file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where."""
+def deliver(file: Path, place: str, name: str, entries: Entries) -> bool:
+    """Copy a file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where.
+
+    A file that was copied is durable after `sync` of ``entries``. Return whether there are two of it now.
+    """
     uri = f"{place}/{name}"
     if not places.is_file(place):
         bucket().upload_file(file, uri)
@@ -141,16 +156,25 @@ def deliver(file: Path, place: str, name: str, *, keep: bool) -> None:
         # The name is as it is: what looks encoded in it is not.
         target = places.file_path(place) / name
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            entries.make_directory(target.parent)
             if target.exists() and target.samefile(file):
-                return
+                sync_file(target)
+                entries.add(target.parent)
+                return False
             draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
             copy_file(file, draft)
-            draft.replace(target)
+            entries.replace(draft, target)
         except OSError as error:
             raise DataError(f"{uri}: {error}; name another output_path") from error
-    if not keep:
-        file.unlink()
+    return True
+
+
+def sync(entries: Entries, place: str) -> None:
+    """Make what was delivered below a URI durable; raise `DataError`."""
+    try:
+        entries.sync()
+    except OSError as error:
+        raise DataError(f"{place}: {error}; name another output_path") from error
 
 
 @cache

@@ -19,10 +19,11 @@ from scriptmode.installing import install
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
+from scriptmode.platforms.local.durable import Entries, replace_file
 from scriptmode.platforms.local.file_systems import mapping as file_systems_of
 from scriptmode.platforms.local.limits import limits
 from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore, replace_file
+from scriptmode.platforms.local.store import Job, JobStore
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -141,8 +142,10 @@ class LocalPlatform:
         try:
             path = places.file_path(uri)
             if not path.exists():
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                replace_file(path, archive)
+                entries = Entries()
+                entries.make_directory(path.parent, mode=0o700)
+                replace_file(path, archive, directory=True)
+                entries.sync()
         except (OSError, ValueError) as error:
             own = f"{places.SCHEME}{self._store.sources}"
             step = (

@@ -13,7 +13,8 @@
   ``hosts/<host>/``   the host's /opt/ml; kept after a failure
   ``output/``         model.tar.gz and output.tar.gz, unless the job's output path is elsewhere
 
-Files are replaced by rename after fsync, so a reader sees the old or the new one and a power cut loses neither.
+Files are replaced by rename after fsync, so a reader sees the old or the new one, also after a power cut. That a job
+was created and how it ended is durable at once.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, sugge
 from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
+from scriptmode.platforms.local.durable import Entries, replace_file, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -116,8 +118,8 @@ class JobFolder:
         return self._read("state.json", states.from_json)
 
     def write_state(self, state: JobState) -> None:
-        """Record where the job stands."""
-        replace_file(self.path / "state.json", _json(state.to_json()))
+        """Record where the job stands; how it ended is durable once this returns."""
+        replace_file(self.path / "state.json", _json(state.to_json()), directory=state.ended)
 
     def version(self) -> object:
         """Give a value that changes whenever the state is written, and when the job is asked to stop."""
@@ -140,7 +142,7 @@ class JobFolder:
     def write_processes(self, processes: Mapping[str, Identity]) -> None:
         """Record the agent and the launchers for whoever finds the agent dead."""
         content = {name: asdict(identity) for name, identity in processes.items()}
-        replace_file(self.path / "processes.json", _json(content), durable=False)
+        replace_file(self.path / "processes.json", _json(content))
 
     def read_processes(self) -> dict[str, Identity]:
         """Read what `write_processes` recorded."""
@@ -244,6 +246,7 @@ class JobStore:
                 draft.path.rename(folder.path)
             except OSError as error:
                 raise JobExistsError(f"there is a training job named {state.name!r}; use another name") from error
+            sync_directory(self.jobs)
             yield folder, lock
         finally:
             os.close(lock)
@@ -252,13 +255,16 @@ class JobStore:
     def _draft(self, job: Job, state: JobState) -> tuple[JobFolder, int]:
         draft = lock = None
         try:
-            self.jobs.mkdir(mode=0o700, parents=True, exist_ok=True)
+            entries = Entries()
+            entries.make_directory(self.jobs, mode=0o700)
             draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
             lock = _above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(lock, fcntl.LOCK_EX)
             draft.log("host").parent.mkdir()
             replace_file(draft.path / "job.json", _json(asdict(job)))
             draft.write_state(state)
+            entries.add(draft.path)
+            entries.sync()
         except BaseException as error:
             if lock is not None:
                 os.close(lock)
@@ -325,22 +331,6 @@ def _above_streams(descriptor: int) -> int:
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(descriptor)
     return moved
-
-
-def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
-    """Write a file so that every reader sees the old or the new content, whole."""
-    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-    draft = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(descriptor)
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def last_lines(path: Path, lines: int, limit: int) -> str:

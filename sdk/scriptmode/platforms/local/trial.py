@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, JobNotFoundError
-from scriptmode.platforms.local.store import JobStore, replace_file
+from scriptmode.platforms.local.durable import replace_file
+from scriptmode.platforms.local.store import JobStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,98 @@
+"""Writing files so that they survive a power cut.
+
+A file system may keep a new file's content, its name and a removal in memory for some seconds, and lose any of them at
+a power cut. Whoever promises that a file is there does three things in this order: sync the file's content, give it its
+name, and sync the directory that holds the name. Only then may another file say so, or another copy be removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+#: What file systems answer that cannot sync a directory: those of some networks and in user space.
+_NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
+
+
+def sync_file(path: Path) -> None:
+    """Make a file's content durable; raise ``OSError``."""
+    _sync(path, os.O_RDONLY)
+
+
+def sync_directory(path: Path) -> None:
+    """Make a directory's entries durable, where its file system can; raise ``OSError``."""
+    try:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_SYNC:
+            raise
+
+
+def replace_file(path: Path, content: bytes, *, durable: bool = True, directory: bool = False) -> None:
+    """Write a file so that every reader sees the old or the new content, whole.
+
+    Args:
+        path: The file.
+        content: What it is to hold.
+        durable: Whether a power cut leaves the old or the new content, too, instead of an empty file.
+        directory: Whether the new content is certain to survive a power cut once this returns.
+
+    """
+    descriptor, name = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(descriptor)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    if directory:
+        sync_directory(path.parent)
+
+
+class Entries:
+    """Directories whose entries changed. They are synced together: each one once, however many files it got."""
+
+    def __init__(self) -> None:
+        self._changed: dict[Path, None] = {}
+
+    def make_directory(self, path: Path, *, mode: int = 0o777) -> None:
+        """Create a directory and its missing parents; ``mode`` is that of ``path`` alone, as with `Path.mkdir`."""
+        missing = []
+        parent = path
+        while not parent.exists():
+            missing.append(parent)
+            parent = parent.parent
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        for made in missing:
+            self.add(made.parent)
+
+    def replace(self, draft: Path, path: Path) -> None:
+        """Give a file its name, once its content is durable."""
+        sync_file(draft)
+        draft.replace(path)
+        self.add(path.parent)
+
+    def add(self, directory: Path) -> None:
+        """Remember that something was created in a directory."""
+        self._changed[directory] = None
+
+    def sync(self) -> None:
+        """Make every entry durable; raise ``OSError``."""
+        while self._changed:
+            sync_directory(next(iter(self._changed)))
+            self._changed.pop(next(iter(self._changed)))
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

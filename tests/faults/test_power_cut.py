@@ -1,0 +1,146 @@
+"""Power cuts at any moment of a local job: what the store says afterwards is on the disk, whole."""
+
+import random
+import time
+
+import pytest
+from fakes.local_jobs import ENDED, LocalJobs, unpacked
+from fakes.processes import until
+from faults.disks import JOURNAL_LOST, JOURNAL_WRITTEN, power_cut
+
+JOURNALS = pytest.mark.parametrize(
+    "journal", [pytest.param(JOURNAL_LOST, id="journal lost"), pytest.param(JOURNAL_WRITTEN, id="journal written")]
+)
+#: Larger than what ext4 keeps beside an inode, and as large as several pages.
+SIZE = 200_000
+PROGRAM = f"""
+    import os, pathlib, sys, time
+    def save(folder, name):
+        path = pathlib.Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode() * {SIZE})
+    print("up", flush=True)
+    save(os.environ["SM_MODEL_DIR"], "deep/w")
+    save(os.environ["SM_OUTPUT_DATA_DIR"], "d")
+    for step in range(3):
+        save("{{checkpoints}}", f"step-{{{{step}}}}/c")
+        save("{{checkpoints}}", f"i-{{{{step}}}}")
+    {{then}}
+    print("trained", flush=True)
+"""
+
+
+@pytest.fixture
+def disk(tmp_path):
+    with power_cut(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def jobs(disk):
+    return LocalJobs(disk.folder)
+
+
+def start(jobs, then="pass", compression="GZIP", output="jobs"):
+    """Start a job that leaves a model, output and checkpoints; give its name."""
+    request = jobs.request("")
+    # The script's checkpoints are those of the host that is a process.
+    checkpoints = jobs.data_dir / "jobs" / request["TrainingJobName"] / "hosts" / "algo-1" / "checkpoints"
+    script = PROGRAM.format(checkpoints=checkpoints, then=then)
+    jobs.count -= 1
+    request = jobs.request(script)
+    where = f"{jobs.data_dir}/jobs" if output == "jobs" else f"{jobs.folder}/{output}"
+    request["OutputDataConfig"] = {"S3OutputPath": f"file://{where}", "CompressionType": compression}
+    request["CheckpointConfig"] = {"S3Uri": f"file://{jobs.folder}/kept/below"}
+    jobs.platform.create(request)
+    return request["TrainingJobName"]
+
+
+def whole(path):
+    """The files below a folder that are under their own names; each must be whole."""
+    names = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and file.name[0] != "."}
+    for name in names:
+        assert (path / name).read_bytes() == name.encode() * SIZE, f"{name} is not whole"
+    return names
+
+
+def check(jobs, name):
+    """Assert that everything the store says after a cut is true; give the description."""
+    fresh = LocalJobs(jobs.folder)
+    assert [job["TrainingJobName"] for job in fresh.platform.list()] == [name]
+    description = fresh.platform.describe(name)
+    assert description["TrainingJobStatus"] in ENDED
+    kept = whole(jobs.folder / "kept" / "below")
+    if description["TrainingJobStatus"] == "Completed":
+        uri = description["ModelArtifacts"]["S3ModelArtifacts"]
+        place = type(jobs.folder)(uri[len("file://") :])
+        if uri.endswith("/"):
+            assert whole(place) == {"deep/w"}
+            assert whole(place.parent / "data") == {"d"}
+        else:
+            assert unpacked(place) == {"deep": None, "deep/w": b"deep/w" * SIZE}
+            assert unpacked(place.with_name("output.tar.gz")) == {"d": b"d" * SIZE}
+        assert kept == {f"step-{step}/c" for step in range(3)} | {f"i-{step}" for step in range(3)}
+        assert "algo-1: trained" in fresh.lines(name)
+    return description
+
+
+@JOURNALS
+def test_a_job_that_was_created_is_there(disk, jobs, journal):
+    name = start(jobs, then="time.sleep(60)")
+    disk.cut(journal)
+    assert check(jobs, name)["TrainingJobStatus"] == "Failed"
+
+
+@JOURNALS
+def test_a_job_that_is_cut_off_in_its_first_seconds_is_a_failed_one(disk, jobs, journal):
+    name = start(jobs, then="time.sleep(60)")
+    jobs.until_line(name, "up")
+    disk.cut(journal)
+    assert "agent" in check(jobs, name)["FailureReason"]
+
+
+@JOURNALS
+@pytest.mark.parametrize(
+    ("compression", "output"),
+    [
+        pytest.param("GZIP", "jobs", id="archives in the job's folder"),
+        pytest.param("GZIP", "new/folders/out", id="archives elsewhere"),
+        pytest.param("NONE", "new/folders/out", id="files elsewhere"),
+    ],
+)
+def test_what_a_completed_job_left_is_there(disk, jobs, journal, compression, output):
+    name = start(jobs, compression=compression, output=output)
+    until(lambda: jobs.job_folder(name).read_state().ended)
+    disk.cut(journal)
+    # The state is to be seen a moment before it is durable; as long as it may be lost the hosts' folders are there.
+    if check(jobs, name)["TrainingJobStatus"] != "Completed":
+        assert jobs.job_folder(name).host("algo-1").joinpath("model").exists()
+
+
+@JOURNALS
+def test_what_a_completed_job_left_is_there_once_its_hosts_are_removed(disk, jobs, journal):
+    name = start(jobs)
+    until(lambda: jobs.ended(name))
+    until(lambda: not jobs.job_folder(name).hosts.exists())
+    disk.cut(journal)
+    assert check(jobs, name)["TrainingJobStatus"] == "Completed"
+
+
+@JOURNALS
+def test_checkpoints_that_were_delivered_are_there(disk, jobs, journal):
+    name = start(jobs, then="time.sleep(60)")
+    record = jobs.job_folder(name).channels / "checkpoints.json"
+    until(lambda: "i-2" in record.read_text() if record.exists() else False)
+    disk.cut(journal)
+    assert check(jobs, name)["TrainingJobStatus"] == "Failed"
+    assert len(whole(jobs.folder / "kept" / "below")) == 6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cut_at_any_moment_leaves_nothing_untrue(disk, jobs, seed):
+    chance = random.Random(seed)
+    name = start(jobs)
+    time.sleep(chance.uniform(0.0, 2.5))
+    disk.cut(chance.choice((JOURNAL_LOST, JOURNAL_WRITTEN)))
+    check(jobs, name)
