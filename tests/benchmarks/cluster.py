@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, amount
 
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 INHERITED = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-HOSTS = 1000
-RUNS = 5
+HOSTS = amount(1000, smallest=4)
+CHIEFS, RUNS = amount(3, smallest=1), amount(5, smallest=1)
 #: The hosts of a simulated cluster but the first, on one selector of one process: real connections, real words.
 MEMBERS = """
 import resource, selectors, sys, time
@@ -48,7 +48,7 @@ def run(folder: str) -> list[Figure]:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files[1], files[1]))
     try:
-        cpu = [chief(Path(folder) / f"many-{number}") for number in range(3)]
+        cpu = [chief(Path(folder) / f"many-{number}") for number in range(CHIEFS)]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, files)
     after = [after_mpirun(Path(folder) / f"mpi-{number}") for number in range(RUNS)]

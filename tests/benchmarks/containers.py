@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.figures import Figure, amount, in_turn
 from tests.benchmarks.training import CODE, DATA, EPOCHS, pair, steps_per_second
 
 from scriptmode import MPI, Estimator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_LINE = "import os, time; os.write(1, b'first line %d\\n' % time.monotonic_ns())\n"
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)\n"
 HOSTS = ("algo-1", "algo-2")
-FIRST_LINES, KILLS, TRAININGS = 7, 5, 5
+FIRST_LINES, KILLS, TRAININGS = 7, amount(5, smallest=1), amount(5, smallest=1)
 #: A server on each host that lets in whoever has the one key, which is its own, too.
 SSHD = (
     "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -h /keys/id -o AuthorizedKeysFile=/keys/id.pub -o StrictModes=no "
@@ -42,7 +42,10 @@ def run(folder: str) -> list[Figure]:
         Figure("fit to the first line of the script on 2 container hosts", ours, "s"),
         Figure("the same program in 2 plain docker runs", plain, "s"),
         Figure("fit over plain docker run", ours - plain, "s", 1),
-        *(Figure(f"image with TensorFlow {version}", size(images[version]), "GB") for version in TENSORFLOW_VERSIONS),
+        *(
+            Figure(f"image with TensorFlow {version}", image_gigabytes(images[version]), "GB")
+            for version in TENSORFLOW_VERSIONS
+        ),
         Figure("a container killed: job Failed and everything removed", killed, "s", 5),
         *trainings(Path(folder), image),
     ]
@@ -97,7 +100,7 @@ def seconds_to_last(said: str, begun: int) -> float:
     return (max(lines) - begun) / 1e9
 
 
-def size(image: str) -> float:
+def image_gigabytes(image: str) -> float:
     return int(docker("image", "inspect", "--format", "{{.Size}}", image)) / 1e9
 
 

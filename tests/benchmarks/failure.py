@@ -6,7 +6,7 @@ import statistics
 import time
 from pathlib import Path
 
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, amount
 from tests.fakes.processes import processes_naming
 
 from scriptmode import MPI, Estimator, TrainingJob
@@ -25,7 +25,7 @@ if rank == "2":
     os.kill(os.getpid(), signal.SIGKILL)
 time.sleep(600)
 """
-RUNS = 5
+RUNS = amount(5, smallest=1)
 
 
 def run(folder: str) -> list[Figure]:

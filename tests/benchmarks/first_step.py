@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.figures import Figure, amount, in_turn
 from tests.benchmarks.s3_server import producer, server
 
 from scriptmode import Estimator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: 2 GB of records of 3 KB.
-OBJECTS, RECORDS, RECORD_BYTES = 16, 42_000, 3_000
+OBJECTS, RECORDS, RECORD_BYTES = amount(16, smallest=2), amount(42_000, smallest=500), 3_000
 RUNS = 3
 WRITE = f"""import os, sys
 import tensorflow as tf

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.figures import Figure, amount, in_turn
 
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import JobStore
 
-JOBS = 10_000
+JOBS = amount(10_000, smallest=10)
 LIVES = ("Downloading", "Training", "Uploading", "Completed")
 
 

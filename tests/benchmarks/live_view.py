@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, amount
 from tests.fakes.processes import until
 
 from scriptmode import Estimator, TrainingJob
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Seconds: of logging, until every follower is up, and of what is measured.
-LASTS, WARM, MEASURED = 12, 3.0, 8.0
+LASTS, WARM, MEASURED = amount(12, smallest=6), amount(3, smallest=2), amount(8, smallest=1)
 LINES_A_SECOND = 1000
 SCRIPT = f"""import sys, time
 began = time.monotonic()

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Callable
 
-from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.figures import Figure, amount, in_turn
 
 from scriptmode import Estimator, ParameterServer
 from scriptmode.planning import host_roles
@@ -19,6 +19,7 @@ from scriptmode.planning import host_roles
 ROLE = "arn:aws:iam::123456789012:role/training"
 #: What two hosts may take, which is the runtime's start; many take as long as they do.
 FEW = 105.0
+MANY_HOSTS = amount(200, smallest=4)
 
 
 def run(folder: str) -> list[Figure]:
@@ -27,7 +28,7 @@ def run(folder: str) -> list[Figure]:
     (code / "train.py").write_text("print('training')\n")
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
     kinds = ("ml.c5.xlarge", "local_process")
-    estimators = [_estimator(code, kind, count) for kind in kinds for count in (2, 200)]
+    estimators = [_estimator(code, kind, count) for kind in kinds for count in (2, MANY_HOSTS)]
     requests = [estimator.request() for estimator in estimators[:2]]
     measured = in_turn(
         7,

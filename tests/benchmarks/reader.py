@@ -10,10 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, amount
 from tests.references import environment
 
-ROUNDS = 5
+ROUNDS = amount(5, smallest=1)
+#: Bytes of a file of records.
+FILE = amount(64 << 20, smallest=1 << 20)
 PROGRAM = Path(__file__).with_name("reader_program.py")
 ENTRYPOINTS = Path(__file__).parents[2] / "entrypoints"
 OTHER = "tensorflow-cpu==2.21.0"
@@ -35,7 +37,7 @@ def run(folder: str) -> list[Figure]:
 def measured(python: str) -> list[Figure]:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         variables = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}
-        command = (python, "-W", "ignore", PROGRAM, f"{memory}/base", str(ROUNDS))
+        command = (python, "-W", "ignore", PROGRAM, f"{memory}/base", str(ROUNDS), str(FILE))
         done = subprocess.run(command, check=False, env=variables, capture_output=True, text=True, timeout=900)
     if done.returncode:
         raise RuntimeError(done.stderr[-3000:])

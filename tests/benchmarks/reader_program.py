@@ -1,9 +1,9 @@
 """Measure a `PipeModeDataset` of this interpreter's TensorFlow; write one JSON object of rates, in MB/s, a round.
 
-    reader_program.py FOLDER ROUNDS
+    reader_program.py FOLDER ROUNDS BYTES
 
-``FOLDER`` is to be in memory. Everything is drained inside TensorFlow, as its next stage would: Python takes longer for
-an element than the reader does.
+``FOLDER`` is to be in memory, ``BYTES`` is the size of each file of records. Everything is drained inside TensorFlow, as
+its next stage would: Python takes longer for an element than the reader does.
 """
 
 import json
@@ -18,9 +18,9 @@ import tensorflow as tf
 
 from scriptmode_runtime.tensorflow import PipeModeDataset
 
+FILE = int(sys.argv[3])
 #: Bytes of a record, records of a vector, bytes of a stream.
-SIZES = {"100 B": (100, 4096, 256 << 20), "3 KB": (3_000, 256, 1 << 30), "150 KB": (150_000, 16, 1 << 30)}
-FILE = 64 << 20
+SIZES = {"100 B": (100, 4096, 4 * FILE), "3 KB": (3_000, 256, 16 * FILE), "150 KB": (150_000, 16, 16 * FILE)}
 #: Elements to pass over: more than there are, less than an int32 holds.
 ALL = (1 << 31) - 1
 WRITE = """

@@ -7,10 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.figures import Figure, amount, in_turn
 from tests.benchmarks.launcher import base_folder
 
-LINES = 1_000_000
+LINES = amount(1_000_000, smallest=2_000)
 # Written in blocks, so that what is timed is the relay and not Python's print.
 SCRIPT = f"""import os, sys, time
 open(os.environ["BEGAN"], "w").write(str(time.monotonic()))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests import conftest
+from tests.fakes import seaweedfs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,21 +39,14 @@ pipes.feed(place, stream, pipes.Gauge())
 def server(folder: Path) -> Iterator[object]:
     """A running server that the environment names; boto3's client of it."""
     folder.mkdir()
-    ports = conftest._free_ports(8)
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(conftest._weed(folder, ports), stdout=log, stderr=subprocess.STDOUT, cwd=folder)
-    endpoint = f"http://127.0.0.1:{ports[6]}"
-    os.environ.update(
-        AWS_ENDPOINT_URL=endpoint,
-        AWS_ACCESS_KEY_ID=conftest.ACCESS_KEY,
-        AWS_SECRET_ACCESS_KEY=conftest.SECRET_KEY,
-        AWS_DEFAULT_REGION="us-east-1",
-    )
-    try:
-        yield conftest._connect(endpoint, process, folder / "log")
-    finally:
-        process.kill()
-        process.wait()
+    with seaweedfs.running(folder) as (endpoint, client):
+        os.environ.update(
+            AWS_ENDPOINT_URL=endpoint,
+            AWS_ACCESS_KEY_ID=seaweedfs.ACCESS_KEY,
+            AWS_SECRET_ACCESS_KEY=seaweedfs.SECRET_KEY,
+            AWS_DEFAULT_REGION="us-east-1",
+        )
+        yield client
 
 
 class Producer:

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Callable, NamedTuple
 
-from tests import conftest
-from tests.benchmarks.figures import Figure, in_turn
+from tests.benchmarks.figures import Figure, amount, in_turn
 from tests.benchmarks.s3_server import producer, server, timed
+from tests.fakes import seaweedfs
 
 
 class Kind(NamedTuple):
@@ -23,10 +23,10 @@ class Kind(NamedTuple):
     size: int
 
 
-LARGE_KIND = Kind("large", "8 objects of 128 MiB", 8, 128 * 1024 * 1024)
-SMALL_KIND = Kind("small", "2,000 objects of 100 KB", 2_000, 100_000)
+LARGE_KIND = Kind("large", "8 objects of 128 MiB", amount(8, smallest=2), amount(128, smallest=9) * 1024 * 1024)
+SMALL_KIND = Kind("small", "2,000 objects of 100 KB", amount(2_000, smallest=20), 100_000)
 RUNS = 5
-TEN_GB = 10**10
+TEN_GB = amount(10**10, smallest=0)
 
 
 def run(folder: str) -> list[Figure]:
@@ -143,6 +143,6 @@ def _boto3(kind: Kind, target: Path) -> float:
 
 
 def _curl(kind: Kind) -> tuple[str, ...]:
-    user = f"{conftest.ACCESS_KEY}:{conftest.SECRET_KEY}"
+    user = f"{seaweedfs.ACCESS_KEY}:{seaweedfs.SECRET_KEY}"
     urls = f"{os.environ['AWS_ENDPOINT_URL']}/bench/{kind.prefix}/[00000-{kind.count - 1:05}]"
     return ("curl", "-sS", "--fail", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", user, urls)

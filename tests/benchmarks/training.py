@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable
 
-from tests.benchmarks.figures import Figure
+from tests.benchmarks.figures import Figure, amount
 
 from scriptmode import MPI, Estimator, ParameterServer
 
@@ -25,8 +25,8 @@ sys.path.insert(0, str(CODE))
 
 from progress import read_summary  # noqa: E402 - beside the training programs
 
-EPOCHS = 6
-RUNS = 3
+EPOCHS = amount(6, smallest=1)
+RUNS = amount(3, smallest=1)
 
 
 def run(folder: str) -> list[Figure]:
