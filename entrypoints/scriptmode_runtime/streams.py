@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from scriptmode_runtime.log_backlog import Backlog
+
 _CHUNK = 64 * 1024
 #: What a pipe is asked to hold, so that writer and relay take turns less often; none holds more (fs.pipe-max-size).
 _PIPE = 1024 * 1024
@@ -20,6 +22,8 @@ _F_SETPIPE_SZ = 1031
 _TAIL = 64 * 1024
 #: Pieces smaller than this are joined.
 _SMALL = 4 * 1024
+#: Bytes at the end of a full log among which a notice replaces whole lines, and how long a notice gets.
+_NOTICE_ROOM, _LONGEST_NOTICE = 16 * 1024, 200
 #: Seconds the beginning of a line waits for its end, where several processes write. A print is often two writes.
 _PARTIAL_DELAY = 0.02
 #: Seconds for which a line without end keeps the other processes waiting.
@@ -57,15 +61,22 @@ class Tail:
 
 
 class Sink:
-    """The launcher's own output. Where it is a pipe, a slow reader does not block the launcher."""
+    """The launcher's own output. Where it is a pipe, a slow reader does not block the launcher.
+
+    Where it is a file whose disk is full, whole lines are missing, and their number is said: see `log_backlog`.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self.pending = b""
         self.mid_line = False
         self._own: int | None = None
+        self._is_file = False
+        self._backlog: Backlog | None = None
         try:
-            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            mode = os.fstat(descriptor).st_mode
+            self._is_file = stat.S_ISREG(mode)
+            if stat.S_ISFIFO(mode):
                 # Opened anew, because not blocking is a property of the opened file, which others share.
                 self._own = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 self.descriptor = self._own
@@ -74,27 +85,73 @@ class Sink:
 
     def write(self, data: bytes) -> None:
         """Write ``data`` after what is pending; what does not go now is pending."""
-        if data:
-            self.mid_line = data[-1:] not in b"\n\r"
+        if not data:
+            return
+        self.mid_line = data[-1:] not in b"\n\r"
+        if self._backlog:
+            self._write_backlog()
+        if self._backlog:
+            self._backlog.add(data)
+            self._write_backlog()
+        else:
             self.pending = self.pending + data if self.pending else data
             self.flush()
 
     def flush(self) -> None:
-        """Write as much as goes. Output nobody reads any more is dropped."""
-        view = memoryview(self.pending)
+        """Write as much as goes. Output that is not read any more is dropped."""
+        rest = self._written(self.pending)
+        self.pending = b""
+        if rest and not self._is_file:
+            self.pending = rest
+        elif rest and self._backlog is not None:
+            self._backlog.add(rest)
+
+    def close(self) -> None:
+        """Write what is left, as far as it goes, and close what was opened here."""
+        if self._backlog:
+            self._backlog.end()
+            self._write_backlog()
+        if self._backlog:
+            with contextlib.suppress(OSError):
+                self._overwrite_end(self._backlog)
+        if self._own is not None:
+            os.close(self._own)
+
+    def _written(self, data: bytes) -> bytes:
+        """Write ``data``; return the rest that did not go now but may later."""
+        view = memoryview(data)
         try:
             while view:
                 view = view[os.write(self.descriptor, view) :]
         except BlockingIOError:
             pass
-        except OSError:
-            view = view[:0]
-        self.pending = bytes(view) if view else b""
+        except OSError as error:
+            if not self._is_file:
+                return b""
+            if self._backlog is None:
+                from scriptmode_runtime.log_backlog import Backlog
 
-    def close(self) -> None:
-        """Give back what was opened here."""
-        if self._own is not None:
-            os.close(self._own)
+                self._backlog = Backlog()
+            self._backlog.reason = error.strerror or str(error)
+        return bytes(view) if view else b""
+
+    def _write_backlog(self) -> None:
+        if self._backlog:
+            self._backlog.restore(self._written(self._backlog.take()))
+
+    def _overwrite_end(self, backlog: Backlog) -> None:
+        """Say in place of the log's last lines what is missing: their room is the only one there is."""
+        with open(f"/proc/self/fd/{self.descriptor}", "r+b") as file:
+            start = max(0, file.seek(0, os.SEEK_END) - _NOTICE_ROOM)
+            file.seek(start)
+            end = file.read()
+            # From the beginning of a line on.
+            first = 0 if start == 0 else end.find(b"\n") + 1
+            line = end.rfind(b"\n", first, max(first, len(end) - _LONGEST_NOTICE)) + 1 or first
+            notice = backlog.last_words(end[line:])
+            if len(notice) <= len(end) - line:
+                file.seek(start + line)
+                file.write(notice[:-1].ljust(len(end) - line - 1) + b"\n")
 
 
 class Prefix:

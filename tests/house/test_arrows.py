@@ -83,6 +83,9 @@ def test_the_two_halves_meet_in_the_contract_alone(path):
     if path == SDK / "model_archive.py":
         # One unpacker that lets nothing out of its folder, not two.
         met -= {"scriptmode_runtime.archive.place", "scriptmode_runtime.errors.UserCodeError"}
+    if path == SDK / "platforms" / "local" / "hosts" / "containers.py":
+        # One writer of logs on full disks, not two.
+        met -= {"scriptmode_runtime.streams.Sink"}
     assert all(module.startswith("scriptmode_runtime.contract") for module in met), met
 
 

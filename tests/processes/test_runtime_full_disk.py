@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -90,6 +91,56 @@ def test_a_log_that_cannot_be_written_does_not_change_the_exit_code(tmp_path, cl
     command = ["sh", "-c", f'"$0" -m scriptmode_runtime {closed}', sys.executable]
     assert subprocess.run(command, env=env, check=False, timeout=30).returncode == 3
     assert (base / "output" / "failure").read_text() == "algo-1, script: exit code 3\nthrough"
+
+
+NUMBERED = """
+import array, fcntl, os, termios, time
+def say(numbers):
+    for number in numbers:
+        os.write(1, b"line %d of a thousand, %s\\n" % (number, b"x" * 100))
+    left = array.array("i", [1])
+    while left[0]:
+        time.sleep(0.01)
+        fcntl.ioctl(1, termios.FIONREAD, left)
+"""
+NOTICE = re.compile(
+    r"scriptmode: (\d+) lines? \(\d+ bytes\) of this log could not be written and are missing here: No space.*"
+)
+
+
+def counted(output):
+    """Return the numbered lines of a log, and how many are said to be missing; no line may be another's part."""
+    lines = [line for line in output.splitlines() if not re.match("scriptmode: algo-1 ", line)]
+    notices = [NOTICE.fullmatch(line.rstrip()) for line in lines]
+    shown = [line for line, notice in zip(lines, notices) if not notice]
+    assert all(re.fullmatch(r"line \d+ of a thousand, x{100}", line) for line in shown), output
+    return [int(line.split()[1]) for line in shown], sum(int(notice[1]) for notice in notices if notice)
+
+
+def test_a_log_on_a_disk_that_has_room_again_says_how_many_lines_are_missing(tmp_path):
+    files = [f"of {size}" for size in (65536, 4096, 1)]
+    free = f"[os.unlink(os.path.join(os.environ['SM_MODEL_DIR'], name)) for name in {files}]"
+    script = f"{NUMBERED}say(range(20))\nfill()\nsay(range(20, 950))\n{free}\nsay(range(950, 1000))"
+    ran = train_on_small_disk(host(tmp_path, script.replace("print(error)", "pass")), log=True)
+    assert ran.code == 0, ran.output
+    shown, lost = counted(re.sub(r"(?m)^\[Errno 28.*\n", "", ran.output))
+    assert shown == sorted(shown)
+    assert lost > 0
+    assert len(shown) + lost == 1000
+    assert shown[:20] == list(range(20))
+    assert shown[-10:] == list(range(990, 1000))
+
+
+def test_a_log_on_a_disk_that_stays_full_ends_with_how_many_lines_are_missing(tmp_path):
+    script = f"{NUMBERED}say(range(100))\nfill()\nsay(range(100, 1000))"
+    ran = train_on_small_disk(host(tmp_path, script), log=True)
+    assert ran.code == 0, ran.output
+    last = ran.output.splitlines()[-1].rstrip()
+    assert NOTICE.fullmatch(last), ran.output
+    shown, lost = counted(re.sub(r"(?m)^\[Errno 28.*\n", "", ran.output))
+    assert shown == list(range(len(shown)))
+    # The launcher's own line of the script's end is missing, too, and those of the filled disk.
+    assert 1000 < len(shown) + lost <= 1000 + 6
 
 
 def bomb(path, megabytes, count):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts.children import Chore
 from scriptmode.platforms.local.limits import ContainerLimits
 from scriptmode.sizes import in_words
+from scriptmode_runtime.streams import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -153,8 +154,9 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
         attached = client.api.attach_socket(identifier, params=wanted)
         client.api.start(identifier)
         with log.open("ab", buffering=0) as file, engine.translated("the container cannot be followed"):
-            for _, said in frames_iter(attached, tty=False):
-                file.write(said)
+            with closing(Sink(file.fileno())) as sink:
+                for _, said in frames_iter(attached, tty=False):
+                    sink.write(said)
             client.api.wait(identifier, timeout=NO_LIMIT_SECONDS)
             state = client.api.inspect_container(identifier)["State"]
         attached.close()
