@@ -10,37 +10,22 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable
 from urllib.parse import parse_qs, urlsplit
 
-from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
+from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
+from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS, translated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 SCHEME = "s3://"
 #: Up to this size one plain GET is faster than s3transfer's HEAD and ranged GETs.
 SMALL_OBJECT = 8 * 1024 * 1024
 STREAM_BYTES = 256 * 1024
-HOW_TO_GIVE_CREDENTIALS = (
-    "run 'aws configure', set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile in AWS_PROFILE"
-)
-_CREDENTIAL_CODES = frozenset(
-    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidToken"}
-)
+#: Times that a small object is read before a connection that breaks is an error.
+READ_ATTEMPTS = 3
 #: Another process of this account makes the bucket at the same moment, or has just made it.
 _BEING_MADE = ("BucketAlreadyOwnedByYou", "OperationAborted")
-_ADVICE = {
-    "PermanentRedirect": "the bucket is in another Region; use one in the job's own",
-    "SlowDown": "try again later",
-    "InternalError": "try again later",
-    "ServiceUnavailable": "try again later",
-    "RequestTimeTooSkewed": "set this machine's clock",
-    "BucketAlreadyExists": "another account has a bucket of that name; give output_path",
-}
-_MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
-_DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
-#: What may be gone the next time (Error responses, S3 API).
-_PASSING_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
-_PASSING_STATUSES = frozenset({429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -85,7 +70,7 @@ def require_credentials(uri: str) -> None:
     """Raise `CredentialsError` when boto3's standard settings give no credentials for ``uri``; asks no bucket."""
     import botocore.session
 
-    with _translated(uri):
+    with translated(uri):
         if botocore.session.Session().get_credentials() is None:
             raise CredentialsError(f"{uri}: there are no AWS credentials; {HOW_TO_GIVE_CREDENTIALS}")
 
@@ -112,7 +97,7 @@ class S3:
         """Give the first objects whose key begins so, and the ``after`` that gives those that follow, "" at last."""
         location = parse(prefix)
         token = {"ContinuationToken": after} if after else {}
-        with _translated(prefix):
+        with self._translated(prefix):
             page = self._connected(prefix).list_objects_v2(Bucket=location.bucket, Prefix=location.key, **token)
         found = page.get("Contents", ())
         return [
@@ -123,7 +108,7 @@ class S3:
     def head(self, uri: str, *, owner: str | None = None) -> tuple[S3Object, Mapping[str, Any]]:
         """Give the object of exactly that key, and what else HeadObject says of it."""
         location = parse(uri)
-        with _translated(uri):
+        with self._translated(uri):
             found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
         return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
 
@@ -133,7 +118,7 @@ class S3:
         asked = {"IfMatch": item.etag} if item.etag else {}
         if (start, end) != (0, item.size):
             asked["Range"] = f"bytes={start}-{end - 1}"
-        with _translated(uri):
+        with self._translated(uri):
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
             with closing(answer["Body"]) as body:
                 if answer.get("ETag", item.etag) != (item.etag or answer.get("ETag")):
@@ -147,7 +132,7 @@ class S3:
         from botocore import httpsession, utils
 
         uri = f"{SCHEME}{bucket}"
-        with _translated(uri):
+        with self._translated(uri):
             named = {"Bucket": bucket, "Key": "-"}
             signed = urlsplit(self._connected(uri).generate_presigned_url("get_object", Params=named))
             credentials = self._session.get_credentials()
@@ -179,23 +164,29 @@ class S3:
         if item.size <= SMALL_OBJECT:
             path.write_bytes(self.read_bytes(uri))
             return
-        with _translated(uri), _unwrapped():
+        with self._translated(uri), _unwrapped():
             self._connected(uri).download_file(item.location.bucket, item.location.key, str(path))
 
     def upload_file(self, path: Path, uri: str) -> None:
         """Store a file's bytes at ``uri``."""
         location = parse(uri)
-        with _translated(uri), _unwrapped():
+        with self._translated(uri), _unwrapped():
             self._connected(uri).upload_file(str(path), location.bucket, location.key)
 
     def read_bytes(self, uri: str) -> bytes:
-        """Return an object's bytes."""
+        """Return an object's bytes; where the connection breaks while they come, retry some times."""
         location = parse(uri)
-        with (
-            _translated(uri),
-            self._connected(uri).get_object(Bucket=location.bucket, Key=location.key)["Body"] as body,
-        ):
-            return bytes(body.read())
+        for attempt in range(1, READ_ATTEMPTS + 1):
+            # botocore retries what fails before the body comes.
+            with self._translated(uri):
+                answer = self._connected(uri).get_object(Bucket=location.bucket, Key=location.key)
+            try:
+                with self._translated(uri), closing(answer["Body"]) as body:
+                    return bytes(body.read())
+            except DataError:
+                if attempt == READ_ATTEMPTS:
+                    raise
+        raise AssertionError
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
@@ -233,7 +224,7 @@ class S3:
         key = {} if kms_key is None else {"ServerSideEncryption": "aws:kms"}
         if kms_key:
             key["SSEKMSKeyId"] = kms_key
-        with _translated(uri):
+        with self._translated(uri):
             self._connected(uri).put_object(
                 Bucket=location.bucket, Key=location.key, Body=content, **key, **_owned(owner)
             )
@@ -242,7 +233,7 @@ class S3:
         """Say whether there is a bucket; raise `DataAccessError` where it is another account's than ``owner``."""
         uri = f"{SCHEME}{bucket}"
         try:
-            with _translated(uri):
+            with self._translated(uri):
                 self._connected(uri).head_bucket(Bucket=bucket, **_owned(owner))
         except DataNotFoundError:
             return False
@@ -253,8 +244,12 @@ class S3:
         uri = f"{SCHEME}{bucket}"
         # S3's first Region is the one that must not be named (CreateBucket, S3 API).
         place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        with _translated(uri), _unless(*_BEING_MADE):
+        with self._translated(uri), _unless(*_BEING_MADE):
             self._connected(uri).create_bucket(Bucket=bucket, **place)
+
+    def _translated(self, uri: str) -> AbstractContextManager[None]:
+        """Raise what boto3 raises as errors of ours that name ``uri`` and the endpoint."""
+        return translated(uri, lambda: "" if self._client is None else str(self._client.meta.endpoint_url))
 
     def _connected(self, uri: str) -> Any:
         with self._connecting:
@@ -280,7 +275,7 @@ class S3:
 
 
 def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
-    with _translated(uri):
+    with translated(uri):
         frozen = credentials.get_frozen_credentials()
     return frozen.access_key, frozen.secret_key, frozen.token
 
@@ -293,52 +288,8 @@ def changed(item: S3Object) -> DataError:
     )
 
 
-def code_of(error: BaseException) -> str:
-    """Give the code that S3 answered with where that made an error of this module; else ""."""
-    return str(getattr(error.__cause__, "response", {}).get("Error", {}).get("Code", ""))
-
-
-def is_passing(error: BaseException) -> bool:
-    """Say whether what failed may succeed when it is tried again: a throttle, a broken connection, a time-out."""
-    from botocore import exceptions
-
-    cause = error.__cause__
-    if isinstance(cause, exceptions.ClientError):
-        return (
-            cause.response["ResponseMetadata"]["HTTPStatusCode"] in _PASSING_STATUSES
-            or code_of(error) in _PASSING_CODES
-        )
-    broken = (exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError, OSError)
-    return isinstance(cause, broken)
-
-
 def _owned(owner: str | None) -> dict[str, str]:
     return {"ExpectedBucketOwner": owner} if owner else {}
-
-
-def credential_errors() -> tuple[type[Exception], ...]:
-    """Name what botocore raises for want of credentials."""
-    from botocore import exceptions
-
-    return (
-        exceptions.NoCredentialsError,
-        exceptions.PartialCredentialsError,
-        exceptions.CredentialRetrievalError,
-        exceptions.ProfileNotFound,
-        exceptions.SSOError,
-        exceptions.TokenRetrievalError,
-    )
-
-
-@contextmanager
-def _translated(uri: str) -> Iterator[None]:
-    """Turn what boto3 raises into one of ours that names ``uri``."""
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield
-    except (BotoCoreError, ClientError) as error:
-        raise _translation(uri, error) from error
 
 
 @contextmanager
@@ -361,40 +312,8 @@ def _unwrapped() -> Iterator[None]:
     try:
         yield
     except Boto3Error as error:
-        if isinstance(error.__context__, Exception):
-            raise error.__context__ from error
+        # s3transfer gives up after some attempts, and keeps what the last one raised.
+        hidden = getattr(error.__context__, "last_exception", error.__context__)
+        if isinstance(hidden, Exception):
+            raise hidden from error
         raise DataError(str(error)) from error
-
-
-def _translation(uri: str, error: Exception) -> PlatformError:
-    from botocore import exceptions
-
-    if isinstance(error, exceptions.ClientError):
-        return _service_translation(uri, error)
-    if isinstance(error, credential_errors()):
-        return CredentialsError(f"{uri}: {error}; {HOW_TO_GIVE_CREDENTIALS}")
-    if isinstance(error, (exceptions.ConnectionError, exceptions.HTTPClientError)):
-        return DataError(
-            f"{uri}: the S3 endpoint cannot be reached: {error}; "
-            "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
-        )
-    return DataError(f"{uri}: {error}; see that the AWS settings are right: scriptmode doctor")
-
-
-def _service_translation(uri: str, error: Any) -> PlatformError:
-    answer = error.response.get("Error", {})
-    code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
-    if code in _CREDENTIAL_CODES:
-        return CredentialsError(
-            f"{uri}: S3 does not accept the credentials ({code}: {message}); {HOW_TO_GIVE_CREDENTIALS}"
-        )
-    if code == "NoSuchBucket":
-        return DataNotFoundError(f"{uri}: there is no bucket {parse(uri).bucket!r}; correct the URI or create it")
-    if code in _MISSING_CODES:
-        return DataNotFoundError(f"{uri}: there is no such object; correct the URI")
-    if code in _DENIED_CODES:
-        return DataAccessError(
-            f"{uri}: access denied ({message or code}); the credentials in use must be allowed to use this place"
-        )
-    advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
-    return DataError(f"{uri}: S3 answered {code}: {message}; {advice}")

@@ -108,7 +108,9 @@ def test_no_credentials_are_told(no_credentials):
 def test_an_endpoint_that_cannot_be_reached_is_told_soon(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     for ask in (lambda store: next(store.objects("s3://b/x")), lambda store: store.read(Stored("s3://b/x", 1), 0, 1)):
-        with pytest.raises(DataError, match=r"s3://b/x: the S3 endpoint cannot be reached: .*AWS_ENDPOINT_URL"):
+        with pytest.raises(
+            DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPOINT_URL"
+        ):
             ask(S3Objects(patience=0.5))
 
 

@@ -95,7 +95,7 @@ def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
     if room not in ("platforms/sagemaker/connection.py", "s3.py"):
         assert "boto3" not in roots(path)
     # Its errors are translated in one more place; the fake raises them.
-    if room not in ("platforms/sagemaker/connection.py", "platforms/sagemaker/translation.py", "s3.py"):
+    if room not in ("platforms/sagemaker/connection.py", "platforms/sagemaker/translation.py", "s3.py", "s3_errors.py"):
         assert "botocore" not in roots(path) or room.startswith("testing/")
 
 
@@ -128,6 +128,8 @@ def test_the_command_line_uses_public_names(path):
             is_public |= module in {f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__}
             # One wording, and one measure, of what was probably meant; one wording of times, and of jobs that go on.
             is_public |= module in ("scriptmode.errors.suggestion", "scriptmode.display.words.duration")
+            # One set of bounds for what is read from YAML.
+            is_public |= module == "scriptmode.bounded_yaml"
             # And the views that there are, looked at before a job is started that one of them shall show.
             is_public |= module in ("scriptmode.patience.goes_on", "scriptmode.display.kind")
             assert is_public or module.startswith("scriptmode.cli."), module

@@ -124,7 +124,9 @@ def test_a_profile_that_is_not_there_is_told(no_credentials, monkeypatch):
 def test_an_endpoint_that_cannot_be_reached_is_told(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    with pytest.raises(DataError, match=r"s3://b/x: the S3 endpoint cannot be reached: .*AWS_ENDPOINT_URL"):
+    with pytest.raises(
+        DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPOINT_URL"
+    ):
         S3().upload_bytes(b"", "s3://b/x")
 
 

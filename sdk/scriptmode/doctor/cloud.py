@@ -88,7 +88,7 @@ def _ahead(response: Any) -> float | None:
 
 
 def _credentials(caller: _Caller) -> Check:
-    from scriptmode.s3 import HOW_TO_GIVE_CREDENTIALS
+    from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS
 
     if caller.error is not None:
         found = said(CREDENTIALS, caller.error)

@@ -293,5 +293,6 @@ def _whose(error: DataAccessError, owner: str | None) -> DataAccessError:
 
 
 def _was_retried(error: PlatformError) -> bool:
-    response = getattr(error.__cause__, "response", {})
+    # An error of botocore's HTTP client has a response as well: None where no answer came.
+    response = getattr(error.__cause__, "response", None) or {}
     return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))

@@ -15,7 +15,7 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.s3 import HOW_TO_GIVE_CREDENTIALS, credential_errors
+from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS, credential_errors, foreign_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,15 +85,16 @@ def translated(subject: str) -> Iterator[None]:
     except exceptions.ClientError as error:
         raise translation(subject, error.response) from error
     except exceptions.ParamValidationError as error:
-        raise RequestError(f"{subject}: {' '.join(str(error).split())}; correct the request") from error
+        raise RequestError(f"{subject}: {foreign_text(error)}; correct the request") from error
     except credential_errors() as error:
-        raise CredentialsError(f"{subject}: {error}; {HOW_TO_GIVE_CREDENTIALS}") from error
+        raise CredentialsError(f"{subject}: {foreign_text(error)}; {HOW_TO_GIVE_CREDENTIALS}") from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         raise TransientError(
-            f"{subject}: AWS could not be reached: {error}; check the network, and AWS_ENDPOINT_URL if it is set"
+            f"{subject}: AWS could not be reached: {foreign_text(error)}; "
+            "check the network, and AWS_ENDPOINT_URL if it is set"
         ) from error
     except exceptions.BotoCoreError as error:
-        raise PlatformError(f"{subject}: {error}; see that the AWS settings are right: scriptmode doctor") from error
+        raise PlatformError(f"{subject}: {foreign_text(error)}; check the AWS settings: scriptmode doctor") from error
 
 
 @contextmanager
@@ -105,7 +106,8 @@ def made(subject: str) -> Iterator[None]:
     except PlatformError:
         raise
     except ValueError as error:
-        raise PlatformError(f"{subject}: {error}; correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error
+        what = foreign_text(error)
+        raise PlatformError(f"{subject}: {what}; correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error
 
 
 def translation(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:

@@ -13,7 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, TypeVar
 
-from scriptmode import s3
+from scriptmode import s3, s3_errors
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.data.buffers import Buffers
 from scriptmode.platforms.local.data.objects import Buffer, Stored
@@ -125,28 +125,34 @@ class S3Objects:
                 done += len(chunk)
             if done != target.size:
                 raise DataError(
-                    f"{item.location}: {done} bytes came of {target.size}; try again"
+                    f"{item.location}: the connection to the S3 endpoint broke: it was closed after {done} of "
+                    f"{target.size} bytes; retry, and check the network to it"
                 ) from ConnectionResetError()
 
         self._patiently(advance, lambda: done)
 
     def _patiently(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
-        """Do something again and again while what fails may pass; give up after some time without progress.
+        """Retry while what fails may pass; raise the last error after some time without progress.
 
-        Nothing is tried for a thread whose reading nobody waits for any more (`targets.reading_while`).
+        A thread whose result is not wanted any more stops to retry (`targets.reading_while`).
         """
         pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
+        attempts = 0
         while True:
             require_wanted()
+            attempts += 1
             try:
                 done = action()
             except PlatformError as error:
                 if progress() != before:
                     pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
                 patience = self._patience if self._answered else min(self._patience, FIRST_PATIENCE)
-                if not s3.is_passing(error) or time.monotonic() - began + pause > patience:
+                if not s3_errors.is_transient(error):
                     raise
-                # Many threads that were throttled at once are not to come back at once.
+                waited = time.monotonic() - began
+                if waited + pause > patience:
+                    raise _after_retries(error, attempts, waited) from error.__cause__
+                # Jitter: many threads that were throttled at once do not come back at once.
                 sleep_while_wanted(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
@@ -161,6 +167,13 @@ class S3Objects:
             return self._buckets[name]
 
 
+def _after_retries(error: PlatformError, attempts: int, seconds: float) -> PlatformError:
+    """Return an error that also tells how often and how long was retried without progress."""
+    if attempts == 1:
+        return error
+    return type(error)(f"{error} (tried {attempts} times, {seconds:.0f} s without progress)")
+
+
 @dataclass
 class _Bucket:
     """One bucket, and whether it can be read the fast way."""
@@ -172,7 +185,7 @@ class _Bucket:
 
 def _told(item: s3.S3Object, error: PlatformError) -> PlatformError:
     """Say what an error means for an object that was there when it was listed."""
-    code = s3.code_of(error)
+    code = s3_errors.code_of(error)
     if code == "PreconditionFailed":
         return s3.changed(item)
     if isinstance(error, DataNotFoundError) and code != "NoSuchBucket":

@@ -1,0 +1,163 @@
+"""What botocore raises of Amazon S3, translated into `scriptmode.errors`; and which of it may pass when retried."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Callable
+from urllib.parse import urlsplit
+
+from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError, PlatformError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOW_TO_GIVE_CREDENTIALS = (
+    "run 'aws configure', set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile in AWS_PROFILE"
+)
+_CREDENTIAL_CODES = frozenset(
+    {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "InvalidToken"}
+)
+_ADVICE = {
+    "PermanentRedirect": "the bucket is in another Region; use one in the job's own",
+    "SlowDown": "try again later",
+    "InternalError": "try again later",
+    "ServiceUnavailable": "try again later",
+    "RequestTimeTooSkewed": "set this machine's clock",
+    "BucketAlreadyExists": "another account has a bucket of that name; give output_path",
+}
+_MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
+_DENIED_CODES = frozenset({"403", "AccessDenied", "Forbidden", "AllAccessDisabled"})
+#: What may be gone the next time (Error responses, S3 API).
+_TRANSIENT_CODES = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling"})
+_TRANSIENT_STATUSES = frozenset({429, 500, 502, 503, 504})
+_UNREACHABLE = "check the network and AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 and AWS_REGION"
+_RETRY = "retry, and check the network to that endpoint if it happens again"
+
+
+def foreign_text(error: BaseException) -> str:
+    """Return another library's message as a part of a sentence: one line, without the full stop at its end."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
+def code_of(error: BaseException) -> str:
+    """Return the code of S3's error response that made an error of this module; "" where S3 did not answer."""
+    return str(_answer(error).get("Error", {}).get("Code", ""))
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether what failed may succeed when it is retried: a throttle, a broken connection, a time-out."""
+    from botocore import exceptions
+
+    cause = error.__cause__
+    if isinstance(cause, exceptions.ClientError):
+        status = _answer(error).get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return status in _TRANSIENT_STATUSES or code_of(error) in _TRANSIENT_CODES
+    return isinstance(cause, (exceptions.ConnectionError, OSError, *_broken_errors()))
+
+
+def _answer(error: BaseException) -> dict[str, Any]:
+    # Errors of botocore's HTTP client have a response as well: None where no answer came.
+    return getattr(error.__cause__, "response", None) or {}
+
+
+def credential_errors() -> tuple[type[Exception], ...]:
+    """Return the classes that botocore raises for want of credentials."""
+    from botocore import exceptions
+
+    return (
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+    )
+
+
+def _broken_errors() -> tuple[type[Exception], ...]:
+    """Return the classes raised for a connection that was open and broke, and for bytes that broke on their way."""
+    from botocore import exceptions
+    from urllib3.exceptions import HTTPError
+
+    # botocore lets some of urllib3's errors through while a body is read: a damaged TLS record, for one.
+    return (exceptions.HTTPClientError, exceptions.IncompleteReadError, exceptions.FlexibleChecksumError, HTTPError)
+
+
+@contextmanager
+def translated(uri: str, endpoint: Callable[[], str] = str) -> Iterator[None]:
+    """Raise what boto3 raises as `scriptmode.errors` that name ``uri``; ``endpoint`` returns the client's URL."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError, *_broken_errors()) as error:
+        raise _translation(uri, error, endpoint()) from error
+
+
+def _translation(uri: str, error: Exception, endpoint: str) -> PlatformError:
+    from botocore import exceptions
+
+    if isinstance(error, exceptions.ClientError):
+        return _service_translation(uri, error)
+    if isinstance(error, credential_errors()):
+        return CredentialsError(f"{uri}: {foreign_text(error)}; {HOW_TO_GIVE_CREDENTIALS}")
+    where, advice = f"the S3 endpoint{_named(error, endpoint)}", "check the AWS settings: scriptmode doctor"
+    what = foreign_text(error)
+    if isinstance(error, exceptions.ConnectionError):
+        what, advice = f"{where} cannot be reached: {what}", _UNREACHABLE
+    elif isinstance(error, exceptions.FlexibleChecksumError):
+        what, advice = f"the bytes that came are not the object's: {what}", _RETRY
+    elif isinstance(error, _broken_errors()):
+        what, advice = f"the connection to {where} broke: {_how(error)}", _RETRY
+    elif isinstance(error, exceptions.ParamValidationError):
+        advice = "correct the URI"
+    return DataError(f"{uri}: {what}; {advice}")
+
+
+def _named(error: Exception, endpoint: str) -> str:
+    """Return the address of the endpoint with a space before it, "" where it is not known."""
+    url = str(getattr(error, "kwargs", {}).get("endpoint_url") or endpoint)
+    parts = urlsplit(url)
+    return f" {parts.scheme}://{parts.netloc}" if parts.netloc else ""
+
+
+def _how(error: Exception) -> str:
+    """Return what broke a connection."""
+    from http.client import IncompleteRead
+
+    from botocore import exceptions
+
+    if isinstance(error, exceptions.ReadTimeoutError):
+        return "no byte came before the time-out"
+    if isinstance(error, exceptions.ConnectionClosedError):
+        return "it was closed before an answer came"
+    if isinstance(error, exceptions.IncompleteReadError):
+        come, expected = error.kwargs.get("actual_bytes"), error.kwargs.get("expected_bytes")
+        return f"it was closed after {come} of {expected} bytes"
+    # botocore passes on what urllib3 raised, which keeps the numbers.
+    hidden = getattr(getattr(error, "kwargs", {}).get("error"), "args", ())
+    if hidden and isinstance(hidden[-1], IncompleteRead):
+        partial = hidden[-1].partial
+        # urllib3's class counts, the standard library's keeps the bytes.
+        come = partial if isinstance(partial, int) else len(partial)
+        return f"it was closed after {come} of {come + (hidden[-1].expected or 0)} bytes"
+    return foreign_text(error)
+
+
+def _service_translation(uri: str, error: Any) -> PlatformError:
+    answer = error.response.get("Error", {})
+    code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
+    if code in _CREDENTIAL_CODES:
+        return CredentialsError(
+            f"{uri}: S3 does not accept the credentials ({code}: {message}); {HOW_TO_GIVE_CREDENTIALS}"
+        )
+    if code == "NoSuchBucket":
+        return DataNotFoundError(f"{uri}: there is no bucket {urlsplit(uri).netloc!r}; correct the URI or create it")
+    if code in _MISSING_CODES:
+        return DataNotFoundError(f"{uri}: there is no such object; correct the URI")
+    if code in _DENIED_CODES:
+        return DataAccessError(
+            f"{uri}: access denied ({message or code}); the credentials in use must be allowed to use this place"
+        )
+    advice = _ADVICE.get(code, "look the code up in S3's documentation, under error responses")
+    return DataError(f"{uri}: S3 answered {code}: {message}; {advice}")
