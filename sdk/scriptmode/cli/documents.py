@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import SpecError
+from scriptmode import SpecError, bounded_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def text(flag: str, path: Path, kind: str) -> str:
-    """Read the file that an option names; raise `SpecError` for one that cannot be read as text."""
+    """Return the text of the file that an option names; raise `SpecError` for one that is unreadable or too large."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            # A device or a FIFO has no end.
+            content = file.read(bounded_yaml.MAX_BYTES + 1)
+        bounded_yaml.require_size(content)
+        return content.decode("utf-8")
+    except bounded_yaml.BoundsError as error:
+        raise _refused(path, kind, error) from error
     except (OSError, ValueError) as error:
         raise SpecError(f"{flag} {str(path)!r} cannot be read: {error}; name a {kind} file") from error
 
@@ -32,19 +37,18 @@ def toml(path: Path, content: str) -> Any:
 
 
 def yaml(path: Path, content: str) -> Any:
-    """Read YAML; raise `SpecError` for what is none, and for an alias inside of what it stands for."""
+    """Return what YAML holds; raise `SpecError` for what is none, and for what exceeds the bounds of `bounded_yaml`."""
     import yaml as parser
 
     try:
-        found = parser.safe_load(content)
-        # An alias may stand within its own anchor; nothing that comes after could carry that.
-        json.dumps(found, default=str, skipkeys=True)
+        return bounded_yaml.load(content)
     except (parser.YAMLError, ValueError, RecursionError) as error:
         raise _refused(path, "YAML", error) from error
-    return found
 
 
 def _refused(path: Path, kind: str, error: Exception) -> SpecError:
-    if isinstance(error, RecursionError) or "Circular" in str(error):
-        return SpecError(f"{path} has values too deep within one another; make it flatter")
+    if isinstance(error, RecursionError):
+        return SpecError(f"{path} is refused: its values are too deep within one another; make it flatter")
+    if isinstance(error, bounded_yaml.BoundsError):
+        return SpecError(f"{path} is refused: {error}")
     return SpecError(f"{path} is no {kind}: {' '.join(str(error).split())}; correct it")

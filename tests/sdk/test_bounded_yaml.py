@@ -1,0 +1,128 @@
+"""YAML of any origin is loaded within bounds, or refused with the file's name and what exceeds them."""
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scriptmode import bounded_yaml
+from scriptmode.bounded_yaml import MAX_BYTES, MAX_DEPTH, MAX_VALUES, BoundsError
+
+#: Nine levels of nine aliases: 387 million values from 400 bytes.
+BOMB = "\n".join(
+    ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    + [f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]" for before, name in zip("abcdefgh", "bcdefghi")]
+)
+MERGED = "a: &a {x: 1}\n" + "\n".join(
+    f"{name}: &{name} {{{', '.join(f'k{number}: *{before}' for number in range(20))}}}"
+    for before, name in zip("abcdef", "bcdefg")
+)
+REFUSED = {
+    "aliases of aliases": (BOMB, "values once its aliases"),
+    "aliases in mappings": (MERGED, "values once its aliases"),
+    "aliases in a row": ("a: &a [" + "x," * 1_000 + "]\nb: [" + "*a," * 200 + "]", "values once its aliases"),
+    "many values": ("a: [" + "1," * (MAX_VALUES + 1) + "]", "values once its aliases"),
+    "an alias in itself": ("a: &a [*a]", "the alias \\*a stands within the value that it repeats"),
+    "an alias far in itself": ("a: &a {b: [{c: *a}]}", "stands within the value"),
+    "deep lists": ("[" * 5_000, "too deep within one another"),
+    "deep mappings": ("{a: " * 5_000, "too deep within one another"),
+    "deep blocks": ("\n".join(" " * level + "a:" for level in range(MAX_DEPTH + 1)), "too deep within one another"),
+    "a large file": ("# " + "x" * MAX_BYTES, "more than 512 KiB"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_exceeds_the_bounds_is_refused(text, message):
+    with pytest.raises(BoundsError, match=message):
+        bounded_yaml.load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a: 1",
+        "a: &a {x: 1, y: [2, 3]}\nb: {<<: *a, z: *a}\nc: [*a, *a]",
+        "&a a: *a",
+        "[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1),
+        "text: |\n  [[[[{{{{ *not &an alias",
+    ],
+)
+def test_what_is_within_the_bounds_is_what_pyyaml_makes_of_it(text):
+    assert bounded_yaml.load(text) == yaml.safe_load(text)
+    assert bounded_yaml.load(text.encode()) == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("text", ["a: *b", "a: [", "a: &a b: c", "a: &a [1]\nb: &a [2]"])
+def test_what_is_no_yaml_is_pyyamls_error(text):
+    with pytest.raises(yaml.YAMLError):
+        bounded_yaml.load(text)
+
+
+@pytest.fixture
+def limited():
+    """Run a command with 1 GiB of memory."""
+
+    def run(*words, **variables):
+        return subprocess.run(
+            [Path(sys.executable).with_name("scriptmode"), *words],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, **variables},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)),
+        )
+
+    return run
+
+
+def test_a_job_file_that_is_a_bomb_is_refused_by_its_name(limited, tmp_path):
+    job = tmp_path / "job.yaml"
+    job.write_text(BOMB)
+    done = limited("plan", "--file", str(job))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"scriptmode: {job} is refused: it has more than 100,000 values once its aliases")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_sagemaker_config_file_that_is_a_bomb_is_refused_by_its_name(limited, tmp_path):
+    file = tmp_path / "config.yaml"
+    file.write_text(BOMB)
+    (tmp_path / "train.py").write_text("")
+    words = ("plan", str(tmp_path / "train.py"), "--instance-type", "ml.m5.large", "--instance-count", "1")
+    done = limited(
+        *words,
+        "--role",
+        "arn:aws:iam::111122223333:role/r",
+        "--region",
+        "us-east-1",
+        "--image-uri",
+        "111122223333.dkr.ecr.us-east-1.amazonaws.com/x:1",
+        SAGEMAKER_USER_CONFIG_OVERRIDE=str(file),
+    )
+    assert f"config file '{file}' is refused: it has more than 100,000 values" in done.stdout + done.stderr
+
+
+def test_a_file_without_an_end_is_refused(limited, tmp_path):
+    os.mkfifo(tmp_path / "job.yaml")
+
+    def write():
+        with (tmp_path / "job.yaml").open("wb") as pipe:
+            try:
+                while True:
+                    pipe.write(b"# x\n" * 10_000)
+            except BrokenPipeError:
+                pass
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    done = limited("plan", "--file", str(tmp_path / "job.yaml"))
+    assert (done.returncode, "more than 512 KiB" in done.stderr) == (2, True)
+    writer.join(10)
+    assert not writer.is_alive()
