@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -9,17 +10,21 @@ import tarfile
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime import contract
+from scriptmode_runtime import beneath, contract
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
 from scriptmode_runtime.tar_members import Content, members, opened, shortened, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
 
+    from scriptmode_runtime.beneath import At
+
 _GB = 10**9
-#: More files than any program has; few file systems like more.
+#: More files than any program or model has; few file systems like more.
 _MOST_MEMBERS = 1_000_000
+#: What the smallest file takes on most file systems.
+_BLOCK = 4096
 #: What a source leaves free for what the job writes: a twentieth of the disk, at most this much.
 _LARGEST_RESERVE = 1_000_000_000
 #: Folders above a file. What walks a folder tree does it recursively, and none is so deep.
@@ -35,6 +40,16 @@ class Limits(NamedTuple):
     members: int = 0
     #: The part of the disk that stays free.
     reserve: float = 0.0
+    #: What to do about too many members.
+    advice: str = "put them into fewer ones, or into a channel"
+
+
+#: What a job's model may take: any size that the disk has room for.
+MODEL_LIMITS = Limits(
+    members=_MOST_MEMBERS,
+    reserve=0.05,
+    advice="download the archive as it is stored (--no-extract) and unpack it there",
+)
 
 
 def source_limits(environ: Mapping[str, str]) -> Limits:
@@ -61,7 +76,7 @@ def place(source: str, folder: str, *, title: str = "", limits: Limits | None = 
         if os.path.isdir(source):
             _copy(source, folder, title)
         else:
-            with _Unpacking(os.path.realpath(folder), title, limits or Limits()) as unpacking:
+            with _Unpacking(folder, title, limits or Limits()) as unpacking:
                 unpacking.unpack(source)
     except (tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
         raise UserCodeError(f"{title} is no whole tar archive: {error}; store it again") from error
@@ -75,25 +90,33 @@ def place(source: str, folder: str, *, title: str = "", limits: Limits | None = 
 
 
 def _copy(source: str, folder: str, title: str) -> None:
-    real, target = os.path.realpath(source), os.path.realpath(folder)
-    if real == target:
+    if os.path.samefile(source, folder):
         return
-    if os.path.commonpath([real, target]) == real:
+    if _holds(source, folder):
         raise UserCodeError(f"{title} holds {folder}, where it is to be copied; name a folder beside it")
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
+
+
+def _holds(above: str, folder: str) -> bool:
+    """Return whether ``folder`` is somewhere below ``above``."""
+    while not os.path.samefile(folder, os.path.join(folder, os.pardir)):
+        folder = os.path.join(folder, os.pardir)
+        if os.path.samefile(folder, above):
+            return True
+    return False
 
 
 class _Unpacking:
     """One archive on its way into a folder; what it brought is taken away again unless all of it came."""
 
     def __init__(self, folder: str, title: str, limits: Limits) -> None:
-        self._folder = folder
+        self._folder = beneath.Directory(folder)
         self._title = title
         self._room = _Room(folder, title, limits)
-        #: Paths that were not there before, without what is below another of them.
+        #: Paths that did not exist before, without what is below another of them. None has a link in it.
         self._new: list[str] = []
         self._new_folders: set[str] = set()
-        self._links: list[tuple[str, str]] = []
+        self._links: list[str] = []
 
     def __enter__(self) -> _Unpacking:  # noqa: PYI034 - Self is not in Python 3.9's typing
         return self
@@ -101,12 +124,9 @@ class _Unpacking:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind:
-            for path in reversed(self._new):
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path, ignore_errors=True)
-                elif os.path.lexists(path):
-                    os.unlink(path)
+        for path in reversed(self._new) if kind else ():
+            self._folder.remove_tree(path, failed=lambda *_: None)
+        self._folder.close()
 
     def unpack(self, source: str) -> None:
         """Unpack all of it."""
@@ -115,86 +135,95 @@ class _Unpacking:
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
                 for member in members(archive, content):
                     self._room.take(member)
-                    self._add(archive, member)
-        for name, path in self._links:
+                    try:
+                        self._add(archive, member)
+                    except beneath.EscapeError as error:
+                        raise self._escape(member.name) from error
+        for name in self._links:
             # What came later may have turned them.
-            self._check_link(name, path)
+            self._check_link(name)
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        path = self._inside(member.name)
+        name = self._inside(member.name)
         if member.isdir():
-            self._make(path)
+            self._make(name)
         elif member.isreg():
-            self._clear(path)
-            _write(archive, member, path)
+            with self._cleared(name) as at:
+                _write(archive, member, at)
         elif member.issym():
             self._inside(os.path.join(os.path.dirname(member.name), member.linkname))
-            self._clear(path)
-            os.symlink(member.linkname, path)
-            self._add_link(member.name, path)
+            with self._cleared(name) as at:
+                os.symlink(member.linkname, at.name, dir_fd=at.dir_fd)
+            self._add_link(name)
         elif member.islnk():
-            target = self._inside(member.linkname)
-            self._clear(path)
-            # Windows cannot be told to follow no link, and follows none.
-            os.link(target, path, follow_symlinks=os.link not in os.supports_follow_symlinks)
-            self._add_link(member.name, path)
+            with self._folder.at(self._inside(member.linkname)) as target, self._cleared(name) as at:
+                _link(target, at)
+            self._add_link(name)
         else:
             raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is no file, folder or link")
 
     def _inside(self, name: str) -> str:
-        """Give the path of ``name``; refuse one that leaves the folder, by itself or through links already there."""
-        folder = self._folder
+        """Return ``name`` as a path of the folder; refuse one that leaves it by itself."""
         if name.count("/") > _DEEPEST:
             raise UserCodeError(f"{self._title} holds {shown(name)}, more than {_DEEPEST} folders deep")
-        path = os.path.normpath(os.path.join(folder, name))
-        parent = os.path.realpath(os.path.dirname(path)) if path != folder else folder
-        if os.path.isabs(name) or any(os.path.commonpath([folder, place]) != folder for place in (path, parent)):
-            raise UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder")
-        return path
-
-    def _add_link(self, name: str, path: str) -> None:
-        self._check_link(name, path)
-        self._links.append((name, path))
-
-    def _check_link(self, name: str, path: str) -> None:
-        """Refuse, and remove, a symbolic link that leads out, through others that are there already too."""
-        if os.path.islink(path) and self._leads_out(path):
-            os.unlink(path)
-            raise UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder")
-
-    def _leads_out(self, path: str) -> bool:
+        if os.path.isabs(name):
+            raise self._escape(name)
         try:
-            os.stat(path)
+            return beneath.checked(os.path.normpath(name).replace(os.sep, "/"))
+        except beneath.EscapeError as error:
+            raise self._escape(name) from error
+
+    def _escape(self, name: str) -> UserCodeError:
+        return UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder")
+
+    def _add_link(self, name: str) -> None:
+        self._check_link(name)
+        self._links.append(name)
+
+    def _check_link(self, name: str) -> None:
+        """Refuse, and remove, a symbolic link that leads out, through others that are there already too."""
+        try:
+            self._folder.stat(name)
+        except beneath.EscapeError as error:
+            with self._folder.at(name) as at:
+                os.unlink(at.name, dir_fd=at.dir_fd)
+            raise self._escape(name) from error
         except OSError as error:
-            if error.errno == errno.ELOOP:  # a circle, or a chain too long for anybody to follow, and for realpath too
-                return False
-        return os.path.commonpath([self._folder, os.path.realpath(path)]) != self._folder
+            # Nothing can follow it: it leads to nothing, or to too many others, or through a file.
+            if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES):
+                raise
 
-    def _clear(self, path: str) -> None:
-        """Make way for a new file or link."""
-        self._make(os.path.dirname(path))
-        if os.path.lexists(path):
-            os.unlink(path)
-        elif not self._below_new(path):
-            self._new.append(path)
+    @contextlib.contextmanager
+    def _cleared(self, name: str) -> Iterator[At]:
+        """Yield where a new file or link comes; what had its name is removed."""
+        self._make(os.path.dirname(name))
+        with self._folder.at(name) as at:
+            try:
+                os.unlink(at.name, dir_fd=at.dir_fd)
+            except FileNotFoundError:
+                if not self._below_new(at.path):
+                    self._new.append(at.path)
+            yield at
 
-    def _make(self, path: str) -> None:
+    def _make(self, name: str) -> None:
         """Make a folder and those above it."""
-        missing = ""
-        above = path
-        while not os.path.lexists(above):
-            missing, above = above, os.path.dirname(above)
-        if missing and not self._below_new(missing):
-            self._new.append(missing)
-            self._new_folders.add(missing)
-        os.makedirs(path, exist_ok=True)
+        new = self._folder.make_directories(name)
+        if new and not self._below_new(new):
+            self._new.append(new)
+            self._new_folders.add(new)
 
     def _below_new(self, path: str) -> bool:
-        while len(path) > len(self._folder):
+        while path:
             path = os.path.dirname(path)
             if path in self._new_folders:
                 return True
         return False
+
+
+def _link(target: At, at: At) -> None:
+    """Make a hard link, of a symbolic link itself too; Windows cannot be told to follow none, and follows none."""
+    follow = os.link not in os.supports_follow_symlinks
+    os.link(target.name, at.name, src_dir_fd=target.dir_fd, dst_dir_fd=at.dir_fd, follow_symlinks=follow)
 
 
 class _Room:
@@ -217,33 +246,39 @@ class _Room:
         self._size += size
         if limits.members and self._members > limits.members:
             raise UserCodeError(
-                f"{self._title} holds more than {limits.members:,} files; put them into fewer ones, or into a channel"
+                f"{self._title} holds more than {limits.members:,} files, folders and links; {limits.advice}"
             )
         if limits.size and self._size > limits.size:
             raise UserCodeError(
                 f"{self._title} unpacks to more than {_amount(limits.size)}: to {_amount(self._size)} with "
                 f"{shown(member.name)}; put data into a channel, or raise {contract.SOURCE_LIMIT_VARIABLE}"
             )
-        if size > self._free:
+        blocks = -(-size // _BLOCK) * _BLOCK
+        if blocks > self._free:
             self._free = _free(self._folder, limits.reserve)
-        if size > self._free:
+        if blocks > self._free:
             raise UserCodeError(
                 f"{self._title} unpacks to at least {_amount(self._size)}: {shown(member.name)} takes "
                 f"{_amount(size)}, and {self._folder} has room for {_amount(max(0, self._free))}; make room there, "
                 "or take a larger volume"
             )
-        self._free -= size
+        self._free -= blocks
 
 
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
+def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, at: At) -> None:
     content = archive.extractfile(member)
     if content is None:  # pragma: no cover - only for members that are no files
         return
     # A new file, never through a link; neither setuid bits nor a foreign owner are taken over.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(at.name, flags, 0o600, dir_fd=at.dir_fd)
     with content, os.fdopen(descriptor, "wb") as file:
         shutil.copyfileobj(content, file)
-    os.chmod(path, member.mode & 0o777 | 0o600)
+        mode = member.mode & 0o777 | 0o600
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, mode)
+        else:
+            os.chmod(at.name, mode)
 
 
 def _free(folder: str, reserve: float) -> float:

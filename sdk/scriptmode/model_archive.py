@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, PlatformError
-from scriptmode_runtime.archive import place
+from scriptmode_runtime.archive import MODEL_LIMITS, place
 from scriptmode_runtime.errors import UserCodeError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _fetch(platform: Platform, uri: str, target: Path, *, extract: bool) -> None
         fetched, unpacked = Path(beside, "fetched"), Path(beside, "unpacked")
         files = platform.fetch(uri, fetched)
         if extract and files in [[fetched / name] for name in _ARCHIVES]:
-            place(str(files[0]), str(unpacked), title=f"the model {uri}")
+            place(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
         else:
             fetched.rename(unpacked)
         if target.exists():

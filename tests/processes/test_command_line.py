@@ -6,6 +6,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from fakes import link_chains
 from fakes.command_line import documents, program
 
 from scriptmode import TrainingJob
@@ -159,6 +160,22 @@ def test_a_model_is_fetched_unpacked_or_as_it_is(jobs, tmp_path):
         1,
         "scriptmode: training job broken is Failed and has no model; look at its log\n",
     )
+
+
+def test_a_model_with_links_out_replaces_nothing_elsewhere(jobs, tmp_path):
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "victim").write_text("kept")
+    uri = TrainingJob.attach("of-a-file", platform="local").describe()["ModelArtifacts"]["S3ModelArtifacts"]
+    stored = Path(uri.removeprefix("file://"))
+    whole = stored.read_bytes()
+    # The model is unpacked in a folder beside its own, below the same one as the victim.
+    link_chains.write(stored, [*link_chains.out("../others"), link_chains.file("escape/victim")])
+    done = program("model", "download", "of-a-file", str(tmp_path / "model"))
+    stored.write_bytes(whole)
+    assert done.returncode == 1
+    assert "holds 'escape', which leads out of its folder" in done.stderr
+    assert (tmp_path / "others" / "victim").read_text() == "kept"
+    assert [path.name for path in tmp_path.iterdir()] == ["others"]
 
 
 def test_a_job_is_run_again_with_another_hyperparameter_on_fewer_hosts(jobs):

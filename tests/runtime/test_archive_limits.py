@@ -7,7 +7,7 @@ import tarfile
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode_runtime.archive import Limits, place, source_limits
+from scriptmode_runtime.archive import MODEL_LIMITS, Limits, place, source_limits
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
 
 MB = 10**6
@@ -101,6 +101,21 @@ def test_more_files_than_the_limit_are_refused(tmp_path, code):
     assert left(code) == KEPT
     place(source, str(code), limits=Limits(members=50, size=50))
     assert len(left(code)) == 52
+
+
+@pytest.mark.slow
+def test_a_model_of_more_than_a_million_members_is_refused(tmp_path, code):
+    folder = tarfile.TarInfo("folder")
+    folder.type = tarfile.DIRTYPE
+    headers = gzip.compress(folder.tobuf(tarfile.USTAR_FORMAT) * 10_000)
+    with (tmp_path / "model.tar.gz").open("wb") as file:
+        for _ in range(100):
+            file.write(headers)
+        file.write(gzip.compress(regular("one more") + bytes(1024)))
+    with pytest.raises(UserCodeError) as caught:
+        place(str(tmp_path / "model.tar.gz"), str(code), title="the model", limits=MODEL_LIMITS)
+    assert "the model holds more than 1,000,000 files, folders and links; download the archive" in str(caught.value)
+    assert sorted(path.name for path in code.iterdir()) == ["here.py", "lib"]
 
 
 def test_what_was_unpacked_goes_away_with_any_error(tmp_path, code):

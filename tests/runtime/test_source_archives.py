@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 
 import pytest
+from fakes import link_chains
 from fakes.host_folders import HOSTILE_NAMES, pack, write_files
 
 from scriptmode_runtime.archive import place
@@ -68,6 +69,38 @@ def test_an_archive_is_called_what_the_caller_calls_it(tmp_path):
     archive = archive_of(tmp_path / "a.tar.gz", member("../evil"))
     with pytest.raises(UserCodeError, match="^the model s3://b/m holds '../evil', which leads out of its folder"):
         place(archive, str(tmp_path / "code"), title="the model s3://b/m")
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        pytest.param([link_chains.file("escape/victim")], id="a file behind it"),
+        pytest.param(
+            [link_chains.hard_link("copy", "escape/victim"), link_chains.file("copy")], id="a hard link of one"
+        ),
+        pytest.param([link_chains.folder("escape/new")], id="a folder behind it"),
+        pytest.param([link_chains.link("again", "escape/victim")], id="a link through it"),
+        pytest.param([], id="the link itself"),
+    ],
+)
+def test_a_chain_of_links_longer_than_any_path_leads_nowhere(tmp_path, through):
+    place_of_others = tmp_path / "others"
+    place_of_others.mkdir()
+    (place_of_others / "victim").write_text("kept")
+    archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("others"), *through])
+    with pytest.raises(UserCodeError, match="'escape', which leads out of its folder"):
+        place(archive, str(tmp_path / "code"))
+    assert {path.name: path.read_text() for path in place_of_others.iterdir()} == {"victim": "kept"}
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_a_chain_of_links_longer_than_any_path_that_stays_inside_is_kept(tmp_path):
+    archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("code/here"), link_chains.file("here", b"x")])
+    with pytest.raises(UserCodeError, match="leads out of its folder"):
+        place(archive, str(tmp_path / "code"))
+    inside = link_chains.out("")[:-1]
+    place(link_chains.write(tmp_path / "b.tar.gz", [*inside, link_chains.file("here", b"x")]), str(tmp_path / "code"))
+    assert (tmp_path / "code/here").read_text() == "x"
 
 
 def test_links_inside_the_folder_are_kept(tmp_path):

@@ -19,10 +19,12 @@ from scriptmode import (
     TrainingJobStopped,
     TransientError,
     WaitTimeoutError,
+    model_archive,
 )
 from scriptmode.log_view import StatusLines, show
 from scriptmode.platforms import LogEvent
 from scriptmode.testing import Life, Phase, ServiceError
+from scriptmode_runtime.archive import MODEL_LIMITS
 
 SPOT = {"use_spot_instances": True, "max_run": 1000, "max_wait": 2000}
 
@@ -228,6 +230,15 @@ def test_a_model_that_would_leave_its_folder_is_refused_and_leaves_nothing(tmp_p
     _, job = started(Life.completed(model=packed))
     job.wait()
     with pytest.raises(DataError, match=r"^the model s3://out/\S+ holds '\S+', which leads out of its folder$"):
+        job.download_model(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_with_more_files_than_any_model_has_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_archive, "MODEL_LIMITS", MODEL_LIMITS._replace(members=2))
+    _, job = started(Life.completed(model=archive(a=b"a", b=b"b", c=b"c")))
+    job.wait()
+    with pytest.raises(DataError, match=r"holds more than 2 files, folders and links; download .* \(--no-extract\)"):
         job.download_model(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

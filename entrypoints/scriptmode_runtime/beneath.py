@@ -1,0 +1,500 @@
+"""Open, create, remove and walk what is beneath a directory, and nothing else.
+
+Paths and symbolic links that somebody else wrote (archives, containers, checkpoints) are never given to the operating
+system as a whole, nor turned into a resolved path. A path is walked one component at a time from an open directory:
+
+* a directory is entered with ``O_NOFOLLOW`` relative to the descriptor of the one above it, so that a directory that is
+  replaced by a link at the same time is not entered;
+* a symbolic link is read, and its target is walked in the same way; 40 links are followed, as Linux does;
+* ``..`` opens the parent, which must be the directory that was left before, by device and inode: one that was moved
+  meanwhile leads nowhere.
+
+One descriptor is open at a time and nothing is recursive, therefore neither the depth of a tree nor the length of a
+path (``PATH_MAX``) has a limit. Without ``dir_fd`` (Windows) the same steps are done with paths, and are not safe
+against changes at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    #: Is told the path and the error of what could not be listed or removed.
+    Failed = Callable[[str, OSError], None]
+
+#: The number of symbolic links that Linux follows in one path. (path_resolution(7))
+MOST_LINKS = 40
+_HAS_DESCRIPTORS = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+# A descriptor of O_PATH needs no permission to read the directory. The constants are not on every system.
+_PATH = getattr(os, "O_PATH", 0)
+_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_LIST = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _SAFE
+_ENTER = _PATH | _LIST
+#: For files: neither a link is followed nor a reader of a FIFO waited for.
+_FILE = _SAFE | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+
+class EscapeError(OSError):
+    """A path, or a symbolic link in it, leads out of the directory."""
+
+
+class MovedError(OSError):
+    """A directory was moved or removed while this process was in it."""
+
+
+class At(NamedTuple):
+    """Where something is, for the functions of `os`: ``os.unlink(at.name, dir_fd=at.dir_fd)``."""
+
+    name: str
+    dir_fd: Optional[int]  # noqa: UP045 - evaluated by Python 3.9 too
+    #: From the root, without links; only `Directory.at` sets it.
+    path: str = ""
+
+
+class Entry(NamedTuple):
+    """Something that `Directory.walk` found; ``at`` and ``path`` are valid until the next step of the walk."""
+
+    at: At
+    #: Of a link itself.
+    status: os.stat_result
+    above: Sequence[str]
+
+    @property
+    def path(self) -> str:
+        """Return the path from the root."""
+        return "/".join((*self.above, os.path.basename(self.at.name)))
+
+    @property
+    def is_directory(self) -> bool:
+        """Return whether it is a directory and no link to one."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+
+class Directory:
+    """An open directory. Every path is relative to it and may not leave it; `EscapeError` is raised for one that does.
+
+    Args:
+        path: The directory itself, which is trusted: links on the way to it are followed.
+        seen_as: The absolute path that this directory has for those who wrote its links (``/opt/ml``). Absolute links
+            below it are followed beneath this directory; every other absolute link leads out.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, seen_as: str = "") -> None:
+        self._seen_as = seen_as.rstrip("/")
+        self._root: int | str = os.path.abspath(path)
+        if _HAS_DESCRIPTORS:
+            self._root = os.open(path, _ENTER & ~getattr(os, "O_NOFOLLOW", 0))
+        elif not os.path.isdir(path):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
+
+    def __enter__(self) -> Directory:  # noqa: PYI034 - Self is not in Python 3.9's typing
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory."""
+        if isinstance(self._root, int) and self._root >= 0:
+            os.close(self._root)
+            self._root = -1
+
+    @contextlib.contextmanager
+    def at(self, path: str, *, follow: bool = False, links: bool = True) -> Iterator[At]:
+        """Yield where ``path`` is, which need not exist; its parent directory must.
+
+        Args:
+            path: A relative path; the directory itself is ``""``.
+            follow: Follow the last component too where it is a link.
+            links: Follow links in the parent directories; without, they are an error (``ENOTDIR``).
+
+        """
+        with self._position() as position:
+            name = self._resolve(position, _parts(path), follow=follow, links=links)
+            yield position.at(name)._replace(path="/".join((*position.names, *(() if name == "." else (name,)))))
+
+    def lstat(self, path: str) -> os.stat_result:
+        """Return the status of a file, directory or link."""
+        with self.at(path) as at:
+            return os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+
+    def stat(self, path: str) -> os.stat_result:
+        """Return the status of a file or directory; links are followed beneath this directory."""
+        with self.at(path, follow=True) as at:
+            status = os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            # It was followed already: another link was put there at the same time.
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        return status
+
+    def open_file(self, path: str) -> int:
+        """Open a regular file for reading and return the descriptor; links are followed beneath this directory.
+
+        Nothing else is opened, not even for a moment: to open a device has effects, and to open a FIFO waits.
+        """
+        with self.at(path, follow=True) as at:
+            return _opened_file(at)
+
+    def create_file(self, path: str, mode: int = 0o600) -> int:
+        """Create a file that does not exist and return the descriptor, open for writing."""
+        with self.at(path) as at:
+            return os.open(at.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=at.dir_fd)
+
+    def make_directories(self, path: str) -> str:
+        """Create a directory and those above it where they do not exist; return the topmost new one's path or ""."""
+        new: list[str] = []
+        with self._position() as position:
+            self._resolve(position, [*_parts(path), "."], new=new)
+        return new[0] if new else ""
+
+    def walk(self, path: str = "", *, failed: Failed | None = None) -> Iterator[Entry]:
+        """Yield everything below a directory, each directory before what is in it; links are not followed.
+
+        What disappears meanwhile is left out. ``failed`` is told what cannot be listed; without it the error is raised.
+        """
+        with self._position() as position:
+            for part in _parts(path):
+                position.enter(part)
+            yield from _walked(position, failed or _raise)
+
+    def remove_tree(self, path: str, *, links: bool = False, failed: Failed | None = None) -> None:
+        """Remove a file, a link itself, or a directory with everything in it; what does not exist is no error.
+
+        Everything that can be removed is. ``failed`` is told of the rest; without it the first error is raised then.
+        Links in the parent directories are an error unless ``links``. Other file systems mounted below are not entered.
+        """
+        errors: list[OSError] = []
+        try:
+            with self.at(path, links=links) as at:
+                _remove(at, failed or (lambda _, error: errors.append(error)))
+        except FileNotFoundError:
+            return
+        if errors:
+            raise errors[0]
+
+    @contextlib.contextmanager
+    def _position(self) -> Iterator[_Position]:
+        position = _Position(self._root)
+        try:
+            yield position
+        finally:
+            position.close()
+
+    def _resolve(
+        self,
+        position: _Position,
+        parts: Sequence[str],
+        *,
+        follow: bool = False,
+        links: bool = True,
+        new: list[str] | None = None,
+    ) -> str:
+        """Go to the directory that holds the last of ``parts``; return the name in it, "." for the directory itself.
+
+        With ``new``, missing directories are created, and their paths added to it.
+        """
+        pending = list(reversed(parts))
+        left = MOST_LINKS if links else 0
+        while pending:
+            part = pending.pop()
+            if part == "..":
+                position.leave()
+                continue
+            if not pending and not follow:
+                return part
+            try:
+                target = position.step(part, is_last=not pending, new=new)
+            except FileNotFoundError:
+                if not pending:
+                    return part
+                _check_depth(len(position.names), [part, *reversed(pending)])
+                raise
+            if target is not None:
+                left -= 1
+                if left < 0:
+                    number = errno.ELOOP if links else errno.ENOTDIR
+                    raise OSError(number, os.strerror(number), "/".join(parts))
+                pending += reversed(self._target(position, target))
+            elif not pending:
+                return part
+        return "."
+
+    def _target(self, position: _Position, target: str) -> list[str]:
+        """Return the components of a link's target; an absolute one starts at the root again."""
+        if not _is_absolute(target):
+            return _parts(target)
+        if self._seen_as and (target + "/").startswith(self._seen_as + "/"):
+            position.restart(self._root)
+            return _parts(target[len(self._seen_as) :].lstrip("/"))
+        raise EscapeError(errno.EXDEV, "the link leads out of the directory", target)
+
+
+class _Position:
+    """One open directory beneath the root, with the names on the way to it and the identities of those above it."""
+
+    def __init__(self, root: int | str) -> None:
+        self.names: list[str] = []
+        self._above: list[tuple[int, int]] = []
+        self._here = os.dup(root) if isinstance(root, int) else root
+
+    def close(self) -> None:
+        """Close the directory."""
+        if isinstance(self._here, int) and self._here >= 0:
+            os.close(self._here)
+            self._here = -1
+
+    def at(self, name: str) -> At:
+        """Return where a name in this directory is."""
+        if isinstance(self._here, int):
+            return At(name, self._here)
+        return At(os.path.join(self._here, name), None)
+
+    def status(self) -> os.stat_result:
+        """Return the status of the directory."""
+        return os.fstat(self._here) if isinstance(self._here, int) else os.lstat(self._here)
+
+    def step(self, name: str, *, is_last: bool, new: list[str] | None) -> str | None:
+        """Enter the directory of that name, or return its target where it is a link; only look at the last one."""
+        if is_last:
+            return self.link(name)
+        try:
+            self.enter(name)
+        except FileNotFoundError:
+            if new is None:
+                raise
+            at = self.at(name)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(at.name, dir_fd=at.dir_fd)
+                new.append("/".join((*self.names, name)))
+            self.enter(name)
+        except OSError as error:
+            if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+                raise
+            target = self.link(name)
+            if target is None:
+                raise
+            return target
+        return None
+
+    def link(self, name: str) -> str | None:
+        """Return the target of the link of that name; None for everything else that exists."""
+        at = self.at(name)
+        try:
+            return os.readlink(at.name, dir_fd=at.dir_fd)
+        except OSError as error:
+            if error.errno != errno.EINVAL and os.name != "nt":
+                raise
+        os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+        return None
+
+    def enter(self, name: str) -> None:
+        """Go into the directory of that name, which is no link."""
+        at, identity = self.at(name), _identity(self.status())
+        if at.dir_fd is None:
+            if not stat.S_ISDIR(os.lstat(at.name).st_mode):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+            self._here = at.name
+        else:
+            below = os.open(name, _ENTER, dir_fd=at.dir_fd)
+            self.close()
+            self._here = below
+        self._above.append(identity)
+        self.names.append(name)
+
+    def leave(self) -> None:
+        """Go to the directory above, which must be the one that was left before."""
+        if not self._above:
+            raise EscapeError(errno.EXDEV, "the path leads out of the directory", "..")
+        expected, name = self._above.pop(), self.names.pop()
+        if not isinstance(self._here, int):
+            self._here = os.path.dirname(self._here)
+            return
+        try:
+            above = os.open("..", _ENTER, dir_fd=self._here)
+        except OSError as error:
+            raise MovedError(error.errno, f"the directory above cannot be opened ({error.strerror})", name) from error
+        self.close()
+        self._here = above
+        if _identity(self.status()) != expected:
+            raise MovedError(errno.ESTALE, "it was moved at the same time", name)
+
+    def restart(self, root: int | str) -> None:
+        """Go to the root."""
+        self.close()
+        self._above.clear()
+        self.names.clear()
+        self._here = os.dup(root) if isinstance(root, int) else root
+
+    def entries(self) -> list[tuple[str, os.stat_result]]:
+        """Return the names in this directory in reverse order, with the status of each."""
+        if not isinstance(self._here, int):
+            return _listed(self._here)
+        descriptor = os.open(".", _LIST, dir_fd=self._here)
+        try:
+            return _listed(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def remove_tree(path: str | os.PathLike[str], *, failed: Failed | None = None) -> None:
+    """Remove a file, a link itself, or a directory with everything in it, as `Directory.remove_tree` does.
+
+    The directory that holds ``path`` is trusted.
+    """
+    parent, name = os.path.split(os.path.abspath(path))
+    try:
+        directory = Directory(parent)
+    except FileNotFoundError:
+        return
+    with directory:
+        directory.remove_tree(name, failed=failed)
+
+
+def checked(path: str) -> str:
+    """Return a relative path without ``.`` and empty components; raise `EscapeError` for one that could lead out."""
+    parts = _parts(path)
+    if ".." in parts:
+        raise EscapeError(errno.EXDEV, "the path leads out of the directory", path)
+    return "/".join(parts)
+
+
+def _parts(path: str) -> list[str]:
+    """Return the components of a relative path."""
+    if _is_absolute(path):
+        raise EscapeError(errno.EXDEV, "the path leads out of the directory", path)
+    return [part for part in (path.replace("\\", "/") if os.name == "nt" else path).split("/") if part not in ("", ".")]
+
+
+def _is_absolute(path: str) -> bool:
+    # On Windows a drive, and a file's stream, are named with a colon.
+    return path.startswith("/") or (os.name == "nt" and (path.startswith("\\") or ":" in path))
+
+
+def _check_depth(depth: int, parts: Sequence[str]) -> None:
+    """Raise `EscapeError` for a path of which a part is missing where the rest would lead out of the directory."""
+    for part in parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            raise EscapeError(errno.EXDEV, "the path leads out of the directory", "/".join(parts))
+
+
+def _opened_file(at: At) -> int:
+    _require_regular(os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False), at.name)
+    # With O_PATH nothing is opened that replaced the file since.
+    found = os.open(at.name, _PATH | _SAFE if _PATH else os.O_RDONLY | _FILE, dir_fd=at.dir_fd)
+    try:
+        _require_regular(os.fstat(found), at.name)
+        # A descriptor of its own either way: the first one is closed.
+        return (
+            os.open(f"/proc/self/fd/{found}", os.O_RDONLY | (_FILE & ~_SAFE | os.O_CLOEXEC)) if _PATH else os.dup(found)
+        )
+    finally:
+        os.close(found)
+
+
+def _require_regular(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", name)
+
+
+def _listed(directory: int | str) -> list[tuple[str, os.stat_result]]:
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):
+                found.append((entry.name, entry.stat(follow_symlinks=False)))
+    return sorted(found, key=lambda each: each[0], reverse=True)
+
+
+def _walked(position: _Position, failed: Failed) -> Iterator[Entry]:
+    levels = [_entries(position, failed)]
+    while levels:
+        entries = levels[-1]
+        if not entries:
+            levels.pop()
+            if levels:
+                position.leave()
+            continue
+        name, status = entries.pop()
+        entry = Entry(position.at(name), status, position.names)
+        yield entry
+        if entry.is_directory:
+            try:
+                position.enter(name)
+            except OSError as error:
+                # Removed, or replaced by a link.
+                if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    failed(entry.path, error)
+                continue
+            levels.append(_entries(position, failed))
+
+
+def _entries(position: _Position, failed: Failed) -> list[tuple[str, os.stat_result]]:
+    try:
+        return position.entries()
+    except OSError as error:
+        failed("/".join(position.names), error)
+        return []
+
+
+def _remove(at: At, failed: Failed) -> None:
+    if not stat.S_ISDIR(os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False).st_mode):
+        os.unlink(at.name, dir_fd=at.dir_fd)
+        return
+    position = _Position(os.path.dirname(at.name) if at.dir_fd is None else at.dir_fd)
+    try:
+        _remove_directory(position, os.path.basename(at.name), failed)
+    finally:
+        position.close()
+
+
+def _remove_directory(position: _Position, name: str, failed: Failed) -> None:
+    """Remove a directory of this position; ``levels`` are the open ones, with what is left in each."""
+    position.enter(name)
+    device = position.status().st_dev
+    levels = [(name, _entries(position, failed))]
+    while levels:
+        name, entries = levels[-1]
+        try:
+            if not entries:
+                levels.pop()
+                position.leave()
+                at = position.at(name)
+                os.rmdir(at.name, dir_fd=at.dir_fd)
+            elif below := _remove_file(position, *entries.pop(), device):
+                position.enter(below)
+                levels.append((below, _entries(position, failed)))
+        except FileNotFoundError:
+            continue
+        except MovedError:
+            raise
+        except OSError as error:
+            failed("/".join((*position.names, error.filename or "")), error)
+
+
+def _remove_file(position: _Position, name: str, status: os.stat_result, device: int) -> str:
+    """Remove what is no directory; return the name of a directory, which is to be emptied first."""
+    if not stat.S_ISDIR(status.st_mode):
+        at = position.at(name)
+        os.unlink(at.name, dir_fd=at.dir_fd)
+        return ""
+    if status.st_dev != device:
+        raise OSError(errno.EXDEV, "another file system is mounted there", name)
+    return name
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _raise(_: str, error: OSError) -> None:
+    raise error

@@ -1,0 +1,262 @@
+"""What is beneath a directory is opened, created, walked and removed, and nothing else."""
+
+import contextlib
+import ctypes
+import errno
+import os
+import stat
+import subprocess
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+from fakes import link_chains
+
+from scriptmode_runtime import beneath
+from scriptmode_runtime.beneath import Directory, EscapeError
+
+DEPTH = 3_000
+
+
+@pytest.fixture
+def base(tmp_path):
+    base = tmp_path / "base"
+    (base / "a" / "b").mkdir(parents=True)
+    (base / "a" / "b" / "file").write_text("inside")
+    (tmp_path / "secret").write_text("outside")
+    return base
+
+
+@contextlib.contextmanager
+def mounted(folder):
+    """Mount a file system at a folder."""
+    if os.geteuid():
+        pytest.skip("only root mounts")
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def content(directory, path):
+    with os.fdopen(directory.open_file(path)) as file:
+        return file.read()
+
+
+def descriptors():
+    return set(Path("/proc/self/fd").iterdir())
+
+
+def nested(folder, depth):
+    """Make folders in folders, with a file in the last one."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("below", dir_fd=descriptor)
+        below = os.open("below", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        pytest.param("b/file", "a/link", id="a file below"),
+        pytest.param("../a/b/../b/file", "a/link", id="up and down"),
+        pytest.param("/opt/ml/a/b/file", "a/link", id="the name it is seen by"),
+        pytest.param("/opt/ml/", "link/a/b/file", id="the directory itself"),
+        pytest.param("a", "link/b/file", id="in the middle"),
+        pytest.param("a//./b/", "link/../b/./file", id="up from where the link leads"),
+    ],
+)
+def test_links_that_stay_beneath_are_followed(base, target, path):
+    (base / path.replace("/b/file", "").replace("/a", "").replace("/../b/./file", "")).symlink_to(target)
+    with Directory(base, seen_as="/opt/ml") as directory:
+        assert content(directory, path) == "inside"
+        assert directory.stat(path).st_size == 6
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/etc/passwd", "../secret", "a/../../secret", "/opt/mlx/a", "/opt/ml/../../secret", "none/../../secret", "/"],
+)
+def test_links_that_lead_out_are_not_followed(base, target):
+    (base / "link").symlink_to(target)
+    (base / "again").symlink_to("link")
+    with Directory(base, seen_as="/opt/ml") as directory:
+        for path in ("link", "again", "a/../link", "link/x"):
+            with pytest.raises(EscapeError):
+                directory.open_file(path)
+            with pytest.raises(EscapeError):
+                directory.stat(path)
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "..", "../secret", "a/../../secret"])
+def test_paths_that_lead_out_are_refused(base, path):
+    with Directory(base) as directory, pytest.raises(EscapeError):
+        directory.stat(path)
+    with pytest.raises(EscapeError):
+        beneath.checked(path)
+
+
+def test_a_chain_longer_than_any_path_leads_nowhere(tmp_path):
+    base = tmp_path / "base"
+    base.mkdir()
+    (tmp_path / "secret").write_text("outside")
+    (base / "file").write_text("inside")
+    link_chains.write_folder(base, "secret")
+    (base / "inside").symlink_to("/".join(link_chains.STEPS) + f"/{link_chains.LAST}/file")
+    with Directory(base) as directory:
+        with pytest.raises(EscapeError):
+            directory.open_file("escape")
+        assert content(directory, "inside") == "inside"
+
+
+def test_a_circle_of_links_ends(base):
+    (base / "one").symlink_to("two")
+    (base / "two").symlink_to("one")
+    with Directory(base) as directory, pytest.raises(OSError) as caught:
+        directory.stat("one")
+    assert caught.value.errno == errno.ELOOP
+
+
+def test_only_regular_files_are_opened(base):
+    os.mkfifo(base / "fifo")
+    (base / "to-fifo").symlink_to("fifo")
+    with Directory(base) as directory:
+        for path in ("fifo", "to-fifo"):
+            with pytest.raises(OSError, match="not a regular file"):
+                directory.open_file(path)
+        with pytest.raises(IsADirectoryError):
+            directory.open_file("a")
+
+
+def test_files_and_folders_are_made_where_links_stay_beneath(base):
+    (base / "link").symlink_to("a/b")
+    (base / "out").symlink_to("..")
+    with Directory(base) as directory:
+        assert directory.make_directories("link/x/y") == "a/b/x"
+        assert directory.make_directories("link/x/y") == ""
+        os.close(directory.create_file("link/x/y/new"))
+        with pytest.raises(FileExistsError):
+            directory.create_file("link")
+        with pytest.raises(EscapeError):
+            directory.make_directories("out/new")
+        with pytest.raises(EscapeError):
+            directory.create_file("out/new")
+        with pytest.raises(NotADirectoryError):
+            directory.make_directories("a/b/file")
+    assert (base / "a/b/x/y/new").is_file()
+    assert not (base.parent / "new").exists()
+
+
+def test_thousands_of_folders_in_each_other_are_walked_and_removed(base):
+    nested(base / "a", DEPTH)
+    with Directory(base) as directory:
+        deepest = max((entry.path for entry in directory.walk()), key=len)
+        assert deepest == "a" + "/below" * DEPTH + "/file"
+        assert len(deepest) > os.pathconf("/", "PC_PATH_MAX")
+        assert content(directory, deepest) == ""
+        directory.remove_tree("a")
+    assert list(base.iterdir()) == []
+
+
+def test_few_descriptors_are_enough_for_any_depth(base):
+    nested(base / "a", DEPTH)
+    before = descriptors()
+    with Directory(base) as directory:
+        for entry in directory.walk():
+            if entry.path.count("/") == DEPTH // 2:
+                assert len(descriptors() - before) < 5
+    assert len(descriptors()) == len(before)
+    beneath.remove_tree(base)
+    assert not base.exists()
+
+
+def test_a_walk_names_everything_and_follows_no_link(base):
+    (base / "link").symlink_to(base.parent)
+    (base / "a" / "z").write_text("")
+    with Directory(base) as directory:
+        found = [(entry.path, stat.S_IFMT(entry.status.st_mode)) for entry in directory.walk()]
+        assert [entry.path for entry in directory.walk("a")] == ["a/b", "a/b/file", "a/z"]
+        with pytest.raises(OSError):
+            list(directory.walk("link"))
+    assert found == [
+        ("a", stat.S_IFDIR), ("a/b", stat.S_IFDIR), ("a/b/file", stat.S_IFREG), ("a/z", stat.S_IFREG),
+        ("link", stat.S_IFLNK),
+    ]  # fmt: skip
+
+
+def test_nothing_is_removed_through_a_link(base):
+    kept = base.parent / "kept"
+    (kept / "data").mkdir(parents=True)
+    (base / "input").symlink_to(kept)
+    (base / "a" / "link").symlink_to(kept)
+    with Directory(base) as directory:
+        with pytest.raises(NotADirectoryError):
+            directory.remove_tree("input/data")
+        directory.remove_tree("a")
+        directory.remove_tree("input")
+        directory.remove_tree("none/none")
+    assert (kept / "data").is_dir()
+    assert list(base.iterdir()) == []
+
+
+def test_what_cannot_be_removed_is_told_and_the_rest_is_removed(base):
+    (base / "a" / "kept").mkdir()
+    (base / "a" / "other").write_text("")
+    told = []
+    with mounted(base / "a" / "kept"), Directory(base) as directory:
+        directory.remove_tree("a", failed=lambda path, error: told.append((path, error.errno)))
+        with pytest.raises(OSError, match="another file system is mounted there"):
+            directory.remove_tree("a")
+    assert told == [("a/kept", errno.EXDEV), ("a", errno.ENOTEMPTY)]
+    assert [path.name for path in (base / "a").iterdir()] == ["kept"]
+
+
+def test_what_does_not_exist_is_removed_already(base):
+    beneath.remove_tree(base / "none" / "none")
+    beneath.remove_tree(base / "a" / "b" / "file")
+    beneath.remove_tree(base / "a" / "b" / "file")
+    assert list((base / "a" / "b").iterdir()) == []
+
+
+def test_a_directory_that_is_replaced_by_a_link_at_the_same_time_is_never_followed(base, tmp_path):
+    """A script swaps a folder and a link while the agent reads, makes and removes below it."""
+    outside = tmp_path / "outside"
+    (outside / "data").mkdir(parents=True)
+    (outside / "data" / "victim").write_text("kept")
+    (base / "input" / "data").mkdir(parents=True)
+    (base / "link").symlink_to(outside)
+    ended = threading.Event()
+    exchange = partial(ctypes.CDLL(None).renameat2, -1, os.fsencode(base / "link"), -1, os.fsencode(base / "input"), 2)
+
+    def swap():
+        while not ended.is_set():
+            assert exchange() == 0
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    made = 0
+    try:
+        with Directory(base) as directory:
+            for _ in range(1_000):
+                for act in (
+                    lambda: os.close(directory.open_file("input/data/victim")),
+                    lambda: os.close(directory.create_file("input/data/new")),
+                    lambda: directory.remove_tree("input/data/new"),
+                    lambda: directory.make_directories("input/data/x"),
+                    lambda: directory.remove_tree("input/data/x"),
+                ):
+                    with contextlib.suppress(OSError):
+                        act()
+                        made += 1
+    finally:
+        ended.set()
+        swapping.join()
+    assert made
+    assert [path.name for path in (outside / "data").iterdir()] == ["victim"]
+    assert (outside / "data" / "victim").read_text() == "kept"
