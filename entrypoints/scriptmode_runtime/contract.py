@@ -60,9 +60,11 @@ DEFAULT_PORTS = {
 JOB_NAME_VARIABLE = "TRAINING_JOB_NAME"
 JOB_ARN_VARIABLE = "TRAINING_JOB_ARN"
 REGION_VARIABLE = "AWS_REGION"
-#: Ours: seconds between SIGTERM and SIGKILL that the platform grants; SageMaker's are 120.
+#: Ours: seconds between SIGTERM and SIGKILL for the script.
 STOP_GRACE_VARIABLE = "SCRIPTMODE_STOP_GRACE_SECONDS"
+#: What SageMaker grants a host, and how much of that the launcher keeps to kill, reap and report.
 DEFAULT_STOP_GRACE = 120.0
+STOP_MARGIN = 2.0
 #: Ours, all of them for a job's ``environment``; `settings` says what they do.
 HOST_TIMEOUT_VARIABLE = "SCRIPTMODE_HOST_TIMEOUT_SECONDS"
 DEFAULT_HOST_TIMEOUT = 60.0

@@ -13,10 +13,12 @@ import resource
 import signal
 import socket
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import children, contract, environment, report, system, user_code
 from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.process_tree import LOOK, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
 if TYPE_CHECKING:
@@ -27,8 +29,10 @@ _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 _CANNOT_START = 127
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED = (*_STOPS, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
-#: Seconds for which the launcher may be busy, and between two looks at whether it lets a held rank go.
-_TELL_SECONDS, _LOOK = 5.0, 0.05
+#: Seconds for which the launcher may be busy.
+_TELL_SECONDS = 5.0
+#: Seconds after which ``mpirun`` kills ranks that it told to end (odls_base_sigkill_timeout).
+_MPIRUN_GRACE = 1.0
 
 
 def main() -> int:
@@ -56,56 +60,75 @@ class Rank:
         self._here = here
         self._launcher = launcher
         self._program = 0
+        #: The program's exit code, or minus a signal's number; None as long as its first process runs.
+        self._status: int | None = None
+        #: All processes of the program, once it was told to stop.
+        self._tree: ProcessTree | None = None
+        self._told = 0
+        #: When those are waited for no longer; the launcher's own stops have a deadline there.
+        self._until = float("inf")
         #: A stop the program has no use for, kept from it as long as another rank may be saving.
         self._withheld = 0
         self._stopped = False
+        #: The connection on which the launcher lets this rank go.
+        self._held: socket.socket | None = None
 
     def run(self) -> int:
-        """Run the program to its end; give its exit code, or minus a signal's number."""
+        """Run the program to its end; return its exit code, or minus a signal's number."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_FORWARDED, signal.SIGCHLD))
         self._program = _start(self._here, before)
-        held: socket.socket | None = None
-        status: int | None = None
-        while status is None or held:
-            number, sender = _next_signal(_LOOK if held else None)
-            if number in _FORWARDED and status is None:
-                held = self._on_signal(number, sender) or held
-            if status is None:
-                status = _reaped(self._program)
-                if status is not None and status and not self._stopped:
-                    self._tell(status)
-                elif status is not None and self._stopped and held is None:
-                    held = self._hold()
-            if held and _let_go(held):
-                held = None
+        while True:
+            number, sender = _next_signal(LOOK if self._held or self._status is not None else None)
+            if number in _FORWARDED:
+                self._on_signal(number, sender)
+            ended = children.reap()
+            if self._status is None and self._program in ended:
+                self._status = ended[self._program]
+                if self._status and not self._stopped:
+                    self._tell(self._status)
+            if self._held and _let_go(self._held):
+                self._held = None
                 self._forward(self._withheld)
-        return status
+            if self._status is not None and not self._held and not self._remains():
+                if not self._stopped:
+                    return self._status
+                self._stopped = False
+                # Nothing of this rank's need be waited for; its end would have mpirun end the others.
+                self._held = self._hold()
 
-    def _on_signal(self, number: int, sender: int) -> socket.socket | None:
-        """Handle a stop; give the connection on which the launcher lets this rank go, if it is to wait for that.
+    def _remains(self) -> bool:
+        """Return whether processes of a program that was told to stop are left and may be waited for."""
+        if self._tree is None or time.monotonic() >= self._until or not self._tree.remains():
+            return False
+        self._tree.tell_orphans(self._told)
+        return True
+
+    def _on_signal(self, number: int, sender: int) -> None:
+        """Handle a stop; wait to be let go by the launcher where the program has nothing to do about it.
 
         The first rank to end would have ``mpirun`` end all others, which may be saving. Its own stops are for now.
         """
-        if number not in _STOPS or sender == os.getppid():
+        if number not in _STOPS:
             self._forward(number)
-            return None
+            return
+        self._tree, self._told = self._tree or ProcessTree(self._program), number
+        if sender == os.getppid():
+            self._until = time.monotonic() + _MPIRUN_GRACE
+            self._forward(number)
+            return
         self._stopped = True
-        programs = (self._program, *system.descendants(self._program))
-        if any(system.catches(pid, number) for pid in programs):
+        if not any(system.catches(pid, number) for pid in self._tree.pids()):
+            self._withheld = number
+            self._held = self._hold()
+        if self._held is None:
             self._forward(number)
-            return None
-        self._withheld = number
-        held = self._hold()
-        if held is None:
-            self._forward(number)
-        return held
 
     def _forward(self, number: int) -> None:
         with contextlib.suppress(OSError):
             os.killpg(self._program, number)
 
     def _hold(self) -> socket.socket | None:
-        """Say that nothing of this rank's need be waited for."""
+        """Tell the launcher that nothing of this rank's need be waited for; return the connection it lets go on."""
         return self._say(type="held")
 
     def _tell(self, status: int) -> None:
@@ -134,11 +157,6 @@ def _next_signal(seconds: float | None) -> tuple[int, int]:
     waited = (*_FORWARDED, signal.SIGCHLD)
     info = signal.sigwaitinfo(waited) if seconds is None else signal.sigtimedwait(waited, seconds)
     return (info.si_signo, info.si_pid) if info else (0, 0)
-
-
-def _reaped(program: int) -> int | None:
-    """Reap what ended; give the program's status once it is among that."""
-    return children.reap().get(program)
 
 
 def _let_go(held: socket.socket) -> bool:

@@ -11,13 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _Value = TypeVar("_Value")
+#: Ends before the platform kills the launcher too.
+_STOP_GRACE = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
 
 
 class Settings(NamedTuple):
     """How this host's launcher behaves; times in seconds."""
 
     #: Between SIGTERM and SIGKILL when the job is stopped.
-    stop_grace: float = contract.DEFAULT_STOP_GRACE
+    stop_grace: float = _STOP_GRACE
     #: A host of which nothing was heard for so long is lost.
     host_timeout: float = contract.DEFAULT_HOST_TIMEOUT
     #: No output of any host for so long: stacks are shown. 0: never.
@@ -35,7 +37,7 @@ class Settings(NamedTuple):
 def read(environ: Mapping[str, str]) -> Settings:
     """Read the settings; raises `ConfigurationError` naming the variable, its value and what it may be."""
     return Settings(
-        stop_grace=_read(environ, contract.STOP_GRACE_VARIABLE, _seconds, contract.DEFAULT_STOP_GRACE),
+        stop_grace=_read(environ, contract.STOP_GRACE_VARIABLE, _seconds, _STOP_GRACE),
         host_timeout=_read(environ, contract.HOST_TIMEOUT_VARIABLE, _some_seconds, contract.DEFAULT_HOST_TIMEOUT),
         hang_seconds=_read(environ, contract.HANG_SECONDS_VARIABLE, _seconds, 0.0),
         hang_fails=_read(environ, contract.HANG_ACTION_VARIABLE, _one_of("fail", "continue"), "fail") == "fail",

@@ -12,6 +12,7 @@ from scriptmode_runtime.leftovers import Leftovers
 from scriptmode_runtime.loop import STOPPING, Loop
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
+from scriptmode_runtime.process_tree import LOOK, ProcessTree
 from scriptmode_runtime.streams import Relay, Sink, same_file
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _DRAIN = 0.3
 _FLUSH = 10.0
 #: Seconds for the other hosts to be told.
 _SETTLE = 2.0
-#: Seconds of the platform's grace kept for killing, reaping and reporting, at most a fifth of it.
-_MARGIN = 2.0
 #: Seconds between two looks at a port.
 _PORT_POLL = 0.02
 #: Seconds between two looks at which ranks are left.
@@ -58,7 +57,7 @@ class Supervisor:
     ) -> None:
         self._host = host
         self._describe = describe
-        self._grace = stop_grace - min(_MARGIN, stop_grace / 5)
+        self._grace = stop_grace
         self._clock = clock
         self._loop = Loop(clock, self._on_signal)
         self._selector = self._loop.selector
@@ -69,6 +68,8 @@ class Supervisor:
         self._daemons: Daemons | None = None
         self._watch: Watch | None = None
         self._started: list[Child] = []
+        #: What a stop waits for beside `_started`: all processes of each trainer and daemon, first ended or not.
+        self._stopped: list[ProcessTree] = []
         self._loop.tickers += [self._relay, Leftovers(lambda: self._started, clock)]
         self._stopping = False
         self._over = False
@@ -267,6 +268,7 @@ class Supervisor:
         self._stop()
         self._drain()
         self._started = []
+        self._stopped = []
 
     def _stop(self) -> None:
         """Stop what still runs: SIGTERM, one shared deadline, SIGKILL, reap."""
@@ -280,24 +282,46 @@ class Supervisor:
         if cause is None:
             self._stopping = True
             self._over = self._last
-        if cause:
-            for child in self._running(_TRAINER, _DAEMON):
-                child.signal(_signal_of(cause))
+        ended = self._tell_trainers(_signal_of(cause)) if cause else lambda: True
         if graceful:
             # A script may save what the services of any host hold: they go after it.
-            self._await_trainers(deadline)
+            self._await_trainers(ended, deadline)
         for child in self._running(_SERVICE, *(() if cause else (_DAEMON,))):
             child.signal(signal.SIGTERM)
-        self._loop.until(lambda: not self._running(), deadline)
-        for child in self._running():
-            child.kill()
+        self._loop.until(lambda: not self._running() and ended(), deadline, LOOK)
+        self._kill()
         self._loop.until(lambda: not self._running(), self._clock() + 1.0)
 
-    def _await_trainers(self, deadline: float) -> None:
+    def _tell_trainers(self, number: int) -> Callable[[], bool]:
+        """Signal trainers and daemons; return whether all their processes have ended, as something to be called."""
+        told = [child for child in self._started if child.part in (_TRAINER, _DAEMON)]
+        self._stopped = [ProcessTree(child.pid) for child in told]
+        for child, tree in zip(told, self._stopped):
+            if child.running or tree.remains():
+                child.signal(number)
+
+        def ended() -> bool:
+            if self._running(_TRAINER, _DAEMON):
+                return False
+            self._stopped = [tree for tree in self._stopped if tree.remains()]
+            for tree in self._stopped:
+                tree.tell_orphans(number)
+            return not self._stopped
+
+        return ended
+
+    def _kill(self) -> None:
+        """Kill what still runs of all that was started."""
+        for child in self._running():
+            child.kill()
+        for tree in self._stopped:
+            children.kill_all(tree.pids())
+
+    def _await_trainers(self, ended: Callable[[], bool], deadline: float) -> None:
         peers = self._peers
         if self._daemons:
             self._await_ranks(self._daemons, deadline)
-        self._loop.until(lambda: not self._running(_TRAINER, _DAEMON), deadline)
+        self._loop.until(ended, deadline, LOOK)
         if peers:
             peers.announce(TRAINERS_ENDED)
             self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
@@ -347,8 +371,7 @@ class Supervisor:
     def _on_stop(self, number: int) -> None:
         name = signal.Signals(number).name
         if self._own and self._own.graceful and number == signal.SIGINT:
-            for child in self._running():  # asked twice
-                child.kill()
+            self._kill()  # asked twice
         message = f"{self._host}: stopped by {name}"
         self.fail(Cause(self._host, "launcher", SIGNALLED + number, message, graceful=True))
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGKILL = 9
+#: Where the time of a process's start stands among the fields of ``/proc/<pid>/stat`` behind its name (proc(5)).
+_STARTED = 19
 _file_limits: tuple[int, int] | None = None
 
 
@@ -54,6 +60,34 @@ def descendants(ancestor: int) -> list[int]:
     return found[1:]
 
 
+class Process(NamedTuple):
+    """What the kernel tells of a living process."""
+
+    parent: int
+    group: int
+    session: int
+    #: In clock ticks since the machine came up.
+    started: int
+
+
+def has_processes() -> bool:
+    """Return whether ``/proc`` is there and numbers processes as this one does: not that of another namespace."""
+    try:
+        return os.readlink("/proc/self") == str(os.getpid())
+    except OSError:
+        return False
+
+
+def processes() -> dict[int, Process]:
+    """Return all living processes, without those that only wait to be reaped; none where ``/proc`` does not tell."""
+    found = {}
+    for pid, fields in _stats() if has_processes() else ():
+        if fields[0] not in (b"Z", b"X"):
+            parent, group, session = map(int, fields[1:4])
+            found[pid] = Process(parent, group, session, int(fields[_STARTED]))
+    return found
+
+
 def catches(process: int, number: int) -> bool:
     """Tell whether a process has a handler of its own for a signal; any other signal of the kind would end it."""
     for line in _read(process, "status").splitlines():
@@ -87,16 +121,21 @@ def _read(process: int, name: str) -> str:
 
 
 def _parents() -> dict[int, int]:
-    parents = {}
+    return {pid: int(fields[1]) for pid, fields in _stats()}
+
+
+def _stats() -> Iterator[tuple[int, list[bytes]]]:
+    """Yield each process and what follows its name in ``/proc/<pid>/stat``: state, parent, group, session ..."""
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
                     # "pid (name) state parent ...": the name may hold blanks and brackets.
-                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-            except (OSError, IndexError):
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
                 continue
-    return parents
+            if len(fields) > _STARTED:
+                yield int(name), fields
 
 
 def _prctl(option: int, value: int) -> None:

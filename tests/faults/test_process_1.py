@@ -44,15 +44,15 @@ def test_a_stop_reaches_the_whole_group_at_once_and_leaves_all_of_it_the_time_to
 
 
 @pytest.mark.prompt
-def test_a_script_that_stays_is_killed_before_the_platform_would(cluster):
+def test_a_script_that_stays_is_killed_when_the_grace_is_over(cluster):
     host = alone(cluster, DEAF, SCRIPTMODE_STOP_GRACE_SECONDS="2")
     host.run.says("deaf")
     host.run.signal(signal.SIGTERM)
     began = time.monotonic()
     assert host.run.wait() == 143
     took = time.monotonic() - began
-    assert took > 1.5
-    soon(took, 2)
+    assert took >= 1.9
+    soon(took, 3)
     assert host.run.failure
 
 

@@ -80,13 +80,15 @@ def test_a_stopped_script_has_its_grace_and_its_model_is_kept(jobs):
 
 @pytest.mark.prompt
 def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(tmp_path):
-    jobs = LocalJobs(tmp_path, stop_grace=1.0)
+    jobs = LocalJobs(tmp_path, stop_grace=2.0)
     name = jobs.start(
         """
         import signal, time
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: print("told", time.monotonic(), flush=True))
         print("up", flush=True)
-        time.sleep(60)
+        while True:
+            print("lives", time.monotonic(), flush=True)
+            time.sleep(0.05)
         """,
         hosts=2,
     )
@@ -94,7 +96,11 @@ def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(tmp_path):
     begun = time.monotonic()
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
-    soon(time.monotonic() - begun, 3.0)
+    soon(time.monotonic() - begun, 4.0)
+    for host in ("algo-1", "algo-2"):
+        words = [line.split()[1:] for line in jobs.lines(name) if line.startswith(f"{host}: ")]
+        last = {kind: float(moment[0]) for kind, *moment in words if moment and kind in ("told", "lives")}
+        assert last["lives"] - last["told"] > 1.8
     assert not jobs.processes()
     jobs.close()
 

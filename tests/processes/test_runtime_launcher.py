@@ -167,13 +167,15 @@ def test_sigterm_reaches_the_script_which_has_the_grace_to_save(tmp_path, launch
 
 
 @pytest.mark.prompt
-def test_a_script_that_ignores_sigterm_is_killed_within_the_grace(tmp_path, launch):
+def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(tmp_path, launch):
     launcher = launch(host(tmp_path, child("ignores_sigterm.py")), SCRIPTMODE_STOP_GRACE_SECONDS="1")
     launcher.says("deaf")
-    launcher.send(signal.SIGTERM)
     began = time.monotonic()
+    launcher.send(signal.SIGTERM)
     assert launcher.wait() == 143
-    soon(time.monotonic() - began, 1)
+    took = time.monotonic() - began
+    assert took >= 1
+    soon(took, 2)
     assert not holding(str(launcher.base))
 
 

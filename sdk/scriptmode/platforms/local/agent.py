@@ -187,7 +187,9 @@ class Agent:
         if self._keeper:
             Chore(self._keeper.keep_on, self._lock)
         self._record_processes()
-        return training.run(self._hosts, max_runtime(self._request), self._job.stop_grace, self._around())
+        # The script has the grace; `train` then kills, reaps and reports.
+        grace = self._job.stop_grace + contract.STOP_MARGIN
+        return training.run(self._hosts, max_runtime(self._request), grace, self._around())
 
     def _around(self) -> Surroundings:
         return Surroundings(

@@ -13,14 +13,21 @@ if TYPE_CHECKING:
 
 
 def added(variables: Mapping[str, str], job: Job) -> dict[str, str]:
-    """Give a host's variables with those that tell it Region, job and how long a stop may take."""
+    """Return a host's variables with those that tell it Region, job and how long a stop may take."""
     given = dict(variables)
     if contract.REGION_VARIABLE not in job.request.get("Environment", {}):
         given[contract.REGION_VARIABLE] = job.region
     given[contract.JOB_NAME_VARIABLE] = str(job.request["TrainingJobName"])
     given[contract.JOB_ARN_VARIABLE] = job.arn
-    # A job may ask for less than the platform grants; `train` refuses what is no number of seconds.
-    granted, asked = f"{job.stop_grace:g}", given.get(contract.STOP_GRACE_VARIABLE, "")
-    if not asked or (asked.isdigit() and int(asked) > job.stop_grace):
-        given[contract.STOP_GRACE_VARIABLE] = granted
+    asked = given.get(contract.STOP_GRACE_VARIABLE, "")
+    if not asked or _is_more(asked, job.stop_grace):
+        given[contract.STOP_GRACE_VARIABLE] = f"{job.stop_grace:g}"
     return given
+
+
+def _is_more(asked: str, granted: float) -> bool:
+    """Return whether a job asks for more seconds than the platform grants; `train` refuses what is no number."""
+    try:
+        return granted < float(asked) < float("inf")
+    except ValueError:
+        return False

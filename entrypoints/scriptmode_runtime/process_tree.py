@@ -1,0 +1,82 @@
+"""All processes of a started program, from the moment it is told to stop.
+
+A shell ends at SIGTERM at once, and so does a Python program without a handler; what they started may be saving then.
+A program is therefore over when its last process is, not its first.
+
+Its processes are those of its own session (`children.start` makes one) or process group (`rank` makes one), and all
+below them. One signal to the group reaches most of them. A process in another group (``set -m``, ``setsid``,
+``timeout``, ``start_new_session``) is its parent's to tell; once that parent has ended, it is told here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import system
+
+if TYPE_CHECKING:
+    from scriptmode_runtime.system import Process
+
+#: Seconds between two looks at which processes are left.
+LOOK = 0.1
+
+
+class ProcessTree:
+    """The processes of the program whose first process is, or was, ``leader``.
+
+    Make it before the program is signalled: who is whose parent is known only as long as both live.
+    """
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        #: When each process was started: with its number that names one process.
+        self._known: dict[int, int] = {}
+        #: Processes that a signal to the leader's group does not reach.
+        self._untold = {pid for pid, process in self._members().items() if process.group != leader}
+
+    def remains(self) -> bool:
+        """Return whether any process is left; one that only waits to be reaped is not."""
+        return bool(self._members()) if system.has_processes() else _exists(self._leader)
+
+    def pids(self) -> list[int]:
+        """Return the processes that are left."""
+        return list(self._members())
+
+    def tell_orphans(self, number: int) -> None:
+        """Send a signal to each process outside the leader's group whose parent has ended, once."""
+        members = self._members() if self._untold else {}
+        for pid in sorted(self._untold):
+            if pid not in members or members[pid].parent not in members:
+                self._untold.discard(pid)
+                if pid in members:
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+
+    def _members(self) -> dict[int, Process]:
+        """Return the living processes of the program, and remember them."""
+        processes = system.processes()
+        below: dict[int, list[int]] = {}
+        for pid, process in processes.items():
+            below.setdefault(process.parent, []).append(pid)
+        pending = [pid for pid, process in processes.items() if self._is_known(pid, process)]
+        members: dict[int, Process] = {}
+        while pending:
+            pid = pending.pop()
+            if pid not in members:
+                members[pid] = processes[pid]
+                pending += below.get(pid, ())
+        self._known = {pid: process.started for pid, process in members.items()}
+        return members
+
+    def _is_known(self, pid: int, process: Process) -> bool:
+        return self._leader in (process.group, process.session) or self._known.get(pid) == process.started
+
+
+def _exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except OSError:
+        return False
+    return True

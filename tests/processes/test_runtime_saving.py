@@ -1,0 +1,171 @@
+"""A stop leaves every process of a program the time to save, whatever becomes of the one that started it."""
+
+import re
+import shutil
+import signal
+import sys
+import time
+
+import pytest
+from fakes.host_folders import write_host, write_job
+from fakes.promptness import soon
+from processes.launchers import child, holding, until
+
+SAVES = "saves_slowly.py"
+#: The first line of a shell script, the rest of its text, and what it needs.
+SHELLS = {
+    "foreground": ("#!/bin/sh", "{save}\n"),
+    "background": ("#!/bin/sh", "{save} &\nwait\n"),
+    "job control": ("#!/bin/bash", "set -m\n{save} &\nwait\n"),
+    "a session of its own": ("#!/bin/sh", "setsid {save}\necho ended\n"),
+    "below another shell of another session": ("#!/bin/sh", 'setsid sh -c "{save}; true"\ntrue\n'),
+}
+PYTHON = """
+import subprocess, sys
+subprocess.run([sys.executable, "saves_slowly.py", "2"], start_new_session={session})
+print("the parent went on", flush=True)
+"""
+CATCHES = """
+import signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+started = subprocess.Popen([sys.executable, "saves_slowly.py", "2"])
+time.sleep(600)
+"""
+
+
+def start(tmp_path, launch, program, text, **variables):
+    code = {program: text, SAVES: child(SAVES)}
+    base = write_host(tmp_path / "algo-1", code=code, sagemaker_program=program)
+    (base / "code" / program).chmod(0o755)
+    return launch(base, **{"SCRIPTMODE_STOP_GRACE_SECONDS": "20", **variables})
+
+
+def shell(kind, seconds=2.0):
+    first, rest = SHELLS[kind]
+    return f"{first}\n" + rest.format(save=f"{sys.executable} {SAVES} {seconds}")
+
+
+def saved(launcher, name="saved"):
+    return (launcher.base / "model" / name).read_text()
+
+
+@pytest.mark.prompt
+@pytest.mark.parametrize("kind", SHELLS)
+def test_a_program_that_a_shell_started_saves_before_the_job_ends(tmp_path, launch, kind):
+    if not shutil.which(shell(kind).partition("\n")[0].removeprefix("#!")):
+        pytest.skip("another shell")
+    launcher = start(tmp_path, launch, "train.sh", shell(kind))
+    launcher.says("training")
+    launcher.send(signal.SIGTERM)
+    began = time.monotonic()
+    assert launcher.wait() == 143
+    assert saved(launcher) == "told 1 times"
+    soon(time.monotonic() - began, 4)
+    assert not holding(str(launcher.base))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [PYTHON.format(session=False), PYTHON.format(session=True), CATCHES],
+    ids=["subprocess", "session of its own", "parent ends itself"],
+)
+def test_a_program_that_python_started_saves_before_the_job_ends(tmp_path, launch, script):
+    launcher = start(tmp_path, launch, "train.py", script)
+    launcher.says("training")
+    launcher.send(signal.SIGTERM)
+    assert launcher.wait() == 143
+    assert saved(launcher) == "told 1 times"
+    assert not holding(str(launcher.base))
+
+
+def test_a_second_interrupt_does_not_wait_for_what_the_script_left(tmp_path, launch):
+    launcher = start(tmp_path, launch, "train.sh", shell("foreground", 600))
+    launcher.says("training")
+    launcher.send(signal.SIGTERM)
+    launcher.says("script ended")
+    launcher.send(signal.SIGINT)
+    assert launcher.wait(10) == 143
+    assert not holding(str(launcher.base))
+
+
+@pytest.mark.prompt
+@pytest.mark.parametrize("program", ["train.py", "train.sh"])
+def test_between_sigterm_and_sigkill_are_the_seconds_asked_for(tmp_path, launch, program):
+    deaf = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: print("told", time.monotonic(), flush=True))
+print("deaf", flush=True)
+while True:
+    print("lives", time.monotonic(), flush=True)
+    time.sleep(0.05)
+"""
+    code = {"train.py": deaf, "train.sh": f"{sys.executable} train.py\ntrue\n"}
+    base = write_host(tmp_path / "algo-1", code=code, sagemaker_program=program)
+    launcher = launch(base, SCRIPTMODE_STOP_GRACE_SECONDS="3")
+    launcher.says("deaf")
+    launcher.send(signal.SIGTERM)
+    assert launcher.wait() == 143
+    (told,) = re.findall(r"^told ([\d.]+)", launcher.output, re.MULTILINE)
+    took = float(re.findall(r"^lives ([\d.]+)", launcher.output, re.MULTILINE)[-1]) - float(told)
+    assert took > 2.7
+    soon(took, 3.5)
+    assert not holding(str(launcher.base))
+
+
+def test_after_a_failure_of_another_host_a_shell_scripts_program_has_a_second(tmp_path, launch):
+    code = {
+        "train.sh": f'[ "$SM_CURRENT_HOST" = algo-1 ] || exec "$WAITS"\n{sys.executable} {SAVES} 0.8\ntrue\n',
+        "waits.sh": 'until [ -e "$GO" ]; do sleep 0.05; done; exit 7\n',
+        SAVES: child(SAVES),
+    }
+    switch = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
+    job = write_job(tmp_path / "job", 2, code, sagemaker_program="train.sh", **switch)
+    (job["algo-2"] / "code" / "waits.sh").write_text("#!/bin/sh\n" + code["waits.sh"])
+    (job["algo-2"] / "code" / "waits.sh").chmod(0o755)
+    launchers = [launch(base, GO=str(tmp_path / "go"), WAITS="./waits.sh") for base in job.values()]
+    launchers[0].says("training")
+    (tmp_path / "go").touch()
+    assert [launcher.wait() for launcher in launchers] == [7, 7]
+    assert saved(launchers[0]) == "told 1 times"
+
+
+def test_what_a_failed_script_left_is_told_before_it_is_killed(tmp_path, launch):
+    script = f"{sys.executable} {SAVES} 0.8 &\nuntil [ -e go ]; do sleep 0.05; done\nexit 3\n"
+    launcher = start(tmp_path, launch, "train.sh", script)
+    launcher.says("training")
+    (launcher.base / "code" / "go").touch()
+    assert launcher.wait() == 3
+    assert saved(launcher) == "told 1 times"
+    assert not holding(str(launcher.base))
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("script", ["shell", "subprocess"])
+def test_programs_that_ranks_started_save_before_the_job_ends(tmp_path, launch, script):
+    program = "train.sh" if script == "shell" else "train.py"
+    code = {"train.sh": shell("foreground") + "true\n", "train.py": PYTHON.format(session=False), SAVES: child(SAVES)}
+    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    job = write_job(tmp_path / "job", 2, code, sagemaker_program=program, **mpi)
+    launchers = [launch(base, SCRIPTMODE_STOP_GRACE_SECONDS="20") for base in job.values()]
+    until(lambda: launchers[0].output.count("training") == 4, 60)
+    for launcher in launchers:
+        launcher.send(signal.SIGTERM)
+    assert [launcher.wait() for launcher in launchers] == [143, 143]
+    for rank in range(4):
+        assert saved(launchers[rank // 2], f"saved{rank}") == "told 1 times"
+    assert not holding(str(tmp_path))
+
+
+@pytest.mark.mpi
+def test_ranks_whose_programs_stay_are_killed_when_the_grace_is_over(tmp_path, launch):
+    code = {"train.sh": shell("foreground", 600) + "true\n", SAVES: child(SAVES)}
+    mpi = {"sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+    job = write_job(tmp_path / "job", 2, code, sagemaker_program="train.sh", **mpi)
+    launchers = [launch(base, SCRIPTMODE_STOP_GRACE_SECONDS="3") for base in job.values()]
+    until(lambda: launchers[0].output.count("training") == 4, 60)
+    for launcher in launchers:
+        launcher.send(signal.SIGTERM)
+    began = time.monotonic()
+    assert [launcher.wait() for launcher in launchers] == [143, 143]
+    assert time.monotonic() - began > 2.5
+    assert not holding(str(tmp_path))

@@ -1,0 +1,30 @@
+"""What every host of a job on this machine is told beside its own variables."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from scriptmode.platforms.local import job_variables
+
+GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (None, "20"),
+        ("", "20"),
+        ("5", "5"),
+        ("0.5", "0.5"),
+        ("20", "20"),
+        ("21", "20"),
+        ("20.5", "20"),
+        ("1e3", "20"),
+        ("soon", "soon"),
+        ("nan", "nan"),
+        ("inf", "inf"),
+    ],
+)
+def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(asked, told):
+    job = SimpleNamespace(request={"TrainingJobName": "job-1"}, region="us-east-1", arn="arn:aws:x", stop_grace=20.0)
+    assert job_variables.added({} if asked is None else {GRACE: asked}, job)[GRACE] == told
