@@ -10,7 +10,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime.contract import MPI_LAUNCHER_VARIABLE
+from scriptmode_runtime.contract import MPI_LAUNCHER_VARIABLE, SSH_LAUNCHER
 from scriptmode_runtime.errors import ClusterError
 from scriptmode_runtime.strategies.ssh_files import AUTHORIZED_KEYS, HOST_KEY, KNOWN_HOSTS, LOGIN_KEY
 
@@ -32,18 +32,16 @@ class Keys:
     def __init__(self, ssh: Ssh, cluster: Cluster, folder: str) -> None:
         self._cluster = cluster
         self._folder = folder
-        name = LOGIN_KEY if cluster.leads else HOST_KEY
-        path = os.path.join(folder, name)
-        argv = (ssh.keygen, "-q", "-t", "ed25519", "-N", "", "-C", cluster.this.name, "-f", path)
+        _check_user(cluster.this.name)
+        path = os.path.join(folder, LOGIN_KEY if cluster.leads else HOST_KEY)
         try:
-            subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_KEYGEN_SECONDS)
-            with open(f"{path}.pub", encoding="ascii") as file:
-                public = file.read().strip()
+            public = _make(ssh, cluster.this.name, path)
             if os.geteuid() == 0 and not cluster.leads:
                 os.makedirs(_PRIVILEGE_SEPARATION, mode=0o755, exist_ok=True)
         except (OSError, subprocess.SubprocessError) as error:
+            remedy = "correct that" if os.access(ssh.keygen, os.X_OK) else "install OpenSSH"
             raise ClusterError(
-                f"{cluster.this.name}: no ssh key can be made in {folder}: {_reason(error)}; install OpenSSH or leave "
+                f"{cluster.this.name}: no ssh key can be made in {folder}: {_reason(error)}; {remedy}, or leave "
                 f"{MPI_LAUNCHER_VARIABLE} out"
             ) from error
         #: What other hosts are told.
@@ -63,8 +61,30 @@ class Keys:
             file.write(f"{line}\n")
 
 
+def _check_user(host: str) -> None:
+    """Raise `ClusterError` where OpenSSH's programs would refuse to start: they look up the user that they run as."""
+    import pwd
+
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError as error:
+        raise ClusterError(
+            f"{host}: {MPI_LAUNCHER_VARIABLE} is {SSH_LAUNCHER}, and ssh does not run as uid {os.getuid()}, of which "
+            "/etc/passwd knows no user; leave that variable out, and hosts start mpirun's daemons without ssh, or add "
+            "the user to the image (useradd --uid)"
+        ) from error
+
+
+def _make(ssh: Ssh, host: str, path: str) -> str:
+    """Make a key pair and return its public half."""
+    argv = (ssh.keygen, "-q", "-t", "ed25519", "-N", "", "-C", host, "-f", path)
+    subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_KEYGEN_SECONDS)
+    with open(f"{path}.pub", encoding="ascii") as file:
+        return file.read().strip()
+
+
 def _reason(error: Exception) -> str:
-    """Give the last line that ssh-keygen itself said, else what the system says."""
+    """Return the last line that ssh-keygen itself said, else what the system says."""
     said: bytes = getattr(error, "stderr", None) or b""
     lines = said.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else str(error)

@@ -18,21 +18,24 @@ def keys(tmp_path, script):
 
 
 @pytest.mark.parametrize(
-    ("script", "reason"),
+    ("script", "reason", "remedy"),
     [
         pytest.param(
-            "printf 'a\\nunknown key type ed25519\\n\\n' >&2; exit 255", "unknown key type ed25519;", id="words"
+            "printf 'a\\nunknown key type ed25519\\n\\n' >&2; exit 255",
+            "unknown key type ed25519;",
+            "correct that",
+            id="words",
         ),
-        pytest.param("printf 'caf\\351\\n' >&2; exit 1", "caf\ufffd;", id="words in another encoding"),
-        pytest.param("exit 3", "exit status 3", id="no words"),
-        pytest.param("exit 0", "No such file or directory", id="no key"),
-        pytest.param(None, "No such file or directory", id="no program"),
+        pytest.param("printf 'caf\\351\\n' >&2; exit 1", "caf\ufffd;", "correct that", id="words in another encoding"),
+        pytest.param("exit 3", "exit status 3", "correct that", id="no words"),
+        pytest.param("exit 0", "No such file or directory", "correct that", id="no key"),
+        pytest.param(None, "No such file or directory", "install OpenSSH", id="no program"),
     ],
 )
-def test_why_no_key_can_be_made_is_said_with_the_next_step(tmp_path, script, reason):
+def test_why_no_key_can_be_made_is_said_with_the_next_step(tmp_path, script, reason, remedy):
     with pytest.raises(ClusterError) as caught:
         keys(tmp_path, script)
     said = str(caught.value)
     assert said.startswith(f"algo-1: no ssh key can be made in {tmp_path}: ")
     assert reason in said
-    assert said.endswith("; install OpenSSH or leave SCRIPTMODE_MPI_LAUNCHER out")
+    assert said.endswith(f"; {remedy}, or leave SCRIPTMODE_MPI_LAUNCHER out")
