@@ -31,14 +31,17 @@ RENAMED = {
     "image_name": "image_uri",
     "distributions": "distribution",
 }
-#: Arguments of SageMaker SDK v1 that have no successor, and what to do instead.
-GONE = {
-    "script_mode": "script mode is all there is; leave it out",
+#: Arguments of SageMaker SDK v1 that its v2 takes and ignores, and what to do instead.
+IGNORED = {
+    "script_mode": "script mode is the only mode",
     "requirements_file": "put a requirements.txt into source_dir",
-    "training_steps": "give it to the script as a hyperparameter",
-    "evaluation_steps": "give it to the script as a hyperparameter",
-    "checkpoint_path": "say checkpoint_s3_uri",
-    "run_tensorboard_locally": "leave it out",
+    "training_steps": "give the script a hyperparameter",
+    "evaluation_steps": "give the script a hyperparameter",
+    "checkpoint_path": "give checkpoint_s3_uri, or the script a hyperparameter",
+    "run_tensorboard_locally": "call latest_training_job.tensorboard()",
+}
+#: Arguments of SageMaker SDK v2 that cannot have an effect, and what to do instead.
+GONE = {
     "compiler_config": "AWS makes no images with the SageMaker Training Compiler any more; leave it out",
 }
 
@@ -47,13 +50,16 @@ EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "
 
 
 def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], constructor: CodeType) -> dict[str, Any]:
-    """Return ``arguments`` with the values given under v1 names; warn for each.
+    """Return ``arguments`` with the values given under v1 names; warn for each, and for those that v2 ignores.
 
     Raises ``TypeError`` for a name that no version knows and for an argument given under both names.
     """
     merged = dict(arguments)
     known = constructor.co_varnames[1 : constructor.co_argcount + constructor.co_kwonlyargcount]
     for name, value in given.items():
+        if name in IGNORED or (name in GONE and value is None):
+            _warn_of_ignored(name, value)
+            continue
         if name in GONE:
             raise TypeError(f"the estimator has no argument {name!r} any more: {GONE[name]}")
         if name not in RENAMED:
@@ -64,6 +70,16 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
         warnings.warn(f"{name} is SageMaker SDK v1's name; say {new}", DeprecationWarning, stacklevel=3)
         merged[new] = value
     return merged
+
+
+def _warn_of_ignored(name: str, value: object) -> None:
+    """Warn of an argument without an effect, in the name of the constructor's caller; `None` asks for nothing."""
+    if value is None:
+        return
+    asks_for_nothing = name == "script_mode" and value is True
+    category = DeprecationWarning if asks_for_nothing else UserWarning
+    text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
+    warnings.warn(text, category, stacklevel=4)
 
 
 def script(

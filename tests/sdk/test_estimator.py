@@ -263,8 +263,3 @@ def test_what_is_nested_in_the_callers_objects_is_copied_too(code):
     made = estimator(code, hyperparameters={"layers": layers})
     layers.append(3)
     assert made.request()["HyperParameters"]["layers"] == "[1, 2]"
-
-
-def test_a_v1_argument_without_a_successor_says_what_to_do_instead(code):
-    with pytest.raises(TypeError, match="no argument 'script_mode' any more: script mode is all there is"):
-        estimator(code, script_mode=True)

@@ -94,6 +94,16 @@ OLD_NAMES = {
     "train_use_spot_instances": True,
 }
 
+#: Arguments of v1 that v2 takes and ignores.
+IGNORED = {
+    "script_mode": True,
+    "training_steps": 1000,
+    "evaluation_steps": 100,
+    "requirements_file": "requirements.txt",
+    "checkpoint_path": "s3://bucket/checkpoints",
+    "run_tensorboard_locally": False,
+}
+
 EVERYTHING = {
     **ARGUMENTS["spot with checkpoints"],
     **ARGUMENTS["volume"],
@@ -114,6 +124,7 @@ def cases() -> list[Case]:
         *(case for name, arguments in ARGUMENTS.items() for case in every_kind(name, arguments)),
         *every_kind("everything at once", EVERYTHING, inputs={"train": "s3://bucket/train", "eval": "s3://b/e"}),
         *every_kind("v1's names", {**NO_INSTANCES, **OLD_NAMES}),
+        *every_kind("v1's arguments that v2 ignores", IGNORED),
         *every_kind("experiment", {}, fit={"job_name": "job-2", "experiment_config": experiment}),
         *every_kind("base of the job's name", {"base_job_name": "mnist"}, fit={}),
         image("the job's name left out", {}, fit={}),
