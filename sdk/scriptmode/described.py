@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
 from scriptmode.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
+from scriptmode.monitoring import rules_of_next_job
 from scriptmode.naming import base_of_job
 from scriptmode.request import derived_model_dir
 from scriptmode.spec import CODE_CHANNEL, RESERVED_TAGS, InstanceGroup
@@ -117,6 +118,7 @@ def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[s
     } or None
     found["base_job_name"] = base_of_job(description["TrainingJobName"])
     found["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
+    found["rules"] = rules_of_next_job(found["rules"] or (), description["TrainingJobName"]) or None
     found["instance_groups"] = _groups(resources)
     if found["instance_groups"]:
         found["instance_count"] = found["instance_type"] = None

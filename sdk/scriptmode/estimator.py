@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scriptmode.planning import Plan
     from scriptmode.platforms import Platform
     from scriptmode.request import Placement
+    from scriptmode.rule_source import RuleFile
     from scriptmode.source import Archive
 
 _NAMES = naming.JobNames()
@@ -295,12 +296,14 @@ class Estimator(Arguments):
 
             # A wrong word is told before the job is there.
             display.kind(live)
-        body, packed = self._prepare(inputs, job_name, experiment_config)
+        body, packed, rule_files = self._prepare(inputs, job_name, experiment_config)
         if packed is not None:
             archive, uri = packed
             if shown:
                 log_view.packed(archive, uri)
-            self.platform.put_source(archive.data, uri, kms_key=request.source_key(body, uri), role=body["RoleArn"])
+            self._store(body, archive.data, uri)
+        for file in rule_files:
+            self._store(body, file.data, file.uri)
         job = TrainingJob(body["TrainingJobName"], self.platform)
         try:
             self.platform.create(body)
@@ -346,23 +349,34 @@ class Estimator(Arguments):
 
     def _prepare(
         self, given: object, job_name: str | None, experiment_config: object
-    ) -> tuple[dict[str, Any], tuple[Archive, str] | None]:
-        """Give the request and, where there is a source to store, the archive and its URI."""
+    ) -> tuple[dict[str, Any], tuple[Archive, str] | None, tuple[RuleFile, ...]]:
+        """Return the request, the archive with its URI where there is a source to store, and the files of rules."""
         asked = replace(self._spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else naming.check_job_name(job_name)
-        spec = self.platform.complete(asked)
+        spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region
         if spec.script is None:
-            return self._checked(spec, request.Placement(name, region)), None
+            return self._checked(spec, request.Placement(name, region)), None, rule_files
         from scriptmode import source
 
         uri = source.remote_uri(spec.script)
         if uri is not None:
-            return self._checked(spec, request.Placement(name, region, uri)), None
+            return self._checked(spec, request.Placement(name, region, uri)), None, rule_files
         archive = source.pack(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{source.ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=source.program(spec.script)))
-        return self._checked(spec, request.Placement(name, region, uri)), (archive, uri)
+        return self._checked(spec, request.Placement(name, region, uri)), (archive, uri), rule_files
+
+    @staticmethod
+    def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
+        if not (spec.monitoring.debug_rules or spec.monitoring.profiler_rules):
+            return spec, ()
+        from scriptmode import rule_source
+
+        return rule_source.stored(spec)
+
+    def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
+        self.platform.put_source(data, uri, kms_key=request.source_key(body, uri), role=body["RoleArn"])
 
     def _checked(self, spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
         body = request.render(spec, placement)

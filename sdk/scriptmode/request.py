@@ -10,6 +10,7 @@ from scriptmode import hyperparameters
 from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
 from scriptmode.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
+from scriptmode.monitoring import rule_for_job
 from scriptmode.spec import CODE_CHANNEL
 from scriptmode_runtime import contract
 
@@ -64,7 +65,7 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
             "SessionChainingConfig": {"EnableSessionTagChaining": spec.features.session_tag_chaining},
             "Tags": [{"Key": key, "Value": value} for key, value in spec.tags],
             "ExperimentConfig": dict(spec.experiment),
-            **_monitoring(spec),
+            **_monitoring(spec, placement.job_name),
         }
     )
     # Whoever changes a request must not change the next one.
@@ -84,11 +85,11 @@ def source_key(request: Mapping[str, Any], uri: str) -> str | None:
     return output.get("KmsKeyId") if same_bucket else None
 
 
-def _monitoring(spec: TrainingJobSpec) -> dict[str, Any]:
-    """Say debugger, profiler and TensorBoard where they were asked for, or refused."""
+def _monitoring(spec: TrainingJobSpec, job_name: str) -> dict[str, Any]:
+    """Return the fields of debugger, profiler and TensorBoard where they were asked for, or refused."""
     monitoring, place = spec.monitoring, {"S3OutputPath": _output_path(spec)}
     fields: dict[str, Any] = {
-        "DebugRuleConfigurations": [dict(rule) for rule in monitoring.debug_rules],
+        "DebugRuleConfigurations": [rule_for_job(rule, job_name) for rule in monitoring.debug_rules],
         "ProfilerRuleConfigurations": [dict(rule) for rule in monitoring.profiler_rules],
     }
     if monitoring.debug_hook not in (None, False):

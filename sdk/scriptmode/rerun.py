@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import arguments, hyperparameters, naming
 from scriptmode.errors import SpecError
+from scriptmode.monitoring import rule_for_job, rules_of_next_job
 from scriptmode.platforms import DESCRIBED_DEFAULTS
 from scriptmode.request import derived_model_dir
 from scriptmode.service_model import REQUEST_SHAPE, shapes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from scriptmode.job import TrainingJob
 
 _NAMES = naming.JobNames()
-_TAGS = "Tags"
+_TAGS, _RULES = "Tags", "DebugRuleConfigurations"
 _RUN, _WAIT = "MaxRuntimeInSeconds", "MaxWaitTimeInSeconds"
 
 
@@ -63,6 +64,8 @@ def request(description: Mapping[str, Any], tags: Mapping[str, str], change: Cha
     new = _NAMES.fresh(naming.base_of_job(old)) if change.job_name is None else naming.check_job_name(change.job_name)
     body["TrainingJobName"] = new
     body["HyperParameters"] = _parameters(description, change, new)
+    rules = rules_of_next_job(body.get(_RULES) or (), old)
+    body[_RULES] = [rule_for_job(rule, new) for rule in rules]
     body.get("Environment", {}).pop(contract.SECRET_VARIABLE, None)
     body[_TAGS] = [
         {"Key": key, "Value": value} for key, value in tags.items() if not key.lower().startswith(RESERVED_TAGS)

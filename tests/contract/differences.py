@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Callable
 
 from contract.matrix.case import Case, Made
@@ -17,6 +19,8 @@ from scriptmode.spec import Script
 Request = dict[str, Any]
 #: Where v2 puts a source: a folder of the job's own.
 _V2_SOURCE = re.compile(r"s3://[^\"]+/source/sourcedir\.tar\.gz")
+#: Where v2 puts a rule's program: below a folder for each upload, and by its name if it is one file.
+_V2_PROGRAM = re.compile(r"s3://sagemaker-us-east-1-\d+/[a-z]+/[0-9a-f-]{36}(/(?P<name>[^/]+))?")
 _SUBMIT, _MODEL_DIR = "sagemaker_submit_directory", "model_dir"
 #: What v2's distributions are called among its hyperparameters.
 _SWITCHES = ("sagemaker_mpi_", "sagemaker_parameter_server_", "sagemaker_multi_worker_mirrored_strategy_")
@@ -127,6 +131,22 @@ def _source(case: Case, request: Request) -> None:
             stored["S3Uri"] = _V2_SOURCE.sub(uri, stored["S3Uri"])
 
 
+def _program_of_rule(case: Case, request: Request) -> None:
+    """Name a rule's program by what is in it, below the code location or the output path."""
+    place = case.constructor().get("code_location", f"{request['OutputDataConfig']['S3OutputPath']}/scriptmode/source")
+    rules = [*request.get("DebugRuleConfigurations", ()), *request.get("ProfilerRuleConfigurations", ())]
+    for rule in rules:
+        uri = rule.get("RuleParameters", {}).get("source_s3_uri", "")
+        found = _V2_PROGRAM.fullmatch(uri)
+        if found:
+            file = Path(found["name"] or "part.py")
+            root = file if found["name"] else Path("library", file)
+            content = root.read_bytes()
+            digest = hashlib.sha256(f"{file}\0{len(content)}\0".encode() + content).hexdigest()
+            end = f"/{file}" if found["name"] else ""
+            rule["RuleParameters"]["source_s3_uri"] = f"{place}/{digest}{end}"
+
+
 def _name_of_packed_source(case: Case, request: Request) -> None:
     packed = str(case.arguments.get("source_dir"))
     if packed.startswith("s3://") and case.arguments.get("enable_network_isolation"):
@@ -202,6 +222,9 @@ DIFFERENCES = [
                "the same call gives the same request", _collections_in_order),
     Difference("place of the source", "v2 stores the source once a job; we once a content, below the output path",
                "a second job with the same source uploads nothing", _source),
+    Difference("place of a rule's program", "v2 stores a rule's local program once a job, in the default bucket; we once a "
+               "content, where the source goes", "a second job uploads nothing, and no other bucket is needed",
+               _program_of_rule),
     Difference("name of a packed source", "under network isolation v2 looks for sourcedir.tar.gz; we for its own name",
                "the channel brings the object by its own name, so v2's job does not find it", _name_of_packed_source),
     Difference("one input's mode", "v2 makes the mode of an only TrainingInput the job's too; we leave it the channel's",

@@ -19,7 +19,9 @@ from fakes.estimators import estimator
     ],
 )
 def test_an_argument_that_v2_ignores_is_warned_of_and_ignored(code, name, value, category):
-    with pytest.warns(category, match=f"^{name}={value!r} is an argument of SageMaker SDK v1 and has no effect") as seen:
+    with pytest.warns(
+        category, match=f"^{name}={value!r} is an argument of SageMaker SDK v1 and has no effect"
+    ) as seen:
         made = estimator(code, **{name: value})
     assert [each.filename for each in seen] == [estimator.__code__.co_filename]
     assert made.request(job_name="job-1") == estimator(code).request(job_name="job-1")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scriptmode.planning.difference import Comparison
     from scriptmode.planning.sources import Contents
     from scriptmode.platforms import PlannedHost, Platform
+    from scriptmode.rule_source import RuleFile
     from scriptmode.source import Archive
 
 _FILE = "file://"
@@ -27,10 +28,11 @@ _PARAMETERS = contract.HYPERPARAMETERS_FILE
 
 @dataclass(frozen=True)
 class Sent:
-    """What `Estimator.fit` would send: the request, and the archive with its place where there is one to store."""
+    """What `Estimator.fit` would send: the request, the archive with its URI where there is one, files of rules."""
 
     request: dict[str, Any]
     packed: tuple[Archive, str] | None = None
+    rule_files: tuple[RuleFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
     parts, shown = answer["hosts"], answer["shown"]
     strategies = {part["strategy"] for part in parts.values()}
     notes = [*facts.assumed(request, known, strategies), source.note, *_not_asked(request)]
+    notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is made and added when the job starts")
     return Plan(

@@ -24,7 +24,32 @@ PROFILER_RULE = ProfilerRule(
     name="report", image_uri=EVALUATOR, instance_type="ml.t3.medium", volume_size_in_gb=10,
     rule_parameters={"rule_to_invoke": "ProfilerReport"},
 )  # fmt: skip
+StopTraining, Email = Maker("rule_configs.StopTraining"), Maker("rule_configs.Email")
+ActionList = Maker("rule_configs.ActionList")
+OWN_RULE = {
+    "name": "own", "image_uri": EVALUATOR, "instance_type": "ml.t3.medium", "volume_size_in_gb": 5,
+    "rule_to_invoke": "OwnRule",
+}  # fmt: skip
+
+
+def acting(*actions: object) -> dict[str, object]:
+    """A rule of each kind with the same actions."""
+    (made,) = actions if len(actions) == 1 else [ActionList(*actions)]
+    built_in = Maker("Rule.sagemaker")(Maker("rule_configs.vanishing_gradient")(), actions=made)
+    return {"rules": [Rule(**OWN_RULE, source="s3://bucket/own.py", actions=made), built_in]}
+
+
 ARGUMENTS = {
+    "rule that stops the job": acting(StopTraining()),
+    "rule that stops a job by its name": acting(StopTraining("another-job")),
+    "rule with a list of one action": acting(ActionList(Email("team@example.com"))),
+    "rule with actions": acting(StopTraining(), Email("team@example.com"), Maker("rule_configs.SMS")("+123456")),
+    "rule with actions among its parameters": {
+        "rules": [Rule(**OWN_RULE, source="s3://bucket/own.py", rule_parameters={"action_json": "[]", "a": "1"})]
+    },
+    "rule with its program here": {"rules": [Rule(**OWN_RULE, source="single.py")]},
+    "rule with its programs here": {"rules": [Rule(**OWN_RULE, source="library")]},
+    "profiler rule with its program here": {"rules": [ProfilerRule(**OWN_RULE, source="single.py")]},
     "debugger hook": {"debugger_hook_config": HOOK},
     "debugger hook where the output is": {"debugger_hook_config": DebuggerHookConfig()},
     "debugger hook of the default bucket": {"debugger_hook_config": DebuggerHookConfig(), "output_path": LEFT_OUT},
