@@ -32,7 +32,7 @@ class RuleFile:
 def stored(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
     """Return a completed spec whose rules name their programs below the code location, and the files to store there.
 
-    A file is stored at ``<code location>/<digest>/<name>``, the files of a directory below ``<code location>/<digest>``;
+    A file is stored at ``<code location>/<digest>/<name>``, those of a directory below ``<code location>/<digest>``;
     the same content is stored once. Raises `SourceError` for a program that does not exist.
     """
     files: list[RuleFile] = []
