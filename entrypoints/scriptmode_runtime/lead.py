@@ -20,23 +20,32 @@ if TYPE_CHECKING:
 _BACKLOG = 4096
 #: Descriptors that a launcher needs without any other host, generously.
 _OWN_FILES = 256
+#: Connections that may be unauthenticated at once, beyond one for each host that is missing. The oldest makes room.
+_MOST_UNAUTHENTICATED = 128
 
 
 class Lead(Peers):
-    """The first host's side."""
+    """The first host's side.
+
+    Any program of the network can connect to it. Until a connection is authenticated it costs one descriptor and one
+    short message, for `Times.prove` seconds at most; there are never more of them than `_MOST_UNAUTHENTICATED` and one
+    for each missing host. Once every host is there nothing listens any more.
+    """
 
     def start(self) -> None:
         """Listen on this host's port for peers; raises `ClusterError` when it cannot be had."""
         this = self._cluster.this
-        self._strangers: set[Connection] = set()
+        #: Connections that are not authenticated yet, the oldest first, with the time until which they may be.
+        self._unauthenticated: dict[Connection, float] = {}
         self._members: dict[str, Connection] = {}
         #: Hosts that have not come yet, in the cluster's order.
         self._missing = dict.fromkeys(host.name for host in self._cluster.hosts if host.name != this.name)
         self._events: dict[str, set[str]] = {}
         # A descriptor for each host, and over MPI one for what connects mpirun to it.
-        system.make_room_for_files(2 * len(self._cluster.hosts) + _OWN_FILES)
+        system.make_room_for_files(2 * len(self._cluster.hosts) + _OWN_FILES + _MOST_UNAUTHENTICATED)
+        address = this.address if self._cluster.single_machine else ""
         try:
-            self._listener = _listener(this.address if self._cluster.single_machine else "", this.ports["peers"])
+            self._listener: socket.socket | None = _listener(address, this.ports["peers"])
         except OSError as error:
             raise ClusterError(
                 f"{this.name}: port {this.ports['peers']} (peers) cannot be had: {error.strerror}; "
@@ -73,9 +82,12 @@ class Lead(Peers):
         return connection is not None
 
     def tick(self) -> None:
-        """Beat; miss hosts that do not come or say nothing."""
+        """Beat; miss hosts that do not come or say nothing; close what did not prove to be a host in time."""
+        now = self._clock()
+        for connection in [each for each, until in self._unauthenticated.items() if now >= until]:
+            self._dismiss(connection)
         if self._beat_due():
-            for connection in [*self._strangers, *self._members.values()]:
+            for connection in list(self._members.values()):
                 if self._silent(connection):
                     connection.close()
                     self._hear(connection, None)
@@ -90,34 +102,52 @@ class Lead(Peers):
 
     def deadline(self) -> float | None:
         """Give when the next host is to be greeted or missed."""
-        due = [self._beat_at] if self._members or self._strangers else []
+        due = [self._beat_at] if self._members else []
+        due += list(self._unauthenticated.values())[:1]
         if self.cause is None and self._missing:
             due += [self._join_by, self._remind_at]
         return min(due, default=None)
 
     def close(self) -> None:
         """Leave."""
-        for connection in [*self._strangers, *self._members.values()]:
+        for connection in self._members.values():
             connection.close()
-        self._selector.unregister(self._listener)
-        self._listener.close()
+        self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        for connection in list(self._unauthenticated):
+            self._dismiss(connection)
+        if self._listener:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+            self._listener = None
+
+    def _dismiss(self, connection: Connection) -> None:
+        del self._unauthenticated[connection]
+        connection.close()
 
     def _accept(self) -> None:
+        if self._listener is None:
+            return
+        if len(self._unauthenticated) >= len(self._missing) + _MOST_UNAUTHENTICATED:
+            self._dismiss(next(iter(self._unauthenticated)))
         try:
             endpoint, _ = self._listener.accept()
             connection = Connection(self._selector, endpoint, self._hear, self._clock())
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._unauthenticated:
+                self._dismiss(next(iter(self._unauthenticated)))
+            elif error.errno in (errno.EMFILE, errno.ENFILE):
                 name = self._cluster.this.name
                 self.fail(lost(name, f"{error.strerror} for another host; raise the limit (ulimit -n)"))
             return  # whoever it was has gone already
-        self._strangers.add(connection)
+        self._unauthenticated[connection] = self._clock() + self._times.prove
         connection.send(type="hello", nonce=connection.nonce)
 
     def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
         connection.heard = self._clock()
         if message is None:
-            self._strangers.discard(connection)
+            self._unauthenticated.pop(connection, None)
             if connection.host:
                 self._miss(connection.host)
         elif not connection.host:
@@ -138,8 +168,9 @@ class Lead(Peers):
 
     def _admit(self, connection: Connection, message: dict[str, Any]) -> None:
         host = str(message.get("host"))
-        self._strangers.discard(connection)
+        self._unauthenticated.pop(connection, None)
         if host not in self._missing or not self._proven(message, "member", host, connection.nonce):
+            connection.send(type="refused")
             connection.close()
             return
         nonce = str(message.get("nonce"))
@@ -151,6 +182,8 @@ class Lead(Peers):
         self.on_met(host, facts_in(message))
         if self.cause:
             connection.send(type="failed", **self.cause._asdict())
+        if not self._missing:
+            self._stop_listening()
 
     def _note(self, host: str, event: str) -> None:
         there = self._events.setdefault(event, set())

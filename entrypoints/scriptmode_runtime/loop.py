@@ -73,8 +73,10 @@ class Loop:
         events = self.selector.select(timeout)
         # Other hosts first: a failure here may be the consequence of theirs.
         for key, _ in sorted(events, key=lambda event: event[0].fd == self._wakeup[0]):
-            if key.fileobj in self.selector.get_map():
-                key.data()
+            # An earlier event of these may have closed it, and something else may have its number now.
+            current = self.selector.get_map().get(key.fd)
+            if current and current.fileobj is key.fileobj:
+                current.data()
         for ticker in self.tickers:
             ticker.tick()
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
 #: Seconds for one try to connect, where nothing answers at all.
 _TRY_SECONDS = 10.0
+#: Connections that the first host may close before it knows whose they are: it has room for so many at once.
+_MOST_DISMISSALS = 50
 
 
 class Member(Peers):
@@ -29,6 +31,7 @@ class Member(Peers):
         self._retry = _FIRST_RETRY
         #: What the first host greeted this one with; "" before.
         self._greeting = ""
+        self._dismissals = 0
         self._tries = 0
         self._try_at = self._clock()
 
@@ -65,9 +68,13 @@ class Member(Peers):
         elif self.cause is None and self._clock() >= self._join_by:
             place = self._cluster.lead.endpoint("peers")
             self.cause = lost(self._cluster.lead.name, f"could not be reached at {place} in {self._times.join:.0f} s")
-        elif self._clock() >= self._try_at:
+        elif self.cause is None and self._clock() >= self._try_at:
+            timed_out = self._endpoint is not None
             self._give_up()
-            self._connect()
+            if timed_out and self._greeting:
+                self._lose_lead()
+            else:
+                self._connect()
         if not self._greeting and self.cause is None:
             self._remind([f"{self._cluster.lead.name} at {self._cluster.lead.endpoint('peers')}"])
 
@@ -116,6 +123,8 @@ class Member(Peers):
         if not _is_connected(endpoint):
             self._give_up()
             self._again()
+            if self._greeting:  # it was there, and is not any more
+                self._lose_lead()
             return
         self._selector.unregister(endpoint)
         self._endpoint = None
@@ -143,6 +152,8 @@ class Member(Peers):
         elif not connection.host:
             if message["type"] == "welcome":
                 self._enter(connection, message)
+            elif message["type"] == "refused":
+                self._dismissals = _MOST_DISMISSALS
         elif message["type"] == "reached":
             self._reached.add(str(message.get("event")))
         elif message["type"] == "failed":
@@ -171,8 +182,17 @@ class Member(Peers):
             self._connection = None
             self._again()
             return
+        if not connection.host and self._dismissals < _MOST_DISMISSALS:
+            self._dismissals += 1
+            self._connection = None
+            self._again()
+            return
+        self._lose_lead()
+
+    def _lose_lead(self) -> None:
         if not self.reached(TRAINERS_ENDED) and self.cause is None:
-            how = WAS_LOST if connection.host else f"{WAS_LOST}, or it knows another secret than this host"
+            is_known = self._connection and self._connection.host
+            how = WAS_LOST if is_known else f"{WAS_LOST}, or it knows another secret than this host"
             self.cause = lost(self._cluster.lead.name, how)
         self.on_left(self._cluster.lead.name)
 

@@ -34,6 +34,8 @@ class Times(NamedTuple):
     #: Nothing was heard for so long: the host is lost.
     silence: float = 60.0
     beat: float = 5.0
+    #: A connection that did not prove to be a host's for so long is closed; a host tries again.
+    prove: float = 10.0
 
 
 class Peers:
