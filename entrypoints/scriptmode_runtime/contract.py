@@ -77,7 +77,8 @@ LOG_PREFIX_VARIABLE = "SCRIPTMODE_LOG_PREFIX"
 #: What a source archive may unpack to, in GB (10^9 bytes). The default is the size of a job's volume, if it names none.
 SOURCE_LIMIT_VARIABLE = "SCRIPTMODE_SOURCE_LIMIT_GB"
 DEFAULT_SOURCE_LIMIT_GB = 30.0
-#: What the job's hosts prove themselves with; the launcher takes it out of the environment.
+#: What the job's hosts prove themselves with to each other. The launcher takes it out of the environment, so that it is
+#: not spread by accident; a script of the same user can read it all the same.
 SECRET_VARIABLE = "SCRIPTMODE_JOB_SECRET"  # noqa: S105 - its name
 
 # --- variables Open MPI 4 and 5 set for each rank ----------------------------------------------
