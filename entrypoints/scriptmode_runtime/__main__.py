@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
-from scriptmode_runtime.errors import ClusterError, ConfigurationError, RuntimeFailure
+from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime.loop import STOPPING
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 #: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
-#: The name of a socket has 107 characters at most (unix(7)).
-_LONGEST_SCRATCH = 80
+#: Where Open MPI 4 and 5 put their session directories, which a killed mpirun leaves.
+_SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 _USAGE = "usage: train [--plan]\n"
 _END = "\n"
 
@@ -169,30 +169,14 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
     if here.strategy != environment.MPI and not here.settings.hang_seconds:
         yield here
         return
-    import shutil
+    from scriptmode_runtime import scratch
 
-    folder = _private_folder(os.path.basename(here.scratch))
-    try:
+    with scratch.directory(os.environ.get("TMPDIR", "")) as folder:
         here = here._replace(scratch=folder)
+        if here.strategy == environment.MPI:
+            for name in _SESSIONS:
+                os.environ.setdefault(name, folder)
         yield _traceable(here) if here.settings.hang_seconds else here
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _private_folder(name: str) -> str:
-    """Make a folder of a short name without blanks: sockets, mpirun and sshd take no other."""
-    problem = ""
-    for place in (os.environ.get("TMPDIR", ""), "/tmp", "/dev/shm", "/run"):  # noqa: S108 - a new name, this user's alone
-        folder = os.path.join(place, f"{name}-{os.urandom(8).hex()}")
-        if not os.path.isabs(place) or len(folder) > _LONGEST_SCRATCH or " " in folder:
-            continue
-        try:
-            os.mkdir(folder, mode=0o700)
-        except OSError as error:
-            problem = f"{folder} cannot be made: {error.strerror}"
-            continue
-        return folder
-    raise ClusterError(f"{problem}; set TMPDIR to a folder this host may write to, with a short name without blanks")
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:

@@ -28,23 +28,34 @@ if "--waits" in sys.argv:
 
 
 def start(
-    cluster, count=3, python=sys.executable, launcher="peers", *, script=SHOWS, variables=None, **hyperparameters
+    cluster,
+    count=3,
+    python=sys.executable,
+    launcher="peers",
+    *,
+    script=SHOWS,
+    variables=None,
+    before_others=lambda: None,
+    **hyperparameters,
 ):
     hosts = cluster.fresh(count)
     names = [host.name for host in hosts]
     for host in hosts:
         given = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, **hyperparameters}
         host.write(names, {"train.py": script}, sagemaker_mpi_num_of_processes_per_host=2, **given)
-    return [
-        host.train(
+    runs = []
+    for host in hosts:
+        run = host.train(
             python=python,
             SCRIPTMODE_MPI_LAUNCHER=launcher,
             SCRIPTMODE_JOB_SECRET="known to the hosts",
             OF_HOST=f"of {host.name}",
             **(variables or {}),
         )
-        for host in hosts
-    ]
+        runs.append(run)
+        if len(runs) == 1:
+            before_others()
+    return runs
 
 
 def seen(run):
@@ -110,13 +121,30 @@ def test_no_key_but_the_jobs_opens_sshd(cluster, tmp_path):
     assert [run.wait() for run in runs] == [143, 143]
 
 
+INTRUDES = """
+import socket, sys, time
+while True:
+    try:
+        with socket.create_connection(("algo-1", 2220)) as connection:
+            connection.sendall(sys.argv[1].encode())
+            while connection.recv(999):
+                pass
+        break
+    except ConnectionRefusedError:
+        time.sleep(0.05)
+"""
+
+
 def test_a_stranger_between_the_hosts_starts_nothing(cluster):
-    runs = start(cluster, 2, waits="yes")
-    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
     words = {"type": "start", "number": 0, "command": "orted; touch /opt/ml/intruder"}
     text = json.dumps({"type": "join", "host": "algo-2", "nonce": "n", "proof": "p"}) + "\n" + json.dumps(words) + "\n"
-    program = f"import socket; s = socket.create_connection(('algo-1', 2220)); s.sendall({text!r}.encode()); print(s.recv(999))"
-    cluster.namespaces.run("algo-2", f'{sys.executable} -c "$1"', program)
+
+    def intrude():
+        # Once every host is there nothing listens any more.
+        cluster.namespaces.run("algo-2", f'{sys.executable} -c "$1" "$2"', INTRUDES, text)
+
+    runs = start(cluster, 2, before_others=intrude, waits="yes")
+    runs[0].says('"OMPI_COMM_WORLD_RANK": "3"')
     runs[0].signal(signal.SIGTERM)
     assert [run.wait() for run in runs] == [143, 143]
     assert not (cluster.hosts[0].ml / "intruder").exists()

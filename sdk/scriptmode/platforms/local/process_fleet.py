@@ -11,6 +11,7 @@ from scriptmode.platforms.local.hosts.processes import ProcessHost
 from scriptmode.platforms.local.ports import Ports
 from scriptmode.platforms.local.sandbox import Sandbox, one_machine
 from scriptmode.platforms.local.store import JobStore
+from scriptmode_runtime import scratch
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -81,8 +82,15 @@ class ProcessFleet:
         return []
 
     def release(self) -> None:
-        """Give the ports back."""
+        """Release the ports, and remove what killed launchers left outside the job's folder."""
         self._ports.release()
+        remove_scratch(self._job.request, self._inherited)
+
+
+def remove_scratch(request: Mapping[str, Any], inherited: Mapping[str, str]) -> None:
+    """Remove the directories that launchers of this user left in their TMPDIR when they were killed."""
+    for variables in (inherited, request.get("Environment", {})):
+        scratch.remove_orphans(scratch.places(variables.get("TMPDIR", "")))
 
 
 def environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from contextlib import suppress
@@ -73,7 +74,7 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         # What served it is dead: nothing below may be touched before.
         mounts.detach(folder.hosts)
     gone = tree.kill_until_gone(left)
-    stays = _clear_containers(folder)
+    stays = _clear_outside(folder)
     shutil.rmtree(folder.channels, ignore_errors=True)
     agent = processes.get("agent")
     reason = (
@@ -90,12 +91,17 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     return buried
 
 
-def _clear_containers(folder: JobFolder) -> str:
-    """Remove what Docker has of the job and make the files of its containers the caller's; say what was not done."""
+def _clear_outside(folder: JobFolder) -> str:
+    """Remove what the job has outside its folder: launchers' directories, or what Docker has; say what was not done.
+
+    The files of containers become the caller's.
+    """
+    from scriptmode.platforms.local import container_fleet, process_fleet
+
     job = folder.read_job()
     if not cluster.is_in_containers(job.request):
+        process_fleet.remove_scratch(job.request, os.environ)
         return ""
-    from scriptmode.platforms.local import container_fleet
     from scriptmode.platforms.local.hosts import job_containers
 
     if said := job_containers.clear(folder.label, patience=0):

@@ -1,0 +1,103 @@
+"""A launcher's own directory for sockets, keys and session directories; a killed launcher's is found and removed.
+
+The launcher holds a lock on it, which the kernel releases with the process however that ends. A directory without a
+lock is an orphan: the next launcher that needs one, the job's agent and its recovery remove it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime.errors import ClusterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: The name of a socket has 107 characters at most (unix(7)).
+_LONGEST = 80
+_PREFIX = "scriptmode-"
+_NAME = re.compile(_PREFIX + r"(new-)?[0-9a-f]{16}")
+_LOCK = ".lock"
+#: Seconds after which a directory that its launcher neither locked nor named is an orphan; it takes microseconds.
+_MAKING_SECONDS = 600.0
+
+
+def places(tmpdir: str) -> tuple[str, ...]:
+    """Return the directories that may hold one, the preferred one first; ``tmpdir`` is what TMPDIR is, or ""."""
+    return (tmpdir, "/tmp", "/dev/shm", "/run")  # noqa: S108 - a new name, this user's alone
+
+
+@contextlib.contextmanager
+def directory(tmpdir: str) -> Iterator[str]:
+    """Create a directory of a short name without blanks, and remove it at the end; raise `ClusterError`.
+
+    Sockets, mpirun and sshd take no other name.
+    """
+    remove_orphans(places(tmpdir))
+    path, lock = _create(places(tmpdir))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_orphans(directories: Iterable[str]) -> None:
+    """Remove what killed launchers of this user left in ``directories``."""
+    for place in filter(os.path.isabs, dict.fromkeys(directories)):
+        with contextlib.suppress(OSError), os.scandir(place) as entries:
+            for entry in entries:
+                if _NAME.fullmatch(entry.name) and _is_own(entry) and _is_orphan(entry.path):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _create(directories: Iterable[str]) -> tuple[str, int]:
+    problem = ""
+    for place in directories:
+        name = os.urandom(8).hex()
+        path, draft = (os.path.join(place, f"{prefix}{name}") for prefix in (_PREFIX, f"{_PREFIX}new-"))
+        if not os.path.isabs(place) or len(path) > _LONGEST or " " in path:
+            continue
+        try:
+            os.mkdir(draft, mode=0o700)
+            lock = _lock(draft, os.O_CREAT)
+            # It has its name once it is locked: what has that name without a lock is an orphan.
+            os.rename(draft, path)
+        except OSError as error:
+            problem = f"{path} cannot be created: {error.strerror}"
+            shutil.rmtree(draft, ignore_errors=True)
+            continue
+        return path, lock
+    raise ClusterError(f"{problem}; set TMPDIR to a folder this host may write to, with a short name without blanks")
+
+
+def _is_own(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+
+
+def _is_orphan(path: str) -> bool:
+    if os.path.basename(path).startswith(f"{_PREFIX}new-"):
+        return time.time() - os.stat(path).st_mtime > _MAKING_SECONDS
+    try:
+        os.close(_lock(path))
+    except OSError:  # it is held, or it was never made: another program's
+        return False
+    return True
+
+
+def _lock(path: str, create: int = 0) -> int:
+    """Lock a directory; raise ``OSError`` where another process has it locked."""
+    import fcntl
+
+    descriptor = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | create, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor

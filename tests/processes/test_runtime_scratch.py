@@ -1,0 +1,108 @@
+"""What a job leaves in TMPDIR when one of its processes is killed: nothing, once its launcher or the next one ends."""
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from fakes.host_folders import write_host, write_job
+from processes.launchers import child, holding, until
+
+from scriptmode_runtime import scratch, system
+
+MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
+HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}
+
+
+@pytest.fixture
+def tmpdir_of_job():
+    """A directory with a name that is short enough for sockets."""
+    folder = Path(f"/tmp/t{os.urandom(4).hex()}")
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def left(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def scratch_of(folder):
+    return until(lambda: [path for path in folder.iterdir() if (path / ".lock").exists()])[0]
+
+
+def train(tmp_path, launch, folder, **variables):
+    base = write_host(tmp_path / "algo-1", code={"train.py": child("sleeps.py")}, sagemaker_program="train.py")
+    launcher = launch(base, TMPDIR=str(folder), **HANGS, **variables)
+    launcher.says("asleep")
+    return launcher
+
+
+def test_the_directory_of_a_killed_launcher_is_removed_by_the_next_one(tmp_path, launch, tmpdir_of_job):
+    first = train(tmp_path / "1", launch, tmpdir_of_job)
+    orphan = scratch_of(tmpdir_of_job)
+    first.process.kill()
+    first.wait()
+    assert orphan.exists()
+    second = train(tmp_path / "2", launch, tmpdir_of_job)
+    assert not orphan.exists()
+    second.send(signal.SIGTERM)
+    second.wait()
+    assert left(tmpdir_of_job) == []
+
+
+def test_the_directory_of_a_launcher_that_runs_or_of_another_program_stays(tmp_path, launch, tmpdir_of_job):
+    first = train(tmp_path / "1", launch, tmpdir_of_job)
+    others = [tmpdir_of_job / "scriptmode-0123456789abcdef", tmpdir_of_job / "scriptmode-mine"]
+    for other in others:
+        other.mkdir()
+    scratch.remove_orphans([str(tmpdir_of_job)])
+    assert scratch_of(tmpdir_of_job).exists()
+    assert all(other.exists() for other in others)
+    first.process.kill()
+    first.wait()
+    scratch.remove_orphans([str(tmpdir_of_job)])
+    assert sorted(tmpdir_of_job.iterdir()) == others
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("python", ["/usr/bin/python3", None], ids=["Open MPI 4", "Open MPI 5"])
+@pytest.mark.parametrize("victim", ["mpirun", "launcher", "rank"])
+def test_no_session_directory_stays_whoever_of_mpi_is_killed(tmp_path, launch, tmpdir_of_job, victim, python):
+    job = write_job(tmp_path / "job", 2, {"train.py": child("fails_on_one_rank.py")}, **MPI, how="sleep")
+    options = {"python": python} if python else {}
+    launchers = [launch(base, TMPDIR=str(tmpdir_of_job), **options) for base in job.values()]
+    launchers[0].says("rank 3 of")
+    assert any("pid" in path or "prte" in path or "ompi" in path for path in left(tmpdir_of_job))
+    below = {pid: system.words(pid) for pid in system.descendants(launchers[0].pid)}
+    pids = {
+        "launcher": [launchers[0].pid],
+        "mpirun": [pid for pid, words in below.items() if Path(words[0]).name.startswith(("mpirun", "prterun"))],
+        "rank": [pid for pid, words in below.items() if "train.py" in words],
+    }
+    os.kill(pids[victim][-1], signal.SIGKILL)
+    assert all(launcher.wait() for launcher in launchers)
+    until(lambda: not holding(str(tmp_path)))
+    scratch.remove_orphans([str(tmpdir_of_job)])
+    assert left(tmpdir_of_job) == []
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("victim", ["agent", "launcher", "mpirun"])
+def test_a_local_job_leaves_nothing_in_tmpdir_whoever_is_killed(jobs, monkeypatch, tmpdir_of_job, victim):
+    monkeypatch.setenv("TMPDIR", str(tmpdir_of_job))
+    parameters = {name: value for name, value in MPI.items() if name != "sagemaker_program"}
+    name = jobs.start(child("sleeps.py"), hyperparameters=parameters)
+    jobs.until_line(name, "asleep")
+    scratch_of(tmpdir_of_job)
+    agent = jobs.agent(name).pid
+    below = {pid: system.words(pid) for pid in system.descendants(agent)}
+    pids = {
+        "agent": agent,
+        "launcher": next(pid for pid, words in below.items() if words[1:] == ["-m", "scriptmode_runtime"]),
+        "mpirun": next(pid for pid, words in below.items() if Path(words[0]).name.startswith(("mpirun", "prterun"))),
+    }
+    os.kill(pids[victim], signal.SIGKILL)
+    assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    assert left(tmpdir_of_job) == []
