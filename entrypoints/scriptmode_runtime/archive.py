@@ -28,7 +28,7 @@ _BLOCK = 4096
 #: What a source leaves free for what the job writes: a twentieth of the disk, at most this much.
 _LARGEST_RESERVE = 1_000_000_000
 #: Folders above a file. What walks a folder tree does it recursively, and none is so deep.
-_DEEPEST = 200
+DEEPEST = 200
 
 
 class Limits(NamedTuple):
@@ -164,8 +164,8 @@ class _Unpacking:
 
     def _inside(self, name: str) -> str:
         """Return ``name`` as a path of the folder; refuse one that leaves it by itself."""
-        if name.count("/") > _DEEPEST:
-            raise UserCodeError(f"{self._title} holds {shown(name)}, more than {_DEEPEST} folders deep")
+        if name.count("/") > DEEPEST:
+            raise UserCodeError(f"{self._title} holds {shown(name)}, more than {DEEPEST} folders deep")
         if os.path.isabs(name):
             raise self._escape(name)
         try:

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, Optional
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    #: Is told the path and the error of what could not be listed or removed.
     Failed = Callable[[str, OSError], None]
 
 #: The number of symbolic links that Linux follows in one path. (path_resolution(7))
@@ -80,19 +79,21 @@ class Directory:
     """An open directory. Every path is relative to it and may not leave it; `EscapeError` is raised for one that does.
 
     Args:
-        path: The directory itself, which is trusted: links on the way to it are followed.
+        path: The directory itself, which is trusted: links on the way to it are followed. Or an open descriptor of it.
         seen_as: The absolute path that this directory has for those who wrote its links (``/opt/ml``). Absolute links
             below it are followed beneath this directory; every other absolute link leads out.
 
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, seen_as: str = "") -> None:
+    def __init__(self, path: str | os.PathLike[str] | int, *, seen_as: str = "") -> None:
         self._seen_as = seen_as.rstrip("/")
-        self._root: int | str = os.path.abspath(path)
-        if _HAS_DESCRIPTORS:
+        if isinstance(path, int):
+            self._root: int | str = os.dup(path)
+        elif _HAS_DESCRIPTORS:
             self._root = os.open(path, _ENTER & ~getattr(os, "O_NOFOLLOW", 0))
-        elif not os.path.isdir(path):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(path))
+        else:
+            os.scandir(path).close()
+            self._root = os.path.abspath(path)
 
     def __enter__(self) -> Directory:  # noqa: PYI034 - Self is not in Python 3.9's typing
         return self
@@ -129,8 +130,7 @@ class Directory:
         """Return the status of a file or directory; links are followed beneath this directory."""
         with self.at(path, follow=True) as at:
             status = os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
-        if stat.S_ISLNK(status.st_mode):
-            # It was followed already: another link was put there at the same time.
+        if stat.S_ISLNK(status.st_mode):  # put there since the links were followed
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
         return status
 
@@ -154,14 +154,19 @@ class Directory:
             self._resolve(position, [*_parts(path), "."], new=new)
         return new[0] if new else ""
 
-    def walk(self, path: str = "", *, failed: Failed | None = None) -> Iterator[Entry]:
-        """Yield everything below a directory, each directory before what is in it; links are not followed.
+    def below(self, path: str) -> Directory:
+        """Open a directory beneath this one; links on the way to it are an error (``ENOTDIR``)."""
+        with self._position() as position:
+            for part in _parts(checked(path)):
+                position.enter(part)
+            return Directory(position.here)
+
+    def walk(self, *, failed: Failed | None = None) -> Iterator[Entry]:
+        """Yield everything below the directory, each directory before what is in it; links are not followed.
 
         What disappears meanwhile is left out. ``failed`` is told what cannot be listed; without it the error is raised.
         """
         with self._position() as position:
-            for part in _parts(path):
-                position.enter(part)
             yield from _walked(position, failed or _raise)
 
     def remove_tree(self, path: str, *, links: bool = False, failed: Failed | None = None) -> None:
@@ -217,10 +222,10 @@ class Directory:
                 _check_depth(len(position.names), [part, *reversed(pending)])
                 raise
             if target is not None:
-                left -= 1
-                if left < 0:
+                if not left:
                     number = errno.ELOOP if links else errno.ENOTDIR
                     raise OSError(number, os.strerror(number), "/".join(parts))
+                left -= 1
                 pending += reversed(self._target(position, target))
             elif not pending:
                 return part
@@ -242,23 +247,23 @@ class _Position:
     def __init__(self, root: int | str) -> None:
         self.names: list[str] = []
         self._above: list[tuple[int, int]] = []
-        self._here = os.dup(root) if isinstance(root, int) else root
+        self.here = os.dup(root) if isinstance(root, int) else root
 
     def close(self) -> None:
         """Close the directory."""
-        if isinstance(self._here, int) and self._here >= 0:
-            os.close(self._here)
-            self._here = -1
+        if isinstance(self.here, int) and self.here >= 0:
+            os.close(self.here)
+            self.here = -1
 
     def at(self, name: str) -> At:
         """Return where a name in this directory is."""
-        if isinstance(self._here, int):
-            return At(name, self._here)
-        return At(os.path.join(self._here, name), None)
+        if isinstance(self.here, int):
+            return At(name, self.here)
+        return At(os.path.join(self.here, name), None)
 
     def status(self) -> os.stat_result:
         """Return the status of the directory."""
-        return os.fstat(self._here) if isinstance(self._here, int) else os.lstat(self._here)
+        return os.fstat(self.here) if isinstance(self.here, int) else os.lstat(self.here)
 
     def step(self, name: str, *, is_last: bool, new: list[str] | None) -> str | None:
         """Enter the directory of that name, or return its target where it is a link; only look at the last one."""
@@ -300,11 +305,11 @@ class _Position:
         if at.dir_fd is None:
             if not stat.S_ISDIR(os.lstat(at.name).st_mode):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-            self._here = at.name
+            self.here = at.name
         else:
             below = os.open(name, _ENTER, dir_fd=at.dir_fd)
             self.close()
-            self._here = below
+            self.here = below
         self._above.append(identity)
         self.names.append(name)
 
@@ -313,15 +318,15 @@ class _Position:
         if not self._above:
             raise EscapeError(errno.EXDEV, "the path leads out of the directory", "..")
         expected, name = self._above.pop(), self.names.pop()
-        if not isinstance(self._here, int):
-            self._here = os.path.dirname(self._here)
+        if not isinstance(self.here, int):
+            self.here = os.path.dirname(self.here)
             return
         try:
-            above = os.open("..", _ENTER, dir_fd=self._here)
+            above = os.open("..", _ENTER, dir_fd=self.here)
         except OSError as error:
             raise MovedError(error.errno, f"the directory above cannot be opened ({error.strerror})", name) from error
         self.close()
-        self._here = above
+        self.here = above
         if _identity(self.status()) != expected:
             raise MovedError(errno.ESTALE, "it was moved at the same time", name)
 
@@ -330,17 +335,20 @@ class _Position:
         self.close()
         self._above.clear()
         self.names.clear()
-        self._here = os.dup(root) if isinstance(root, int) else root
+        self.here = os.dup(root) if isinstance(root, int) else root
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Return the names in this directory in reverse order, with the status of each."""
-        if not isinstance(self._here, int):
-            return _listed(self._here)
-        descriptor = os.open(".", _LIST, dir_fd=self._here)
-        try:
-            return _listed(descriptor)
-        finally:
-            os.close(descriptor)
+        found = []
+        with contextlib.ExitStack() as opened:
+            directory = self.here
+            if isinstance(directory, int):
+                directory = os.open(".", _LIST, dir_fd=directory)
+                opened.callback(os.close, directory)
+            for entry in opened.enter_context(os.scandir(directory)):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((entry.name, entry.stat(follow_symlinks=False)))
+        return sorted(found, key=lambda each: each[0], reverse=True)
 
 
 def remove_tree(path: str | os.PathLike[str], *, failed: Failed | None = None) -> None:
@@ -378,7 +386,7 @@ def _is_absolute(path: str) -> bool:
 
 
 def _check_depth(depth: int, parts: Sequence[str]) -> None:
-    """Raise `EscapeError` for a path of which a part is missing where the rest would lead out of the directory."""
+    """Raise `EscapeError` for a path that would lead out if what is missing of it were there."""
     for part in parts:
         depth += -1 if part == ".." else 1
         if depth < 0:
@@ -404,15 +412,6 @@ def _require_regular(status: os.stat_result, name: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file", name)
-
-
-def _listed(directory: int | str) -> list[tuple[str, os.stat_result]]:
-    found = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            with contextlib.suppress(FileNotFoundError):
-                found.append((entry.name, entry.stat(follow_symlinks=False)))
-    return sorted(found, key=lambda each: each[0], reverse=True)
 
 
 def _walked(position: _Position, failed: Failed) -> Iterator[Entry]:

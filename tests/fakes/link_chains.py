@@ -58,8 +58,8 @@ def write(path, members):
     return str(path)
 
 
-def write_folder(base, outside):
-    """Make the same chain in a folder of this machine, without long paths: ``escape`` leads to ``outside``, beside it."""
+def write_folder(base, levels=0):
+    """Make the same chain in a folder of this machine; return the path through it to what is so many levels above."""
     descriptor = os.open(base, os.O_RDONLY)
     for step in STEPS:
         os.mkdir(LONG, dir_fd=descriptor)
@@ -67,6 +67,6 @@ def write_folder(base, outside):
         below = os.open(LONG, os.O_RDONLY, dir_fd=descriptor)
         os.close(descriptor)
         descriptor = below
-    os.symlink("../" * len(STEPS), LAST, dir_fd=descriptor)
+    os.symlink("../" * (len(STEPS) + levels), LAST, dir_fd=descriptor)
     os.close(descriptor)
-    (base / "escape").symlink_to(f"{'/'.join(STEPS)}/{LAST}/../{outside}")
+    return f"{'/'.join(STEPS)}/{LAST}"

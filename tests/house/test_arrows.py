@@ -81,7 +81,10 @@ def is_standard(name):
 def test_the_two_halves_meet_in_the_contract_alone(path):
     met = {module for module in imported(path) if module.partition(".")[0] == "scriptmode_runtime"}
     # One unpacker that lets nothing out of its folder, not two; one way to open what others wrote.
-    met -= {"scriptmode_runtime.beneath"}
+    met = {module for module in met if not f"{module}.".startswith("scriptmode_runtime.beneath.")}
+    if path == LOCAL / "outputs.py":
+        # No deeper than what it packs is unpacked.
+        met -= {"scriptmode_runtime.archive.DEEPEST"}
     if path == SDK / "model_archive.py":
         met -= {f"scriptmode_runtime.archive.{name}" for name in ("MODEL_LIMITS", "place")}
         met -= {"scriptmode_runtime.errors.UserCodeError"}

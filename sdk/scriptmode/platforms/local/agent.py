@@ -7,7 +7,6 @@ The first process ends with 0 when the agent is up; the agent itself goes on in 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 import traceback
@@ -37,7 +36,7 @@ from scriptmode.platforms.local.hosts.children import Children, Chore, exit_word
 from scriptmode.platforms.local.state import MESSAGES
 from scriptmode.platforms.local.store import JobFolder, last_lines
 from scriptmode.platforms.local.training import Outcome, Surroundings
-from scriptmode_runtime import contract
+from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -211,11 +210,7 @@ class Agent:
         if cut_off := self._fleet.cut_off():
             return f"InternalServerError: {cut_off}"
         exit_code = code if code >= 0 else 128 - code
-        try:
-            failure = sandbox.own(sandbox.failure)
-            said = failure.read_text("utf-8", "replace")[: contract.FAILURE_LIMIT].strip() if failure else ""
-        except OSError:
-            said = ""
+        said = sandbox.read_failure()
         if not said:
             ended = f"ended with {exit_words(code)}" if code >= 0 else f"was killed by {exit_words(code)}"
             tail = last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
@@ -255,15 +250,23 @@ class Agent:
         self._fleet.release()
         self._sync_logs()
         self._move(outcome.secondary, reason=outcome.reason)
-        shutil.rmtree(self._folder.channels, ignore_errors=True)
+        self._remove(self._folder.path, self._folder.channels.name)
         if mounts.mounted_below(self._folder.hosts):
             # Told in agent.log; nothing is removed below a mount.
             return
         if outcome.secondary == "Failed":
             for sandbox in self._sandboxes.values():
-                shutil.rmtree(sandbox.base / contract.DATA_DIR, ignore_errors=True)
+                self._remove(sandbox.base, contract.DATA_DIR)
         else:
-            shutil.rmtree(self._folder.hosts, ignore_errors=True)
+            self._remove(self._folder.path, self._folder.hosts.name)
+
+    def _remove(self, directory: Path, path: str) -> None:
+        """Remove what is at ``path`` below a directory, following no link; tell in the agent's log what stays."""
+        try:
+            with beneath.Directory(directory) as opened:
+                opened.remove_tree(path)
+        except OSError as error:
+            self._say(f"{directory / path} cannot be removed: {error}; remove it by hand")
 
     def _sync_logs(self) -> None:
         """Make the hosts' logs durable: a job's last state is not to outlive them."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local import outputs, places
 from scriptmode.platforms.local.durable import Entries, replace_file
+from scriptmode.platforms.local.sandbox import checkpoints_path
+from scriptmode_runtime.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,8 @@ class Keeper:
     def __init__(self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], record: Path) -> None:
         self._uri = str(request["CheckpointConfig"]["S3Uri"]).rstrip("/")
         self._folders = {sandbox.host: sandbox.checkpoints(request["CheckpointConfig"]) for sandbox in sandboxes}
-        self._own = {sandbox.host: sandbox.own for sandbox in sandboxes}
+        self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
+        self._path = checkpoints_path(request["CheckpointConfig"])
         self._record = record
 
     def restore(self) -> None:
@@ -146,15 +148,19 @@ class Keeper:
         return said
 
     def _put(self, host: str, name: str, entries: Entries) -> None:
-        file = self._own[host](self._folders[host] / name)
-        if file is None:
-            raise DataError(f"{host}'s checkpoint {name!r} became a link out of its folder; write it in the folder")
-        outputs.deliver(file, self._uri, name, entries)
+        try:
+            file = self._sandboxes[host].open_file(f"{self._path}/{name}")
+        except EscapeError as error:
+            raise DataError(
+                f"{host}'s checkpoint {name!r} became a link out of its folder; write it in the folder"
+            ) from error
+        with file:
+            outputs.deliver(file, self._uri, name, entries)
 
     def _trees(self) -> dict[str, outputs.Collected]:
         """Give what each host has."""
         return {
-            host: outputs.collect("checkpoints", [(host, folder)], self._own) for host, folder in self._folders.items()
+            host: outputs.collect("checkpoints", [sandbox], self._path) for host, sandbox in self._sandboxes.items()
         }
 
     def _write(self, kept: Kept) -> None:
@@ -172,11 +178,8 @@ def _signatures(trees: Mapping[str, outputs.Collected]) -> Signatures:
     found: Signatures = {host: {} for host in trees}
     for host, tree in trees.items():
         for name, file in tree.files.items():
-            # Removed meanwhile, by a script that keeps the newest few.
-            with suppress(FileNotFoundError):
-                if not file.is_dir():
-                    status = file.stat()
-                    found[host][name] = [status.st_size, status.st_mtime_ns]
+            if not file.is_directory:
+                found[host][name] = [file.status.st_size, file.status.st_mtime_ns]
     return found
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 import stat
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local.durable import Entries, sync_file
-from scriptmode.platforms.local.places import copy_file
+from scriptmode.platforms.local.places import READ_BYTES
+from scriptmode_runtime import contract
+from scriptmode_runtime.archive import DEEPEST
+from scriptmode_runtime.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.sandbox import Sandbox
     from scriptmode.s3 import S3
-
-    #: Gives the file that a path is to a host, None where it leads out of the host's tree.
-    Own = Callable[[Path], Path | None]
+    from scriptmode_runtime.beneath import Entry
 
 #: Trained weights hardly compress; the fastest level costs a few percent of size.
 COMPRESSION_LEVEL = 1
@@ -32,11 +33,29 @@ DRAFT_SUFFIX = ".part"
 OUTPUT_ARCHIVE = "output.tar.gz"
 
 
+@dataclass(frozen=True)
+class HostFile:
+    """A file or directory that a host left: its path in the host's tree, and the status when it was found."""
+
+    sandbox: Sandbox
+    path: str
+    status: os.stat_result
+
+    @property
+    def is_directory(self) -> bool:
+        """Return whether it is a directory."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading; raise ``OSError`` where the host put something else in its place."""
+        return self.sandbox.open_file(self.path)
+
+
 @dataclass
 class Collected:
     """Files of all hosts as one tree: path below the tree -> file; ``notes`` say what is not in it."""
 
-    files: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, HostFile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -63,20 +82,20 @@ def publish(
     entries = Entries()
     entries.make_directory(folder)
     copied = []
-    trees = [("output/data", OUTPUT_ARCHIVE, "data", [sandbox.output_data for sandbox in sandboxes])]
+    trees = [(contract.OUTPUT_DATA_DIR, OUTPUT_ARCHIVE, "data")]
     if with_model:
-        trees.append(("model", MODEL_ARCHIVE, "model", [sandbox.model for sandbox in sandboxes]))
-    for what, archive, plain, roots in trees:
-        hosts = [sandbox.host for sandbox in sandboxes]
-        tree = collect(what, list(zip(hosts, roots)), {sandbox.host: sandbox.own for sandbox in sandboxes})
+        trees.append((contract.MODEL_DIR, MODEL_ARCHIVE, "model"))
+    for what, archive, plain in trees:
+        tree = collect(what, sandboxes, what)
         for note in tree.notes:
             say(note)
         if what != "model" and not tree.files:
             continue
         if compressed:
             pack(tree, folder / archive)
-            if deliver(folder / archive, base, archive, entries):
-                copied.append(folder / archive)
+            with (folder / archive).open("rb") as file:
+                if deliver(file, base, archive, entries):
+                    copied.append(folder / archive)
         else:
             _deliver_files(tree, base, plain, entries)
     sync(entries, base)
@@ -89,40 +108,47 @@ def publish(
 
 def _deliver_files(tree: Collected, base: str, plain: str, entries: Entries) -> None:
     for name, file in tree.files.items():
-        if not file.is_dir():
-            deliver(file, base, f"{plain}/{name}", entries)
+        if not file.is_directory:
+            with file.open() as opened:
+                deliver(opened, base, f"{plain}/{name}", entries)
 
 
 def without_model(sandboxes: Sequence[Sandbox]) -> bool:
-    """Say whether no host left a file for the model."""
-    return not any(files for sandbox in sandboxes for _, _, files in os.walk(sandbox.model))
+    """Return whether no host left a file for the model."""
+    return all(
+        entry.is_directory
+        for sandbox in sandboxes
+        for entry in _entries(sandbox, contract.MODEL_DIR, lambda _: None, lambda *_: None)
+    )
 
 
-def collect(what: str, roots: Sequence[tuple[str, Path]], own: Mapping[str, Own] | None = None) -> Collected:
-    """Lay the hosts' trees over one another; the first host that has a path wins. Links to files become files.
-
-    ``own`` gives, by host, what a path is to it: `Sandbox.own`.
-    """
+def collect(what: str, sandboxes: Sequence[Sandbox], root: str) -> Collected:
+    """Merge the hosts' trees below the directory ``root``; the first host that has a path wins. Links become files."""
     tree = Collected()
     owner: dict[str, str] = {}
-    for host, root in roots:
-        known = (own or {}).get(host, _itself)
-        if known(root) != root:
-            tree.notes.append(f"{what}: nothing of {host} is taken: {root.name!r} was replaced by a link")
-            continue
-        for name, found in _entries(root):
-            path = known(found)
-            if path is None:
-                tree.notes.append(f"{what}: {host}'s {name!r} is left out: it is a link out of /opt/ml")
-                continue
-            taken = next((part for part in _paths(name) if part in tree.files and not tree.files[part].is_dir()), name)
-            if trouble := _unfit(path):
-                tree.notes.append(f"{what}: {host}'s {name!r} is left out: {trouble}")
+    for sandbox in sandboxes:
+        host = sandbox.host
+
+        def left_out(name: str, why: str, host: str = host) -> None:
+            tree.notes.append(f"{what}: {host}'s {name!r} is left out: {why}")
+
+        found = {entry.path: entry.status for entry in _entries(sandbox, root, tree.notes.append, left_out)}
+        for name in sorted(found):
+            file, why = HostFile(sandbox, os.path.join(root, name), found[name]), ""  # noqa: PTH118
+            if stat.S_ISLNK(file.status.st_mode):
+                file, why = _followed(file)
+            if not why and not (file.is_directory or stat.S_ISREG(file.status.st_mode)):
+                why = "it is not a regular file"
+            taken = next(
+                (part for part in _paths(name) if part in tree.files and not tree.files[part].is_directory), name
+            )
+            if why:
+                left_out(name, why)
             elif taken not in tree.files:
                 owner[name] = host
-                tree.files[name] = path
-            elif not (path.is_dir() and tree.files[taken].is_dir()):
-                tree.notes.append(f"{what}: {host}'s {name!r} is left out: {owner[taken]} has {taken!r} too")
+                tree.files[name] = file
+            elif not (file.is_directory and tree.files[taken].is_directory):
+                left_out(name, f"{owner[taken]} has {taken!r} too")
     return tree
 
 
@@ -130,39 +156,49 @@ def pack(tree: Collected, archive: Path) -> None:
     """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
     draft = archive.with_name(f".{archive.name}")
     with tarfile.open(draft, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
-        for name, path in tree.files.items():
-            status = path.stat()
-            member = tarfile.TarInfo(name)
-            member.mtime, member.mode = int(status.st_mtime), stat.S_IMODE(status.st_mode)
-            if stat.S_ISDIR(status.st_mode):
+        for name, file in tree.files.items():
+            if file.is_directory:
+                member = _member(name, file.status)
                 member.type = tarfile.DIRTYPE
                 tar.addfile(member)
                 continue
-            member.size = status.st_size
-            with path.open("rb") as file:
-                tar.addfile(member, file)
+            with file.open() as opened:
+                status = os.fstat(opened.fileno())
+                member = _member(name, status)
+                member.size = status.st_size
+                tar.addfile(member, opened)
     draft.replace(archive)
 
 
-def deliver(file: Path, place: str, name: str, entries: Entries) -> bool:
-    """Copy a file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where.
+def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.mtime, member.mode = int(status.st_mtime), stat.S_IMODE(status.st_mode)
+    return member
+
+
+def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
+    """Copy an open file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where.
 
     A file that was copied is durable after `sync` of ``entries``. Return whether there are two of it now.
     """
     uri = f"{place}/{name}"
+    descriptor = file.fileno()
     if not places.is_file(place):
-        bucket().upload_file(file, uri)
+        bucket().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
     else:
         # The name is as it is: what looks encoded in it is not.
         target = places.file_path(place) / name
         try:
             entries.make_directory(target.parent)
-            if target.exists() and target.samefile(file):
+            if target.exists() and os.path.samestat(target.stat(), os.fstat(descriptor)):
                 sync_file(target)
                 entries.add(target.parent)
                 return False
             draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
-            copy_file(file, draft)
+            # Of a job that was killed as it copied, or a link that a script put there.
+            draft.unlink(missing_ok=True)
+            with draft.open("xb") as copy:
+                places.copy_open(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
             entries.replace(draft, target)
         except OSError as error:
             raise DataError(f"{uri}: {error}; name another output_path") from error
@@ -185,16 +221,23 @@ def bucket() -> S3:
     return S3()
 
 
-def _itself(path: Path) -> Path:
-    return path
-
-
-def _entries(root: Path) -> list[tuple[str, Path]]:
-    """Give every folder and file below ``root``, sorted, folders before what is in them."""
-    found = []
-    for folder, folders, files in os.walk(root):
-        found += [Path(folder, name) for name in (*folders, *files)]
-    return sorted((str(path.relative_to(root)), path) for path in found)
+def _entries(
+    sandbox: Sandbox, root: str, note: Callable[[str], None], left_out: Callable[[str, str], None]
+) -> Iterator[Entry]:
+    """Yield every directory, file and link below a directory of the host."""
+    is_told = False
+    try:
+        with sandbox.tree(root) as directory:
+            for entry in directory.walk(failed=lambda path, error: left_out(path, str(error.strerror))):
+                if len(entry.above) <= DEEPEST:
+                    yield entry
+                elif not is_told:
+                    is_told = True
+                    left_out("/".join(entry.above[:DEEPEST]), f"what is more than {DEEPEST} folders deep in it")
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        note(f"{root}: nothing of {sandbox.host} is taken: it was replaced by a link or a file")
 
 
 def _paths(name: str) -> Iterator[str]:
@@ -203,12 +246,12 @@ def _paths(name: str) -> Iterator[str]:
     yield from (str(parent) for parent in Path(name).parents if str(parent) != ".")
 
 
-def _unfit(path: Path) -> str:
-    """Say why something cannot be an artifact; "" when it can."""
+def _followed(file: HostFile) -> tuple[HostFile, str]:
+    """Return what a link leads to, and why that cannot be an artifact or ""."""
     try:
-        mode = path.stat().st_mode
+        file = replace(file, status=file.sandbox.status(file.path))
+    except EscapeError:
+        return file, f"it is a link out of {file.sandbox.root}"
     except OSError as error:
-        return f"it is a link to nothing ({error.strerror})" if path.is_symlink() else str(error)
-    if stat.S_ISDIR(mode):
-        return "it is a link to a folder" if path.is_symlink() else ""
-    return "" if stat.S_ISREG(mode) else "it is not a regular file"
+        return file, f"it is a link to nothing ({error.strerror})"
+    return file, "it is a link to a folder" if file.is_directory else ""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scriptmode.platforms.local import cluster
-from scriptmode_runtime import contract
+from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_INTERFACE = "lo"
-#: As Linux follows no more. (path_resolution(7))
-_MOST_LINKS = 40
 
 
 @dataclass(frozen=True)
@@ -53,30 +53,56 @@ class Sandbox:
         return _moved(text, self.root or str(self.base))
 
     def checkpoints(self, config: Mapping[str, Any]) -> Path:
-        """Give the folder that a CheckpointConfig names, or the usual one."""
-        default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
-        return Path(_moved(config.get("LocalPath", default), str(self.base)))
+        """Return the directory that a CheckpointConfig names, or the usual one."""
+        return self.base / checkpoints_path(config)
 
-    def own(self, path: Path) -> Path | None:
-        """Give the file that ``path`` is to the host, links followed as they are there; None where it leads elsewhere.
+    def directory(self) -> beneath.Directory:
+        """Open the host's tree; a container's absolute links mean what it sees below its ``/opt/ml``."""
+        return beneath.Directory(self.base, seen_as=self.root)
 
-        A process's links are this machine's own. A container's mean nothing outside it but below its ``/opt/ml``.
+    def tree(self, path: str) -> beneath.Directory:
+        """Open a directory of the host; raise ``NotADirectoryError`` where a container put a link in its place.
+
+        A process's links are this machine's own, and followed.
         """
         if not self.root:
-            return path
-        base = os.path.realpath(self.base)
-        for _ in range(_MOST_LINKS):
-            parent = os.path.realpath(path.parent)
-            if parent != base and not parent.startswith(base + "/"):
-                return None
-            if not path.is_symlink():
-                return path
-            target = str(path.readlink())
-            inside = _moved(target, base)
-            if target.startswith("/") and inside == target:
-                return None
-            path = Path(os.path.normpath(Path(parent, inside)))
-        return None
+            return beneath.Directory(self.base / path)
+        with self.directory() as directory:
+            return directory.below(path)
+
+    def status(self, path: str) -> os.stat_result:
+        """Return the status of what ``path`` is to the host; raise `EscapeError` for a container's link out of it."""
+        try:
+            with self.directory() as directory:
+                return directory.stat(path)
+        except beneath.EscapeError:
+            if self.root:
+                raise
+            return (self.base / path).stat()
+
+    def open_file(self, path: str) -> BinaryIO:
+        """Open the regular file that ``path`` is to the host; raise `EscapeError` for a container's link out of it."""
+        try:
+            with self.directory() as directory:
+                return os.fdopen(directory.open_file(path), "rb")
+        except beneath.EscapeError:
+            if self.root:
+                raise
+        file = os.fdopen(os.open(self.base / path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise OSError(errno.EINVAL, "it is not a regular file", path)
+        return file
+
+    def read_failure(self) -> str:
+        """Return what the failure file says of the host's end; "" where there is none, or something else."""
+        try:
+            with self.open_file(contract.FAILURE_FILE) as file:
+                # No character has more than 4 bytes.
+                content = file.read(4 * contract.FAILURE_LIMIT)
+        except OSError:
+            return ""
+        return content.decode("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
 
     def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
         """Make the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
@@ -153,6 +179,12 @@ def one_machine(
         "isolate_requirements": True,
         "secret": secret,
     }
+
+
+def checkpoints_path(config: Mapping[str, Any]) -> str:
+    """Return the path of the checkpoints below a host's ``/opt/ml``, where the request was validated to have them."""
+    default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
+    return os.path.relpath(config.get("LocalPath", default), contract.DEFAULT_BASE_DIR)
 
 
 def _moved(path: str, base: str) -> str:
