@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
 from scriptmode.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
 from scriptmode.monitoring import rules_of_next_job
@@ -76,6 +76,32 @@ OTHER_FIELDS: tuple[tuple[str, ...], ...] = (
     ("MlflowConfig",),
     ("ModelPackageConfig",),
 )
+#: Each kind of distribution: its hyperparameter, and those of its options.
+_DISTRIBUTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (
+        "parameter_server",
+        contract.PARAMETER_SERVER_ENABLED,
+        {
+            "coordinator": contract.PARAMETER_SERVER_COORDINATOR,
+            "evaluator": contract.PARAMETER_SERVER_EVALUATOR,
+            "roles": contract.PARAMETER_SERVER_ROLES,
+        },
+    ),
+    (
+        "multi_worker_mirrored_strategy",
+        contract.MULTI_WORKER_MIRRORED_ENABLED,
+        {"evaluator": contract.MULTI_WORKER_MIRRORED_EVALUATOR, "roles": contract.MULTI_WORKER_MIRRORED_ROLES},
+    ),
+    (
+        "mpi",
+        contract.MPI_ENABLED,
+        {
+            "processes_per_host": contract.MPI_PROCESSES_PER_HOST,
+            "custom_mpi_options": contract.MPI_CUSTOM_OPTIONS,
+            "bind_gpus": contract.MPI_BIND_GPUS,
+        },
+    ),
+)
 #: Script mode's own hyperparameters that the arguments give again.
 _OWN = frozenset(
     {
@@ -101,16 +127,11 @@ _OWN = frozenset(
 
 
 def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
-    """Give the keyword arguments of an `Estimator` that would start the described job again, but its inputs.
+    """Return the keyword arguments of an `Estimator` that would start the described job again, but its inputs.
 
-    Raises `SpecError` for a job without instances of its own.
+    They are not checked: the service may have accepted what an estimator refuses.
     """
     resources = description.get("ResourceConfig", {})
-    if not resources.get("InstanceGroups") and "InstanceType" not in resources:
-        raise SpecError(
-            f"training job {description['TrainingJobName']} names no instance type, which an estimator must; "
-            "look at it and follow it with TrainingJob.attach"
-        )
     found = {name: _at(description, path) for name, path in _FIELDS.items()}
     # A new job gets a new secret.
     found["environment"] = {
@@ -183,12 +204,11 @@ def of_channel(where: str, channel: Mapping[str, Any]) -> Input:
 
 
 def _script(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    distribution = _distribution(parameters)
     return {
         "entry_point": parameters[contract.PROGRAM],
         "container_log_level": parameters.get(contract.LOG_LEVEL),
-        "distribution": distribution,
-        "model_dir": _model_dir(description, parameters, distribution),
+        "distribution": _distribution(parameters),
+        "model_dir": _model_dir(description, parameters),
     }
 
 
@@ -249,13 +269,12 @@ def _submitted(description: Mapping[str, Any]) -> str:
     return str(contract.decode(description.get("HyperParameters", {}).get(contract.SUBMIT_DIRECTORY, '""')))
 
 
-def _model_dir(
-    description: Mapping[str, Any], parameters: Mapping[str, Any], distribution: Distribution | None
-) -> str | bool:
-    """Give the job's own model_dir; ``True`` where it was derived, so that the next job gets one of its own."""
+def _model_dir(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> str | bool:
+    """Return the job's own model_dir; ``True`` where it was derived, so that the next job gets one of its own."""
     given: str | bool = parameters.get(contract.MODEL_DIR_PARAMETER, False)
     output_path = description["OutputDataConfig"]["S3OutputPath"]
-    return True if given == derived_model_dir(output_path, description["TrainingJobName"], distribution) else given
+    with_mpi = bool(parameters.get(contract.MPI_ENABLED))
+    return True if given == derived_model_dir(output_path, description["TrainingJobName"], with_mpi=with_mpi) else given
 
 
 def _groups(resources: Mapping[str, Any]) -> list[InstanceGroup] | None:
@@ -265,19 +284,17 @@ def _groups(resources: Mapping[str, Any]) -> list[InstanceGroup] | None:
     return [InstanceGroup(each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"]) for each in groups]
 
 
-def _distribution(parameters: Mapping[str, Any]) -> Distribution | None:
-    groups = tuple(parameters.get(contract.DISTRIBUTION_INSTANCE_GROUPS) or ())
-    if parameters.get(contract.PARAMETER_SERVER_ENABLED):
-        coordinator = bool(parameters.get(contract.PARAMETER_SERVER_COORDINATOR))
-        evaluator = bool(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
-        roles = parameters.get(contract.PARAMETER_SERVER_ROLES) or {}
-        return ParameterServer(coordinator, () if roles else groups, evaluator, roles)
-    if parameters.get(contract.MULTI_WORKER_MIRRORED_ENABLED):
-        evaluator = bool(parameters.get(contract.MULTI_WORKER_MIRRORED_EVALUATOR))
-        roles = parameters.get(contract.MULTI_WORKER_MIRRORED_ROLES) or {}
-        return MultiWorkerMirrored(() if roles else groups, evaluator, roles)
-    if parameters.get(contract.MPI_ENABLED):
-        options = parameters.get(contract.MPI_CUSTOM_OPTIONS) or ""
-        bind_gpus = bool(parameters.get(contract.MPI_BIND_GPUS))
-        return MPI(parameters.get(contract.MPI_PROCESSES_PER_HOST), options, groups, bind_gpus)
-    return None
+def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
+    """Return the distribution; in the spelling of a dict, which the estimator checks, where it cannot be started."""
+    found: dict[str, Any] = {}
+    for kind, switch, options in _DISTRIBUTIONS:
+        if parameters.get(switch):
+            said = {name: parameters[key] for name, key in options.items() if parameters.get(key)}
+            found[kind] = {"enabled": True, **said}
+    groups = parameters.get(contract.DISTRIBUTION_INSTANCE_GROUPS)
+    if found and groups and not any("roles" in options for options in found.values()):
+        found["instance_groups"] = list(groups)
+    try:
+        return parse_distribution(found or None)
+    except SpecError:
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,7 @@ from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resour
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from scriptmode.planning import Plan
     from scriptmode.platforms import Platform
@@ -45,6 +46,10 @@ class Estimator(Arguments):
     _gives_model_dir: ClassVar[bool] = False
     #: Whether a framework version that reports metrics (TensorFlow 1.15 on) has them stored unasked.
     _stores_metrics: ClassVar[bool] = False
+    #: Whether arguments that cannot make a job are kept until one is to be started: those of a job that exists.
+    _defers_checks: bool = False
+    #: Whether the settings of the platform add nothing to the arguments, which are those of a job that exists.
+    _is_whole: bool = False
 
     def __init__(
         self,
@@ -133,95 +138,119 @@ class Estimator(Arguments):
         self._platform = arguments.platform(platform, sagemaker_session)
         self._session = sagemaker_session
         self.latest_training_job: TrainingJob | None = None
-        self._spec = TrainingJobSpec(
-            base_job_name=base_job_name,
-            role=role,
-            resources=Resources(
-                instance_count=sizes["instance_count"],
-                instance_type=sizes["instance_type"],
-                instance_groups=arguments.instance_groups(instance_groups),
-                volume_size=Resources.volume_size if sizes["volume_size"] is None else sizes["volume_size"],
-                volume_kms_key=sizes["volume_kms_key"],
-                keep_alive_period=keep_alive_period_in_seconds,
-                training_plan=training_plan,
-                instance_placement=arguments.copied("instance_placement_config", instance_placement_config),
-            ),
-            algorithm=Algorithm(
-                image_uri=image_uri,
-                input_mode=Algorithm.input_mode if input_mode is None else input_mode,
-                metric_definitions=arguments.metric_definitions(metric_definitions),
-                container_entry_point=arguments.texts("container_entry_point", container_entry_point),
-                container_arguments=arguments.texts("container_arguments", container_arguments),
-                repository_access_mode=training_repository_access_mode,
-                repository_credentials_provider_arn=training_repository_credentials_provider_arn,
-                framework_version=framework_version,
-                py_version=py_version,
-            ),
-            script=arguments.script(
-                entry_point, source_dir, dependencies, git_config=git_config, log_level=container_log_level
-            ),
-            model=arguments.model(model_uri, model_channel_name),
-            distribution=parse_distribution(sizes["distribution"]),
-            hyperparameters=arguments.copied("hyperparameters", hyperparameters),
-            environment=None if environment is None else arguments.copied("environment", environment),
-            output=Output(
-                path=output_path,
-                kms_key=output_kms_key,
-                compress=not switch("disable_output_compression", disable_output_compression),
-                code_location=code_location,
-                checkpoint_uri=checkpoint_s3_uri,
-                checkpoint_local_path=checkpoint_local_path,
-            ),
-            limits=Limits(
-                max_run=Limits.max_run if sizes["max_run"] is None else sizes["max_run"],
-                max_wait=sizes["max_wait"],
-                use_spot_instances=sizes["use_spot_instances"],
-                max_retry_attempts=max_retry_attempts,
-            ),
-            network=Network(
-                subnets=arguments.texts("subnets", subnets),
-                security_group_ids=arguments.texts("security_group_ids", security_group_ids),
-                isolation=enable_network_isolation,
-                encrypt_traffic=encrypt_inter_container_traffic,
-            ),
-            features=Features(
-                sagemaker_metrics=enable_sagemaker_metrics,
-                infra_check=enable_infra_check,
-                remote_debug=enable_remote_debug,
-                session_tag_chaining=enable_session_tag_chaining,
-            ),
-            monitoring=monitoring.parse(
-                debugger_hook_config=debugger_hook_config,
-                rules=rules,
-                profiler_config=profiler_config,
-                disable_profiler=disable_profiler,
-                tensorboard_output_config=tensorboard_output_config,
-            ),
-            tags=arguments.tags(tags),
-            additional_fields=arguments.additional_fields(additional_request_fields),
-            model_dir=arguments.model_dir(model_dir),
-        )
+        with self._deferred():
+            self._spec = TrainingJobSpec(
+                base_job_name=base_job_name,
+                role=role,
+                resources=Resources(
+                    instance_count=sizes["instance_count"],
+                    instance_type=sizes["instance_type"],
+                    instance_groups=arguments.instance_groups(instance_groups),
+                    volume_size=Resources.volume_size if sizes["volume_size"] is None else sizes["volume_size"],
+                    volume_kms_key=sizes["volume_kms_key"],
+                    keep_alive_period=keep_alive_period_in_seconds,
+                    training_plan=training_plan,
+                    instance_placement=arguments.copied("instance_placement_config", instance_placement_config),
+                ),
+                algorithm=Algorithm(
+                    image_uri=image_uri,
+                    input_mode=Algorithm.input_mode if input_mode is None else input_mode,
+                    metric_definitions=arguments.metric_definitions(metric_definitions),
+                    container_entry_point=arguments.texts("container_entry_point", container_entry_point),
+                    container_arguments=arguments.texts("container_arguments", container_arguments),
+                    repository_access_mode=training_repository_access_mode,
+                    repository_credentials_provider_arn=training_repository_credentials_provider_arn,
+                    framework_version=framework_version,
+                    py_version=py_version,
+                ),
+                script=arguments.script(
+                    entry_point, source_dir, dependencies, git_config=git_config, log_level=container_log_level
+                ),
+                model=arguments.model(model_uri, model_channel_name),
+                distribution=parse_distribution(sizes["distribution"]),
+                hyperparameters=arguments.copied("hyperparameters", hyperparameters),
+                environment=None if environment is None else arguments.copied("environment", environment),
+                output=Output(
+                    path=output_path,
+                    kms_key=output_kms_key,
+                    compress=not switch("disable_output_compression", disable_output_compression),
+                    code_location=code_location,
+                    checkpoint_uri=checkpoint_s3_uri,
+                    checkpoint_local_path=checkpoint_local_path,
+                ),
+                limits=Limits(
+                    max_run=Limits.max_run if sizes["max_run"] is None else sizes["max_run"],
+                    max_wait=sizes["max_wait"],
+                    use_spot_instances=sizes["use_spot_instances"],
+                    max_retry_attempts=max_retry_attempts,
+                ),
+                network=Network(
+                    subnets=arguments.texts("subnets", subnets),
+                    security_group_ids=arguments.texts("security_group_ids", security_group_ids),
+                    isolation=enable_network_isolation,
+                    encrypt_traffic=encrypt_inter_container_traffic,
+                ),
+                features=Features(
+                    sagemaker_metrics=enable_sagemaker_metrics,
+                    infra_check=enable_infra_check,
+                    remote_debug=enable_remote_debug,
+                    session_tag_chaining=enable_session_tag_chaining,
+                ),
+                monitoring=monitoring.parse(
+                    debugger_hook_config=debugger_hook_config,
+                    rules=rules,
+                    profiler_config=profiler_config,
+                    disable_profiler=disable_profiler,
+                    tensorboard_output_config=tensorboard_output_config,
+                ),
+                tags=arguments.tags(tags),
+                additional_fields=arguments.additional_fields(additional_request_fields),
+                model_dir=arguments.model_dir(model_dir),
+                is_whole=self._is_whole,
+            )
         self._arguments = arguments.kept({**given, **sizes})
+
+    @contextmanager
+    def _deferred(self) -> Iterator[None]:
+        """Keep a `SpecError` that is raised of an attached job for the next `fit`."""
+        self._refused: SpecError | None = None
+        try:
+            yield
+        except SpecError as error:
+            if not self._defers_checks:
+                raise
+            self._refused = error
 
     def _construct(self, arguments: dict[str, Any]) -> None:
         made = object.__new__(type(self))
+        # What one attribute leaves wrong of an attached job, the next one may put right.
+        vars(made).update(_defers_checks=self._refused is not None, _is_whole=self._is_whole)
         Estimator.__init__(made, **arguments)
-        if made._platform is None and made._session is self._session and made._spec.resources.types == self._types:
-            made._platform = self._platform
-        self._platform, self._session, self._arguments = made._platform, made._session, made._arguments
-        self._spec = replace(made._spec, is_whole=self._spec.is_whole)
+        if made._refused is None:
+            is_same = self._refused is None and made._session is self._session and made._types == self._types
+            if made._platform is None and is_same:
+                made._platform = self._platform
+            self._spec = made._spec
+        self._platform, self._session, self._refused = made._platform, made._session, made._refused
+        self._arguments = made._arguments
 
     @property
     def _types(self) -> tuple[str, ...]:
-        return self._spec.resources.types
+        return self.spec.resources.types
 
     def __repr__(self) -> str:
+        if self._refused is not None:
+            return f"{type(self).__name__}(attached, not to be started: {self._refused})"
         what = self._spec.script.entry_point if self._spec.script else self._spec.algorithm.image_uri
         return f"{type(self).__name__}({what!r} on {self._spec.resources.count} x {'/'.join(self._types)})"
 
     @property
     def spec(self) -> TrainingJobSpec:
-        """What this estimator asks for, but the inputs."""
+        """What this estimator asks for, but the inputs; raises `SpecError` where an attached job must change."""
+        if self._refused is not None:
+            raise SpecError(
+                f"{self._refused}. The attached job has it so; set it before the next fit"
+            ) from self._refused
         return self._spec
 
     @property
@@ -233,15 +262,15 @@ class Estimator(Arguments):
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return a copy of the hyperparameters."""
-        return arguments.copied("hyperparameters", self._spec.hyperparameters)
+        return arguments.copied("hyperparameters", self._arguments["hyperparameters"])
 
     def set_hyperparameters(self, **hyperparameters: Any) -> None:
         """Add or replace hyperparameters for the jobs that follow."""
-        self._construct({**self._arguments, "hyperparameters": {**self._spec.hyperparameters, **hyperparameters}})
+        self._construct({**self._arguments, "hyperparameters": {**self.hyperparameters(), **hyperparameters}})
 
     def training_image_uri(self) -> str | None:
         """Return the image that the hosts start from, looked up where only ``framework_version`` was given."""
-        return self.platform.complete(self._spec).algorithm.image_uri
+        return self.platform.complete(self.spec).algorithm.image_uri
 
     def request(
         self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
@@ -330,7 +359,8 @@ class Estimator(Arguments):
         """Return an estimator on a job that was started elsewhere, by any client, set up as that job was.
 
         Looks on this machine first, then in Amazon SageMaker, unless told where. What ``fit`` is given is not part of
-        it: the job's inputs are ``latest_training_job.inputs()``. Raises `JobNotFoundError`.
+        it: the job's inputs are ``latest_training_job.inputs()``. What the service accepted and the constructor would
+        refuse is refused by the next ``fit``, unless it is set before. Raises `JobNotFoundError`.
         """
         from scriptmode import described
 
@@ -341,9 +371,10 @@ class Estimator(Arguments):
         platform = platform or holding(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = described.arguments(description, platform.tags(description))
-        estimator = cls(platform=platform, **found)
+        estimator = cls.__new__(cls)
         # As that job was: what it did not say, no setting of this machine says for it.
-        estimator._spec = replace(estimator._spec, is_whole=True)
+        vars(estimator).update(_defers_checks=True, _is_whole=True)
+        cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
         return estimator
 
@@ -351,7 +382,7 @@ class Estimator(Arguments):
         self, given: object, job_name: str | None, experiment_config: object
     ) -> tuple[dict[str, Any], tuple[Archive, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the archive with its URI where there is a source to store, and the files of rules."""
-        asked = replace(self._spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
+        asked = replace(self.spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else naming.check_job_name(job_name)
         spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region

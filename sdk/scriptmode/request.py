@@ -17,7 +17,6 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.distribution import Distribution
     from scriptmode.spec import Network, Resources, TrainingJobSpec
 
 
@@ -232,12 +231,12 @@ def _model_dir(spec: TrainingJobSpec, placement: Placement) -> str | None:
         return spec.model_dir
     if not spec.model_dir:
         return None
-    return derived_model_dir(_output_path(spec), placement.job_name, spec.distribution)
+    return derived_model_dir(_output_path(spec), placement.job_name, with_mpi=isinstance(spec.distribution, MPI))
 
 
-def derived_model_dir(output_path: str, job_name: str, distribution: Distribution | None) -> str:
-    """Give ``--model_dir`` as the TensorFlow estimator does: on the host under MPI, else below the output path."""
-    if isinstance(distribution, MPI):
+def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str:
+    """Return ``--model_dir`` as the TensorFlow estimator gives it: on the host under MPI, else below the output."""
+    if with_mpi:
         return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}"
     return f"{output_path}/{job_name}/model"
 

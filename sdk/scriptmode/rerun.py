@@ -96,7 +96,9 @@ def _parameters(description: Mapping[str, Any], change: Change, new: str) -> dic
         encoded[contract.JOB_NAME] = contract.encode(new)
     output = str(description.get("OutputDataConfig", {}).get("S3OutputPath", "")).rstrip("/")
     # Under MPI it bears no name.
-    derived, renewed = (derived_model_dir(output, name, None) for name in (description["TrainingJobName"], new))
+    derived, renewed = (
+        derived_model_dir(output, name, with_mpi=False) for name in (description["TrainingJobName"], new)
+    )
     if encoded.get(contract.MODEL_DIR_PARAMETER) == contract.encode(derived):
         encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(renewed)
     changed = arguments.copied("hyperparameters", change.hyperparameters)
@@ -121,15 +123,17 @@ def _timed(description: Mapping[str, Any], change: Change) -> dict[str, Any]:
     run, wait = before.get(_RUN, Limits.max_run), before.get(_WAIT)
     longer = run if change.max_run is None else change.max_run
     is_spot = bool(description.get("EnableManagedSpotTraining"))
+    attempts = (description.get("RetryStrategy") or {}).get("MaximumRetryAttempts")
     if change.max_wait is not None:
-        if not is_spot:
+        if not is_spot and attempts is None:
             name = description["TrainingJobName"]
             raise SpecError(
-                f"max_wait is {change.max_wait!r}, but training job {name} uses no spot instances; leave it out, or "
-                f"set use_spot_instances and max_wait of Estimator.attach({name!r}) and fit it"
+                f"max_wait is {change.max_wait!r}, but training job {name} has neither spot instances nor a retry "
+                f"strategy; leave it out, or set max_wait and one of use_spot_instances and max_retry_attempts of "
+                f"Estimator.attach({name!r}) and fit it"
             )
         wait = change.max_wait
     elif wait is not None and isinstance(longer, int):
         wait += max(0, longer - run)
-    limits = Limits(longer, wait, is_spot)
+    limits = Limits(longer, wait, is_spot, attempts)
     return {**before, _RUN: limits.max_run, **({} if limits.max_wait is None else {_WAIT: limits.max_wait})}

@@ -202,7 +202,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Limits:
-    """Times in seconds. Spot training needs ``max_wait`` of at least ``max_run``."""
+    """Times in seconds. Spot training needs ``max_wait`` of at least ``max_run``; retries may have one."""
 
     max_run: int = 24 * 60 * 60
     max_wait: int | None = None
@@ -215,8 +215,11 @@ class Limits:
         if self.use_spot_instances and self.max_wait is None:
             raise SpecError(f"use_spot_instances needs max_wait; give at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
-            if not self.use_spot_instances:
-                raise SpecError("max_wait is for spot training; add use_spot_instances=True or leave it out")
+            if not self.use_spot_instances and self.max_retry_attempts is None:
+                raise SpecError(
+                    "max_wait is for spot training and for retries; add use_spot_instances=True or max_retry_attempts, "
+                    "or leave it out"
+                )
             _whole_number("max_wait", self.max_wait, self.max_run)
         if self.max_retry_attempts is not None:
             _whole_number("max_retry_attempts", self.max_retry_attempts, 1)

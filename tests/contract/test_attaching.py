@@ -4,9 +4,9 @@ import re
 
 import pytest
 from contract.differences import differing
-from contract.matrix import CASES
+from contract.matrix import CASES, REFUSED
 
-from scriptmode import Estimator
+from scriptmode import Estimator, SpecError
 from scriptmode.testing import FakeSageMaker
 from scriptmode_runtime import contract
 
@@ -49,3 +49,28 @@ def test_a_job_can_be_started_again_as_it_was(client, case, asked):
     found = differing(decoded(without_empty(request)), decoded(again))
     lost = [path for path in found if not any(re.fullmatch(f"({known})(\\..*)?", path) for known in NOT_KEPT)]
     assert not lost, {path: found[path] for path in lost}
+
+
+#: Of what v2 sends and the constructor refuses: what v2 left out of the request, or the service does not accept.
+NOT_IN_A_JOB = (
+    "checkpoints with no place", "registry's credentials with no mode", "argument misspelt", "distribution misspelt",
+    "option misspelt", "reserved hyperparameter", "AWS's own library", "AWS's compiler", "long hyperparameter",
+    "many hyperparameters", "mode misspelt",
+)  # fmt: skip
+ACCEPTED = [(case.id, words) for case, words in REFUSED if not case.id.endswith(NOT_IN_A_JOB)]
+
+
+@pytest.mark.parametrize(("case", "words"), ACCEPTED, ids=[case for case, _ in ACCEPTED])
+def test_a_job_that_only_v2_starts_is_attached_and_refused_by_the_next_fit(case, words, asked):
+    _, answers = asked
+    request = answers["v2"][case]
+    fake = FakeSageMaker("us-east-1")
+    fake.client("sagemaker").create_training_job(**request)
+    made = Estimator.attach(request["TrainingJobName"], fake)
+    assert made.latest_training_job.name == request["TrainingJobName"]
+    assert made.role == request["RoleArn"]
+    assert isinstance(made.hyperparameters(), dict)
+    assert repr(made)
+    with pytest.raises(SpecError) as refused:
+        made.request(made.latest_training_job.inputs())
+    assert words in str(refused.value)

@@ -121,7 +121,9 @@ def test_a_job_that_had_too_little_time_gets_more(description, change, wanted):
 
 
 def test_a_time_that_a_job_cannot_have_is_refused():
-    with pytest.raises(SpecError, match="max_wait is 300, but training job job-1 uses no spot instances; leave it out"):
+    with pytest.raises(
+        SpecError, match="max_wait is 300, but training job job-1 has neither spot instances nor a retry strategy"
+    ):
         request(limits(), {}, Change(max_wait=300))
     with pytest.raises(SpecError, match=r"max_wait is 50; give a whole number \(int\) of at least 100"):
         request(limits(max_wait=150), {}, Change(max_wait=50))

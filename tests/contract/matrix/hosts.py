@@ -40,6 +40,8 @@ ARGUMENTS = {
         "checkpoint_local_path": "/tmp/checkpoints",
     },
     "retries": {"max_retry_attempts": 5},
+    "retries within a time": {"max_retry_attempts": 2, "max_run": 600, "max_wait": 1200},
+    "retries of spot": {"max_retry_attempts": 2, "use_spot_instances": True, "max_run": 600, "max_wait": 1200},
     "warm pool": {"keep_alive_period_in_seconds": 1800},
     "training plan": {"training_plan": PLAN},
     "placement": {"instance_placement_config": ULTRA},
