@@ -11,10 +11,11 @@ import stat
 import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Optional
+from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
 
 from scriptmode.errors import SourceError
 from scriptmode.nearby import near
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,8 @@ _LEFT_OUT_FOLDERS = frozenset(
      "node_modules"}
 )  # fmt: skip
 _LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
+#: The runtime unpacks no deeper folders.
+_DEEPEST = 200
 _VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
 #: Names that files with secrets go by.
 _SECRETS = (".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_ed25519*",
@@ -45,6 +48,25 @@ class Archive:
     data: bytes
     digest: str
     files: int
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A file to be packed; one below a ``folder`` is opened beneath it."""
+
+    path: Path
+    folder: Path | None = None
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading."""
+        if self.folder is None:
+            return self.path.open("rb")
+        with _opened(self.folder) as directory:
+            return os.fdopen(directory.open_file(self.path.relative_to(self.folder).as_posix()), "rb")
+
+    def is_same(self, other: _Member) -> bool:
+        """Return whether the other one is the same file."""
+        return self.path.samefile(other.path)
 
 
 def remote_uri(script: Script) -> str | None:
@@ -71,10 +93,13 @@ def _within(folder: Path, script: Script) -> Script:
 
     def inside(argument: str, value: str) -> str:
         path = folder / value
-        if folder.resolve() not in (path.resolve(), *path.resolve().parents):
-            raise SourceError(f"{argument} {value!r} is outside the Git repository; give a path within it")
-        if not path.exists():
-            raise SourceError(f"{argument} {value!r} is not in the Git repository{near(path)}")
+        try:
+            with beneath.Directory(folder) as directory:
+                directory.stat(value)
+        except beneath.EscapeError as error:
+            raise SourceError(f"{argument} {value!r} is outside the Git repository; give a path within it") from error
+        except OSError as error:
+            raise SourceError(f"{argument} {value!r} is not in the Git repository{near(path)}") from error
         return str(path)
 
     dependencies = tuple(inside("dependency", each) for each in script.dependencies)
@@ -87,17 +112,17 @@ def _within(folder: Path, script: Script) -> Script:
 
 
 def _pack(script: Script) -> Archive:
-    members: dict[str, Path] = {}
+    members: dict[str, _Member] = {}
     if script.source_dir is None:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
         if path.is_dir():
             raise SourceError(f"entry_point {script.entry_point!r} is a folder; name the file that is to be run")
-        members[path.name] = path
+        members[path.name] = _Member(path)
     else:
         members.update(_tree(_source_root(script)))
     for dependency in script.dependencies:
-        for name, path in _dependency(dependency).items():
-            if members.setdefault(name, path).resolve() != path.resolve():
+        for name, member in _dependency(dependency).items():
+            if not members.setdefault(name, member).is_same(member):
                 raise SourceError(
                     f"dependency {dependency!r} and the source folder both have {name!r}; rename one of them"
                 )
@@ -124,28 +149,40 @@ def _source_root(script: Script) -> Path:
     if not root.is_dir():
         raise SourceError(f"source_dir {source_dir!r} is not a folder; for one file, give entry_point alone")
     entry = Path(script.entry_point)
-    target = root / entry
-    if entry.is_absolute() and root.resolve() in target.resolve().parents:
-        inside = os.path.relpath(target.resolve(), root.resolve())
+    inside = os.path.relpath(entry, root)
+    if entry.is_absolute() and not inside.startswith(".."):
         raise SourceError(f"entry_point {script.entry_point!r} is a whole path; name it within source_dir: {inside!r}")
-    if entry.is_absolute() or os.path.relpath(target.resolve(), root.resolve()).startswith(".."):
-        raise SourceError(f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}; name a file in it")
-    if not target.is_file():
+    try:
+        with _opened(root) as directory:
+            is_file = stat.S_ISREG(directory.stat(script.entry_point).st_mode)
+    except beneath.EscapeError as error:
+        raise SourceError(
+            f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}; name a file in it"
+        ) from error
+    except OSError:
+        is_file = False
+    if not is_file:
         raise SourceError(
             f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}"
-            f"{near(target) or '; name a file in it'}"
+            f"{near(root / entry) or '; name a file in it'}"
         )
     return root
 
 
-def _dependency(value: str) -> dict[str, Path]:
-    path = _existing(Path(value), "dependency", value).resolve()
+def _opened(folder: Path) -> beneath.Directory:
+    """Open a source folder; absolute links below it may name it as it was given."""
+    return beneath.Directory(folder, seen_as=str(folder.absolute()))
+
+
+def _dependency(value: str) -> dict[str, _Member]:
+    # What the caller named: its own name counts where that is a link, "." or "..".
+    path = _existing(Path(value), "dependency", value).resolve(strict=True)
     if path.is_dir():
         return {f"{path.name}/{name}": member for name, member in _tree(path).items()}
-    return {path.name: path}
+    return {path.name: _Member(path)}
 
 
-def _tree(root: Path) -> dict[str, Path]:
+def _tree(root: Path) -> dict[str, _Member]:
     """Name every file to pack below ``root``, ignore file honoured; refuse files that look like secrets."""
     rule = _ignore_rules(root)
     names = list(_walk(root, "", rule))
@@ -155,10 +192,15 @@ def _tree(root: Path) -> dict[str, Path]:
             f"source folder {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}; "
             f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
         )
-    return {name: root / name for name in names}
+    return {name: _Member(root / name, root) for name in names}
 
 
 def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
+    if below.count("/") > _DEEPEST:
+        raise SourceError(
+            f"source folder {str(root)!r} has more than {_DEEPEST} folders in each other; name {below[:40]!r} in "
+            f"{IGNORE_FILE}"
+        )
     for path in sorted((root / below).iterdir(), key=lambda each: each.name):
         relative = f"{below}{path.name}"
         if _left_out(path) or rule(f"{relative}/" if path.is_dir() else relative):
@@ -184,14 +226,19 @@ def _looks_secret(name: str) -> bool:
 
 
 def _check_link(root: Path, path: Path) -> None:
-    target = path.resolve()
-    if not target.exists():
+    name = path.relative_to(root).as_posix()
+    try:
+        with _opened(root) as directory, directory.at(name, follow=True) as at:
+            os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
+            leaves = f"{name}/".startswith(f"{at.path}/" if at.path else "")
+    except beneath.EscapeError:
+        leaves = True
+    except OSError as error:
         raise SourceError(
             f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, which does not exist; remove the link, "
             f"or name it in {IGNORE_FILE}"
-        )
-    inside = os.path.relpath(target, root.resolve())
-    if inside == ".." or inside.startswith("../") or target in path.absolute().parents:
+        ) from error
+    if leaves:
         raise SourceError(
             f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r}); "
             f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency"
@@ -213,7 +260,7 @@ def _ignore_rules(root: Path) -> _Rule:
     return lambda name: spec.check_file(name).include
 
 
-def _archive(members: dict[str, Path]) -> bytes:
+def _archive(members: dict[str, _Member]) -> bytes:
     buffer = io.BytesIO()
     packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
     with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -222,10 +269,10 @@ def _archive(members: dict[str, Path]) -> bytes:
     return buffer.getvalue()
 
 
-def _add(tar: tarfile.TarFile, name: str, path: Path) -> None:
-    with path.open("rb") as file:
+def _add(tar: tarfile.TarFile, name: str, member: _Member) -> None:
+    with member.open() as file:
         status = os.fstat(file.fileno())
-        member = tarfile.TarInfo(name)
-        member.size = status.st_size
-        member.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
-        tar.addfile(member, file)
+        info = tarfile.TarInfo(name)
+        info.size = status.st_size
+        info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+        tar.addfile(info, file)

@@ -4,6 +4,7 @@ import tarfile
 import time
 
 import pytest
+from fakes import link_chains
 
 from scriptmode import SourceError
 from scriptmode.source import pack, program, remote_uri
@@ -116,6 +117,29 @@ def test_what_is_not_there_is_named(code, monkeypatch, entry, folder, message):
 def test_a_link_that_leaves_the_tree_is_refused(code, target):
     (code / "link").symlink_to(target)
     with pytest.raises(SourceError, match="symbolic link"):
+        pack(Script("train.py", str(code)))
+
+
+def test_a_chain_of_links_longer_than_any_path_takes_nothing_from_outside(code):
+    (code.parent / "secret").write_text("of somebody else")
+    (code / ".scriptmodeignore").write_text("chained/\n")
+    (code / "chained").mkdir()
+    chain = link_chains.write_folder(code / "chained", 1)
+    # Where a resolver gives up at the chain's last link, this one is found.
+    (code / "chained" / chain).with_name("secret").write_text("decoy")
+    (code / "stolen").symlink_to(f"chained/{chain}/../secret")
+    assert (code / "stolen").read_text() == "of somebody else"
+    with pytest.raises(SourceError, match="symbolic link .*stolen' leaves the source folder"):
+        pack(Script("train.py", str(code)))
+
+
+def test_folders_in_each_other_without_end_are_refused(code):
+    deep = code
+    for _ in range(201):
+        deep /= "d"
+        deep.mkdir()
+    (deep / "file").touch()
+    with pytest.raises(SourceError, match="more than 200 folders in each other"):
         pack(Script("train.py", str(code)))
 
 
