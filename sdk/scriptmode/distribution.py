@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
 from scriptmode.errors import SpecError, suggestion
+from scriptmode.whole_numbers import set_whole
 from scriptmode_runtime.contract import ROLES
 
 #: Roles of which a cluster has one host.
@@ -89,9 +90,7 @@ class MPI:
     def __post_init__(self) -> None:
         if not isinstance(self.bind_gpus, bool):
             raise SpecError(f"MPI bind_gpus is {self.bind_gpus!r}; say True or False")
-        count = self.processes_per_host
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-            raise SpecError(f"MPI processes_per_host is {count!r}; give a whole number of at least 1")
+        set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
             raise SpecError(f"MPI custom_mpi_options is {self.custom_mpi_options!r}; give one string of mpirun options")
         import shlex

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from scriptmode.errors import SpecError, suggestion
+from scriptmode.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")
@@ -33,8 +34,7 @@ class ShuffleConfig:
     seed: int
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise SpecError(f"ShuffleConfig seed is {self.seed!r}; give a whole number")
+        object.__setattr__(self, "seed", whole_number("ShuffleConfig seed", self.seed))
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,12 @@ def _without_scheme(text: str) -> str:
         return f"which lacks slashes; say 'file://{_whole(rest)}'"
     if not text:
         return "which is empty; give an 's3://...' or 'file://...' string"
-    return f"which names no scheme; for this machine's files say 'file://{Path(text).expanduser().absolute()}'"
+    here = Path(text).expanduser()
+    in_s3 = f"for data in S3 say 's3://{text.lstrip('/')}'"
+    on_this_machine = f"for this machine's files say 'file://{here.absolute()}'"
+    if here.exists() or text.startswith(("/", ".", "~")):
+        return f"which names no scheme; {on_this_machine}"
+    return f"which names no scheme; {in_s3}, {on_this_machine}"
 
 
 def _whole(path: str) -> Path:

@@ -13,6 +13,7 @@ from scriptmode.platforms import DESCRIBED_DEFAULTS
 from scriptmode.request import derived_model_dir
 from scriptmode.service_model import REQUEST_SHAPE, shapes
 from scriptmode.spec import RESERVED_TAGS, Limits
+from scriptmode.whole_numbers import whole_number
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -107,8 +108,7 @@ def _parameters(description: Mapping[str, Any], change: Change, new: str) -> dic
 
 
 def _resized(name: str, resources: Mapping[str, Any], count: object) -> dict[str, Any]:
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise SpecError(f"instance_count is {count!r}; give a whole number of at least 1")
+    count = whole_number("instance_count", count, 1)
     if resources.get("InstanceGroups"):
         raise SpecError(
             f"instance_count is {count}, but training job {name} has instance groups; set the instance_groups of "
@@ -121,7 +121,7 @@ def _timed(description: Mapping[str, Any], change: Change) -> dict[str, Any]:
     """Give the job's StoppingCondition with other times; a spot job may wait for as long after its run as before."""
     before = dict(description.get("StoppingCondition", {}))
     run, wait = before.get(_RUN, Limits.max_run), before.get(_WAIT)
-    longer = run if change.max_run is None else change.max_run
+    longer = run if change.max_run is None else whole_number("max_run", change.max_run, 1)
     is_spot = bool(description.get("EnableManagedSpotTraining"))
     attempts = (description.get("RetryStrategy") or {}).get("MaximumRetryAttempts")
     if change.max_wait is not None:
@@ -133,7 +133,7 @@ def _timed(description: Mapping[str, Any], change: Change) -> dict[str, Any]:
                 f"Estimator.attach({name!r}) and fit it"
             )
         wait = change.max_wait
-    elif wait is not None and isinstance(longer, int):
+    elif wait is not None:
         wait += max(0, longer - run)
     limits = Limits(longer, wait, is_spot, attempts)
     return {**before, _RUN: limits.max_run, **({} if limits.max_wait is None else {_WAIT: limits.max_wait})}

@@ -9,6 +9,7 @@ from scriptmode.distribution import ALONE, MPI
 from scriptmode.errors import SpecError, suggestion
 from scriptmode.hyperparameters import encode
 from scriptmode.inputs import INPUT_MODES, Channel, check_mode
+from scriptmode.whole_numbers import set_whole, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +24,8 @@ CODE_CHANNEL = "code"
 RESERVED_TAGS = "aws:"
 
 
-def _whole_number(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        kind = "" if isinstance(value, (int, str)) else f" of type {type(value).__name__}"
-        raise SpecError(f"{name} is {value!r}{kind}; give a whole number (int) of at least {least}")
+#: What to do instead of asking for no volume.
+_NO_VOLUME = " (GB), or leave it out for 30: every host has a volume, or storage of its own that the service prefers"
 
 
 def _text(name: str, value: object) -> None:
@@ -61,7 +60,8 @@ class InstanceGroup:
     def __post_init__(self) -> None:
         _text("instance_group_name", self.instance_group_name)
         _text("instance group's instance_type", self.instance_type)
-        _whole_number("instance group's instance_count", self.instance_count, 1)
+        count = whole_number("instance group's instance_count", self.instance_count, 1)
+        object.__setattr__(self, "instance_count", count)
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,9 @@ class Resources:
             if self.instance_type is None:
                 raise SpecError("instance_type is missing; give 'local_process', a SageMaker type, or instance_groups")
             _text("instance_type", self.instance_type)
-            _whole_number("instance_count", 1 if self.instance_count is None else self.instance_count, 1)
-        _whole_number("volume_size", self.volume_size, 1)
-        if self.keep_alive_period is not None:
-            _whole_number("keep_alive_period_in_seconds", self.keep_alive_period, 0)
+            set_whole(self, "instance_count", "instance_count", 1, optional=True)
+        set_whole(self, "volume_size", "volume_size", 1, hint=_NO_VOLUME)
+        set_whole(self, "keep_alive_period", "keep_alive_period_in_seconds", 0, optional=True)
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:
             if names.count(name) > 1:
@@ -155,7 +154,7 @@ class Script:
     def __post_init__(self) -> None:
         _text("entry_point", self.entry_point)
         _text("source_dir", self.source_dir)
-        _whole_number("container_log_level", self.log_level, 0)
+        set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:
             raise SpecError(f"dependencies: source_dir {self.source_dir!r} is packed already; pack them into it")
         if self.is_packed and str(self.source_dir).endswith("/"):
@@ -210,7 +209,8 @@ class Limits:
     max_retry_attempts: int | None = None
 
     def __post_init__(self) -> None:
-        _whole_number("max_run", self.max_run, 1)
+        set_whole(self, "max_run", "max_run", 1)
+        set_whole(self, "max_retry_attempts", "max_retry_attempts", 1, optional=True)
         _switch("use_spot_instances", self.use_spot_instances)
         if self.use_spot_instances and self.max_wait is None:
             raise SpecError(f"use_spot_instances needs max_wait; give at least max_run ({self.max_run} s)")
@@ -220,9 +220,7 @@ class Limits:
                     "max_wait is for spot training and for retries; add use_spot_instances=True or max_retry_attempts, "
                     "or leave it out"
                 )
-            _whole_number("max_wait", self.max_wait, self.max_run)
-        if self.max_retry_attempts is not None:
-            _whole_number("max_retry_attempts", self.max_retry_attempts, 1)
+            set_whole(self, "max_wait", "max_wait", self.max_run)
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class PipelineSession(FakeSageMaker):
     [
         ({"image_uri": 5}, "image_uri is 5; give a string"),
         ({"base_job_name": 5}, "base_job_name is 5; give a string"),
-        ({"instance_count": np.int64(2)}, "of type int64; give a whole number"),
+        ({"instance_count": np.float64(2.5)}, "instance_count is .*2.5.*; give a whole number"),
         (
             {"instance_groups": [{"InstanceGroupName": "a"}], "instance_count": None, "instance_type": None},
             "give InstanceGroup",

@@ -132,7 +132,7 @@ def test_a_time_that_a_job_cannot_have_is_refused():
 WRONG = {
     "a time": ({"max_run": 0}, SpecError, r"max_run is 0; give a whole number \(int\) of at least 1"),
     "a time in words": ({"max_run": "1h"}, SpecError, r"max_run is '1h'; give a whole number \(int\) of at least 1"),
-    "a count": ({"instance_count": 0}, SpecError, "instance_count is 0; give a whole number of at least 1"),
+    "a count": ({"instance_count": 0}, SpecError, "instance_count is 0; give a whole number .int. of at least 1"),
     "a name": ({"job_name": "a_b"}, SpecError, "job_name 'a_b' is not 1 to 63 letters"),
     "a name that is taken": ({"job_name": "job-1"}, JobExistsError, "job-1"),
     "a hyperparameter": ({"hyperparameters": {"x": float("nan")}}, SpecError, "hyperparameter 'x' is nan"),

@@ -1,0 +1,40 @@
+"""Counts and times as callers give them: ints, NumPy's integers, and floats without a fraction. Pure."""
+
+from __future__ import annotations
+
+import operator
+from numbers import Integral, Real
+
+from scriptmode.errors import SpecError
+
+
+def whole_number(name: str, value: object, least: int | None = None, *, hint: str = "") -> int:
+    """Return a count or a time as an int; raise `SpecError` for what is no whole number of at least ``least``.
+
+    True, False and texts are no numbers. ``hint`` goes on where the message names the least.
+    """
+    found = _as_int(value)
+    if found is None or (least is not None and found < least):
+        kind = "" if isinstance(value, (int, float, str)) else f" of type {type(value).__name__}"
+        bound = "" if least is None else f" of at least {least}"
+        raise SpecError(f"{name} is {value!r}{kind}; give a whole number (int){bound}{hint}")
+    return found
+
+
+def set_whole(settings: object, field: str, name: str, least: int, *, hint: str = "", optional: bool = False) -> None:
+    """Check a field of a frozen dataclass that is a whole number, and leave it as an int; optional ones may be None."""
+    value = getattr(settings, field)
+    if value is not None or not optional:
+        object.__setattr__(settings, field, whole_number(name, value, least, hint=hint))
+
+
+def _as_int(value: object) -> int | None:
+    # NumPy's truth value, which is not imported here, still counts as an index.
+    if isinstance(value, bool) or type(value).__name__.startswith("bool"):
+        return None
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return int(float(value)) if float(value).is_integer() else None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
