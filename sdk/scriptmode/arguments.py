@@ -12,6 +12,7 @@ from scriptmode.errors import SpecError, suggestion
 from scriptmode.naming import base_of_image
 from scriptmode.platforms import named
 from scriptmode.spec import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     import os
@@ -45,6 +46,8 @@ GONE = {
     "compiler_config": "AWS makes no images with the SageMaker Training Compiler any more; leave it out",
 }
 
+#: The SageMaker SDK's words for ``logs``, and whether each shows the log.
+LOGS = {"All": True, "Training": True, "Rules": True, "None": False}
 #: Fields of the service's ExperimentConfig.
 EXPERIMENT_KEYS = ("ExperimentName", "TrialName", "TrialComponentDisplayName", "RunName")
 
@@ -152,14 +155,35 @@ def experiment(value: object) -> dict[str, str]:
     return dict(value)
 
 
+def of_latest_job(job: Mapping[str, Any], platform: Platform) -> dict[str, Any]:
+    """Return what arguments that were left out are for a job, by its request or description, as the SageMaker SDK says.
+
+    An output path that is a whole bucket ends with a slash there.
+    """
+    path = str(job.get("OutputDataConfig", {}).get("S3OutputPath", ""))
+    found: dict[str, object] = {"output_path": f"{path}/" if re.fullmatch("s3://[^/]+", path) else path}
+    encoded = job.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER)
+    if encoded is not None:
+        found["model_dir"] = contract.decode(encoded)
+    session = getattr(platform, "session", None)
+    if session is not None:
+        found["sagemaker_session"] = session
+    return found
+
+
 def shows_logs(value: object) -> bool:
-    """Read ``fit``'s ``logs``: True or False, or the SageMaker SDK's ``"All"``, ``"Training"`` and ``"None"``."""
+    """Return whether ``logs`` asks for the log: a truth value, or one or a list of the SageMaker SDK's words.
+
+    Its ``"All"``, ``"Training"`` and ``"Rules"`` all show the log; ``"None"`` does not.
+    """
     if isinstance(value, bool):
         return value
-    known = {"All": True, "Training": True, "None": False}
-    if isinstance(value, str) and value in known:
-        return known[value]
-    raise SpecError(f"logs is {value!r}; say True or False, or 'All', 'Training' or 'None'")
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, (list, tuple)) or any(word not in LOGS for word in words):
+        raise SpecError(
+            f"logs is {value!r}; say True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
+        )
+    return any(LOGS[word] for word in words)
 
 
 def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -24,11 +24,15 @@ class Arguments:
         """Become what the constructor makes of ``arguments``."""
         raise NotImplementedError
 
+    def _shown(self, name: str, value: Any) -> Any:  # noqa: ARG002 - for those that show something else
+        """Return what an argument reads as, given its value."""
+        return value
+
     def __getattr__(self, name: str) -> Any:
         """Give an argument as it was given; called for what is no attribute otherwise."""
         given = self.__dict__.get("_arguments", {})
         if name in given:
-            return given[name]
+            return self._shown(name, given[name])
         hint = f": {_GONE[name]}" if name in _GONE else _near(name, given)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 

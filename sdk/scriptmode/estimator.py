@@ -36,8 +36,9 @@ class Estimator(Arguments):
     ``sagemaker_session`` is a boto3 session, or the session of an installed ``sagemaker``, v2 or v3. Debugger, profiler
     and TensorBoard are off unless asked for (see `Monitoring`). ``additional_request_fields`` go into the request as
     they are: what the service knows and no argument here says. Every argument is an attribute too, to be read and, for
-    the jobs that follow, to be set. Raises `SpecError` for values that cannot make a job and ``TypeError`` for names
-    that no version knows. The caller's objects are copied, never changed.
+    the jobs that follow, to be set; after ``fit``, ``output_path``, ``model_dir`` and ``sagemaker_session`` that were
+    left out read as the job has them, and are left out of the next one again. Raises `SpecError` for values that cannot
+    make a job and ``TypeError`` for names that no version knows. The caller's objects are copied, never changed.
     """
 
     #: The base of job names where neither ``base_job_name`` nor ``image_uri`` gives one.
@@ -138,6 +139,7 @@ class Estimator(Arguments):
         self._platform = arguments.platform(platform, sagemaker_session)
         self._session = sagemaker_session
         self.latest_training_job: TrainingJob | None = None
+        self._latest: dict[str, Any] = {}
         with self._deferred():
             self._spec = TrainingJobSpec(
                 base_job_name=base_job_name,
@@ -340,12 +342,17 @@ class Estimator(Arguments):
             sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
             raise
         self.latest_training_job = job
+        self._latest = arguments.of_latest_job(body, self.platform)
         if shown:
             log_view.started(job.name)
             log_view.unused(body)
         if wait:
             job.follow(logs=shown, live=live)
         return job
+
+    def _shown(self, name: str, value: Any) -> Any:
+        """Return an argument, or what the latest job has in place of one that was left out."""
+        return self._latest.get(name, value) if value is None or value is True else value
 
     @property
     def model_data(self) -> str | None:
@@ -376,6 +383,7 @@ class Estimator(Arguments):
         vars(estimator).update(_defers_checks=True, _is_whole=True)
         cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
+        vars(estimator)["_latest"] = arguments.of_latest_job(description, platform)
         return estimator
 
     def _prepare(

@@ -247,7 +247,7 @@ class TrainingJob:
         try:
             if logs:
                 is_told = display.follow(self.name, self.platform, view)
-            description = self.wait()
+            description = self._wait(None, None)
         except KeyboardInterrupt:
             self._say_how_to_come_back()
             # Where in the reading it was is nobody's question.
@@ -271,12 +271,25 @@ class TrainingJob:
 
         return display.card(self.name, self.platform)
 
-    def wait(self, timeout: float | None = None, *, poll: float | None = None) -> dict[str, Any]:
+    def wait(self, timeout: float | None = None, *, poll: float | None = None, logs: object = None) -> dict[str, Any]:
         """Wait until the job ended and return its description.
 
-        ``timeout`` and ``poll`` are seconds. Throttling and lost connections are waited out. Raises
-        `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out (the job goes on).
+        ``timeout`` and ``poll`` are seconds. With ``logs``, as ``fit`` takes them, the log is shown meanwhile, as by
+        `follow`; also as the only positional argument, as in the SageMaker SDK. Throttling and lost connections are
+        waited out. Raises `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out
+        (the job goes on).
         """
+        from scriptmode.arguments import LOGS, shows_logs
+
+        if isinstance(timeout, (bool, list, tuple)) or (isinstance(timeout, str) and timeout in LOGS):
+            timeout, logs = None, timeout
+        if logs is not None and shows_logs(logs):
+            if timeout is not None:
+                raise SpecError(f"timeout is {timeout!r} and logs is {logs!r}; a job is followed to its end, keep one")
+            return self.follow()
+        return self._wait(timeout, poll)
+
+    def _wait(self, timeout: float | None, poll: float | None) -> dict[str, Any]:
         from scriptmode.endings import raise_for_status
         from scriptmode.patience import Patience, goes_on
 

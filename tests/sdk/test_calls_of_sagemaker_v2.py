@@ -1,11 +1,18 @@
 """Calls as users of the SageMaker SDK v2 write them: the same meaning here, or an error with the next step."""
 
+import json
+import sys
 import warnings
 
+import numpy as np
 import pytest
 from fakes.estimators import estimator
+from fakes.platforms import RecordingPlatform
 
-from scriptmode import Estimator, ParameterServer, SpecError
+from scriptmode import MPI, Estimator, ParameterServer, ShuffleConfig, SpecError, TensorFlow, TrainingInput
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.sagemaker import SageMakerPlatform
+from scriptmode.spec import Limits
 from scriptmode.testing import FakeSageMaker
 
 
@@ -107,3 +114,162 @@ def test_a_repeated_jobs_retries_may_wait_longer(code):
     times = job.rerun(max_wait=500).describe()["StoppingCondition"]
     assert times == {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 500}
     assert job.rerun(max_run=100).describe()["StoppingCondition"]["MaxWaitTimeInSeconds"] == 160
+
+
+WHOLE = [3, 3.0, np.int64(3), np.int32(3), np.float64(3), np.float32(3), np.uint8(3)]
+
+
+@pytest.mark.parametrize("number", WHOLE, ids=lambda number: f"{type(number).__name__}")
+def test_counts_and_times_may_be_numpys_and_whole_floats(code, number):
+    made = estimator(
+        code, instance_count=number, volume_size=number, max_run=number, max_wait=number, max_retry_attempts=number,
+        keep_alive_period_in_seconds=number, container_log_level=number, distribution=MPI(processes_per_host=number),
+    )  # fmt: skip
+    plain = estimator(
+        code, instance_count=3, volume_size=3, max_run=3, max_wait=3, max_retry_attempts=3,
+        keep_alive_period_in_seconds=3, container_log_level=3, distribution=MPI(processes_per_host=3),
+    )  # fmt: skip
+    shuffled = [TrainingInput("s3://b/x", shuffle_config=ShuffleConfig(seed)) for seed in (number, 3)]
+    requests = [made.request(shuffled[0], job_name="job-1"), plain.request(shuffled[1], job_name="job-1")]
+    # NumPy's numbers are not what JSON carries.
+    assert json.dumps(requests[0]) == json.dumps(requests[1])
+
+
+@pytest.mark.parametrize("number", [2.5, "3", float("nan"), float("inf"), True, np.bool_(1), np.array([1, 2]), None])
+def test_what_is_no_whole_number_is_refused(code, number):
+    with pytest.raises(SpecError, match=r"max_run is .*; give a whole number \(int\) of at least 1"):
+        Limits(max_run=number)
+
+
+def test_a_repeated_job_may_have_numpys_counts(code):
+    fake = FakeSageMaker()
+    arguments = {"platform": None, "sagemaker_session": fake, "instance_type": "ml.m5.large", "max_run": 9000}
+    job = estimator(code, **arguments).fit(wait=False)
+    again = job.rerun(instance_count=np.int64(2), max_run=7200.0).describe()
+    assert (again["ResourceConfig"]["InstanceCount"], again["StoppingCondition"]["MaxRuntimeInSeconds"]) == (2, 7200)
+
+
+def test_no_volume_is_refused_with_what_to_do(code):
+    with pytest.raises(
+        SpecError, match=r"volume_size is 0; give a whole number .* of at least 1 \(GB\), or leave it out"
+    ):
+        estimator(code, volume_size=0)
+
+
+def test_a_bucket_without_a_scheme_is_suggested_as_one(code, tmp_path, monkeypatch):
+    with pytest.raises(
+        SpecError, match=r"inputs is 'bucket/prefix', which names no scheme; for data in S3 say 's3://bucket/p"
+    ):
+        estimator(code).request("bucket/prefix")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    with pytest.raises(SpecError, match=f"names no scheme; for this machine's files say 'file://{tmp_path}/data'"):
+        estimator(code).request("data")
+
+
+@pytest.mark.parametrize("logs", ["Rules", "Training", ["All"], ["Training", "Rules"], ("All",), True])
+def test_v2s_words_show_the_log(code, logs, capsys):
+    estimator(code).fit(logs=logs)
+    assert "algo-1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("logs", ["None", ["None"], [], False])
+def test_v2s_words_hide_the_log(code, logs, capsys):
+    job = estimator(code).fit(logs=logs)
+    assert job.wait(logs=logs)["TrainingJobStatus"] == "Completed"
+    assert job.wait(logs)["TrainingJobStatus"] == "Completed"
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("logs", ["All", ["Rules"], True])
+def test_waiting_with_the_log_shows_it(code, logs, capsys):
+    job = estimator(code).fit(wait=False)
+    assert job.wait(logs=logs)["TrainingJobStatus"] == "Completed"
+    assert job.wait(logs)["TrainingJobStatus"] == "Completed"
+    assert capsys.readouterr().out.count("algo-1") == 2
+
+
+@pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}])
+def test_other_words_for_logs_are_refused(code, logs):
+    made = estimator(code)
+    with pytest.raises(SpecError, match="logs is .*; say True or False, or 'All', 'Training', 'Rules' or 'None'"):
+        made.fit(logs=logs)
+    assert made.latest_training_job is None
+
+
+def test_a_time_and_a_log_to_wait_with_are_refused(code):
+    job = estimator(code).fit(wait=False)
+    with pytest.raises(SpecError, match="timeout is 5 and logs is 'All'; a job is followed to its end, keep one"):
+        job.wait(5, logs="All")
+
+
+def test_after_fit_the_arguments_left_out_read_as_the_latest_job_has_them(code):
+    fake = FakeSageMaker("us-east-1")
+    made = TensorFlow(
+        entry_point="train.py", source_dir=code, role="arn:aws:iam::123456789012:role/r", image_uri="tf:2",
+        instance_type="ml.m5.large", sagemaker_session=fake,
+    )  # fmt: skip
+    assert (made.output_path, made.model_dir) == (None, None)
+    for job in ("job-1", "job-2"):
+        made.fit(job_name=job, wait=False)
+        path = made.output_path
+        assert path == "s3://sagemaker-us-east-1-123456789012/"
+        assert made.model_dir == f"{path}{job}/model"
+        assert made.latest_training_job.describe()["OutputDataConfig"]["S3OutputPath"] == path[:-1]
+    attached = TensorFlow.attach("job-1", fake)
+    assert attached.model_dir == f"{path}job-1/model"
+    # The next job has one of its own.
+    assert attached.request(job_name="job-3")["HyperParameters"]["model_dir"] == f'"{path}job-3/model"'
+
+
+def test_after_fit_what_was_given_reads_as_it_was_given(code):
+    made = TensorFlow(
+        entry_point="train.py", source_dir=code, instance_type="ml.m5.large", image_uri="tf:2", model_dir=False,
+        output_path="s3://mine/", platform=RecordingPlatform(),
+    )  # fmt: skip
+    made.fit(logs=False)
+    assert (made.output_path, made.model_dir) == ("s3://mine/", False)
+    made.model_dir = "s3://mine/model"
+    made.fit(logs=False)
+    assert made.model_dir == "s3://mine/model"
+
+
+def test_after_fit_the_session_is_the_one_that_was_used(code, no_settings, monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    fake = FakeSageMaker()
+    assert SageMakerPlatform(fake).session is fake
+    made = estimator(code, platform=None, sagemaker_session=fake, instance_type="ml.m5.large")
+    made.fit(logs=False, wait=False)
+    assert made.sagemaker_session is fake
+    assert SageMakerPlatform().session.region_name == "us-east-1"
+
+
+def test_the_python_of_a_process_host_is_checked(code, tmp_path):
+    own = f"py{sys.version_info.major}{sys.version_info.minor}"
+    arguments = {"instance_type": "local_process", "image_uri": None, "platform": LocalPlatform(data_dir=tmp_path)}
+    for version in (own, "py3", None):
+        assert estimator(code, **arguments, py_version=version).request()
+    for version in ("py27", "py2", "py399", "3.11"):
+        with pytest.raises(
+            SpecError, match=f"py_version is '{version}', but hosts that are processes run with .*Python"
+        ):
+            estimator(code, **arguments, py_version=version).request()
+
+
+def test_the_python_of_another_interpreter_is_asked(code, tmp_path):
+    python = tmp_path / "python9"
+    python.write_text('#!/bin/sh\ncase "$2" in *version_info*) echo 3 99;; esac\n')
+    python.chmod(0o755)
+    local = LocalPlatform(data_dir=tmp_path / "data", python=python)
+    arguments = {"instance_type": "local_process", "image_uri": None, "platform": local}
+    assert estimator(code, **arguments, py_version="py399").request()
+    with pytest.raises(SpecError, match=f"py_version is 'py311', but hosts .* run with {python}, which is Python 3.99"):
+        estimator(code, **arguments, py_version="py311").request()
+
+
+def test_a_container_of_a_tensorflow_that_has_no_image_here_says_where_one_is(code, tmp_path):
+    made = estimator(
+        code, instance_type="local", image_uri=None, framework_version="2.12", platform=LocalPlatform(data_dir=tmp_path)
+    )
+    with pytest.raises(SpecError, match=r"for AWS's image of it give image_uri=.*tensorflow-training:2.12-cpu-py310"):
+        made.request()

@@ -261,6 +261,8 @@ class LocalPlatform:
             )
         if spec.algorithm.framework_version is not None:
             _check_tensorflow(spec.algorithm.framework_version, self._interpreter())
+        if spec.algorithm.py_version is not None:
+            _check_python(spec.algorithm.py_version, self._interpreter())
 
     def _interpreter(self) -> str:
         """Give the hosts' interpreter; raise `PlatformError` when it cannot run them."""
@@ -297,13 +299,32 @@ def _image(spec: TrainingJobSpec) -> str:
     from scriptmode.containers.images import default_image
     from scriptmode.containers.recipe import PY_VERSION
 
-    image = default_image(algorithm.framework_version)
+    try:
+        image = default_image(algorithm.framework_version)
+    except SpecError as error:
+        tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
+        raise SpecError(
+            f"{error}; for AWS's image of it give image_uri=, its URI in Amazon ECR, which is pulled with your AWS "
+            f"credentials: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'"
+        ) from error
     if algorithm.py_version not in (None, "py3", PY_VERSION):
         raise SpecError(
             f"py_version is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}; leave "
             "py_version out, or give image_uri"
         )
     return image
+
+
+def _check_python(wanted: str, python: str) -> None:
+    """Raise `SpecError` when the hosts' interpreter is another Python than ``py311`` or ``py3`` say."""
+    from scriptmode.platforms.local.hosts.processes import python_version
+
+    major, minor = sys.version_info[:2] if python == sys.executable else python_version(python)
+    if wanted not in (f"py{major}", f"py{major}{minor}"):
+        raise SpecError(
+            f"py_version is {wanted!r}, but hosts that are processes run with {python}, which is Python "
+            f"{major}.{minor}; leave it out, or give LocalPlatform(python=...)"
+        )
 
 
 def _check_tensorflow(wanted: str, python: str) -> None:

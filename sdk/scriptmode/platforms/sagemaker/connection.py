@@ -69,6 +69,11 @@ class Connection:
         return str(region)
 
     @property
+    def session(self) -> Any:
+        """The session that was given, else the boto3 session that clients are made from."""
+        return self._session() if self._given is None else self._given
+
+    @property
     def settings(self) -> Any:
         """The ``sagemaker_config`` that a ``sagemaker`` session has read, or ``None`` where the file is to be read."""
         return getattr(self._given, "sagemaker_config", None)

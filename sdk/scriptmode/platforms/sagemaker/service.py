@@ -72,6 +72,11 @@ class SageMakerPlatform:
         """The session's Region."""
         return self._connection.region
 
+    @property
+    def session(self) -> Any:
+        """The session that was given, else the boto3 session that the calls are made with."""
+        return self._connection.session
+
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
         completion.check(spec)

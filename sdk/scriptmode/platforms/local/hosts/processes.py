@@ -120,6 +120,13 @@ def versions(python: str, names: Sequence[str]) -> list[str]:
     return said.stdout.decode("utf-8", "replace").split() if isinstance(said, subprocess.CompletedProcess) else []
 
 
+def python_version(python: str) -> tuple[int, int]:
+    """Return the major and minor version of the interpreter ``python``; zeros for one that does not answer."""
+    said = _run((python, "-c", "import sys; print(*sys.version_info[:2])"))
+    words = said.stdout.split() if isinstance(said, subprocess.CompletedProcess) else []
+    return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
+
+
 def import_failure(python: str, module: str) -> str:
     """Say why the interpreter ``python`` cannot import ``module``; "" when it can."""
     result = _run((python, "-c", f"import {module}"))
