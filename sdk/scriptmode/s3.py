@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable
@@ -105,27 +105,39 @@ class S3:
             for item in found
         ], str(page.get("NextContinuationToken", ""))
 
-    def head(self, uri: str, *, owner: str | None = None) -> tuple[S3Object, Mapping[str, Any]]:
-        """Give the object of exactly that key, and what else HeadObject says of it."""
+    def head(self, uri: str, *, owner: str | None = None, checksum: bool = False) -> tuple[S3Object, Mapping[str, Any]]:
+        """Return the object of exactly that key, and what else HeadObject says of it, on demand its checksum."""
         location = parse(uri)
+        mode = {"ChecksumMode": "ENABLED"} if checksum else {}
         with self._translated(uri):
-            found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **_owned(owner))
+            found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
         return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
 
-    def stream(self, item: S3Object, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes from ``start`` up to ``end`` as they come, of the object of just that ETag if it has one."""
+    def stream(
+        self, item: S3Object, start: int, end: int, tell: Callable[[Mapping[str, str]], None] = lambda _: None
+    ) -> Iterator[bytes]:
+        """Yield the bytes from ``start`` up to ``end`` as they come, of the object of just that ETag if it has one.
+
+        Where that is all of it, ``tell`` gets the response's headers first; comparing its checksum is the caller's.
+        Raises `DataError` for another range or ETag.
+        """
+        from botocore.exceptions import FlexibleChecksumError
+
         uri = str(item.location)
-        asked = {"IfMatch": item.etag} if item.etag else {}
-        if (start, end) != (0, item.size):
-            asked["Range"] = f"bytes={start}-{end - 1}"
+        asked: dict[str, str] = {"IfMatch": item.etag} if item.etag else {}
+        is_part = (start, end) != (0, item.size)
+        asked.update({"Range": f"bytes={start}-{end - 1}"} if is_part else {"ChecksumMode": "ENABLED"})
         with self._translated(uri):
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
             with closing(answer["Body"]) as body:
                 if answer.get("ETag", item.etag) != (item.etag or answer.get("ETag")):
                     raise changed(item)
-                if "Range" in asked and "ContentRange" not in answer:
-                    raise DataError(f"{uri}: S3 gave all of it where a part was asked for; use another endpoint")
-                yield from iter(lambda: body.read(STREAM_BYTES), b"")
+                if is_part:
+                    _check_range(item, start, end, str(answer.get("ContentRange", "")))
+                else:
+                    tell(answer["ResponseMetadata"]["HTTPHeaders"])
+                with suppress(FlexibleChecksumError):
+                    yield from iter(lambda: body.read(STREAM_BYTES), b"")
 
     def wire(self, bucket: str) -> Wire | None:
         """Say how to read a bucket without boto3; none where that leads through a proxy."""
@@ -144,6 +156,11 @@ class S3:
             return None
         bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
         return Wire(url, region, bundle or httpsession.get_cert_path(verify=True), lambda: _frozen(uri, credentials))
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the client, once there is one, speaks TLS with its endpoint."""
+        return self._client is not None and str(self._client.meta.endpoint_url).startswith("https:")
 
     def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
         """Say whether there is an object of exactly that key, encrypted with ``kms_key``; no where one may not know.
@@ -278,6 +295,20 @@ def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
     with translated(uri):
         frozen = credentials.get_frozen_credentials()
     return frozen.access_key, frozen.secret_key, frozen.token
+
+
+def _check_range(item: S3Object, start: int, end: int, told: str) -> None:
+    """Raise `DataError` where a response's Content-Range is not the range that was asked for."""
+    found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", told)
+    if found is None:
+        raise DataError(f"{item.location}: S3 returned all of it where a part was asked for; use another endpoint")
+    if found[3] not in ("*", str(item.size)):
+        raise changed(item)
+    if (int(found[1]), int(found[2])) != (start, end - 1):
+        raise DataError(
+            f"{item.location}: S3 returned the range {told!r} where bytes {start}-{end - 1} were asked for; "
+            "use another endpoint, or another proxy"
+        )
 
 
 def changed(item: S3Object) -> DataError:

@@ -218,11 +218,10 @@ def test_an_object_that_is_broken_in_the_store_is_told_where_others_are_whole(se
     found = entries()
     whole = Stored("s3://bkt/whole", 5, f'"{hashlib.md5(b"whole").hexdigest()}"')
     server.contents["whole"] = b"whole"
-    store = staging.Stores()
-    etags = staging.ETags(store.of("s3://").is_plain)
-    etags.check(whole, lambda: [b"whole"], pytest.fail)
+    store = S3Objects()
+    store.check(whole, {}, lambda: [b"whole"], pytest.fail)
     with pytest.raises(DataError, match="store the object anew"):
-        etags.check(found[0][0], lambda: [b"\1" + bytes(999)], lambda: None)
+        store.check(found[0][0], {}, lambda: [b"\1" + bytes(999)], lambda: None)
 
 
 @pytest.mark.parametrize(

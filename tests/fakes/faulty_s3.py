@@ -31,6 +31,14 @@ class Fault:
     at: int | None = None
     #: Send so many bytes a second.
     rate: int = 0
+    #: Flip a bit of the byte at this offset of the object.
+    flip: int | None = None
+    #: Answer a range with the bytes this much further on, and say so in Content-Range.
+    shift: int = 0
+    #: Say another size of the whole object in Content-Range.
+    resize: int = 0
+    #: Send so many bytes more than Content-Length says.
+    excess: int = 0
     #: Do this to the server before answering.
     act: Callable[[], object] | None = None
 
@@ -60,6 +68,8 @@ class FaultyS3:
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[Request] = field(default_factory=list)
     heeds_if_match: bool = True
+    #: By key what x-amz-checksum-* headers are sent where the whole object is asked for with its checksum.
+    checksums: dict[str, dict[str, str]] = field(default_factory=dict)
     #: By key the content and the ETag that is told of it.
     etags: dict[str, tuple[bytes, str]] = field(default_factory=dict)
     #: For HTTPS: what wraps the listening socket.
@@ -148,14 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._give(key, fault)
 
     def _give(self, key, fault):
-        content, etag = self.server_of.contents[key], self.server_of.etag(key)
-        span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        whole = len(content)
-        if span:
-            content = content[int(span[1]) : int(span[2]) + 1]
-        self.send_response(206 if span else 200)
-        if span:
-            self.send_header("Content-Range", f"bytes {span[1]}-{int(span[1]) + len(content) - 1}/{whole}")
+        content, etag = self._begin(key, fault)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("ETag", etag)
         self.send_header("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
@@ -170,9 +173,27 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(1000 / fault.rate)
         elif fault.at is None:
             self.wfile.write(content)
+            self.wfile.write(b"?" * fault.excess)
         else:
             self.wfile.write(content[: fault.at])
             self._break(fault)
+
+    def _begin(self, key, fault):
+        """Send the status and what it says of the content; give what is to be sent, and the ETag."""
+        content, etag = self.server_of.contents[key], self.server_of.etag(key)
+        span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        whole, first = len(content), int(span[1]) + fault.shift if span else 0
+        if fault.flip is not None:
+            content = content[: fault.flip] + bytes([content[fault.flip] ^ 4]) + content[fault.flip + 1 :]
+        if span:
+            content = content[first : int(span[2]) + 1 + fault.shift]
+        self.send_response(206 if span else 200)
+        if span:
+            self.send_header("Content-Range", f"bytes {first}-{first + len(content) - 1}/{whole + fault.resize}")
+        elif self.headers.get("x-amz-checksum-mode") == "ENABLED":
+            for name, value in self.server_of.checksums.get(key, {}).items():
+                self.send_header(f"x-amz-checksum-{name}", value)
+        return content, etag
 
     def _break(self, fault):
         self.close_connection = True

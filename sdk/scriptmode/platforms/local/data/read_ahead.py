@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.platforms.local.data.integrity import Verifying
 from scriptmode.platforms.local.data.objects import PART_BYTES, Chunk, Literal
 from scriptmode.platforms.local.data.targets import reading_while
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from scriptmode.platforms.local.data.objects import Buffer, Piece, Store
+    from scriptmode.platforms.local.data.integrity import ObjectCheck
+    from scriptmode.platforms.local.data.objects import Buffer, Piece, Store, Stored
 
 WINDOW_BYTES = 128 * 1024 * 1024
 WAITING_SECONDS = 0.2
@@ -45,6 +47,24 @@ def read_ahead(
         window.close()
 
 
+class _SharedCheck:
+    """Compares one piece with its checksum, where its store has such."""
+
+    def __init__(self, piece: Stored) -> None:
+        self._piece = piece
+        self._beginning = Lock()
+        self._sequence: ObjectCheck | None = None
+
+    def add(self, store: Store, start: int, data: Buffer) -> None:
+        """Take a part; raise `DataError` once all have come and are not the object's."""
+        if not isinstance(store, Verifying):
+            return
+        with self._beginning:
+            if self._sequence is None:
+                self._sequence = store.object_check(self._piece)
+        self._sequence.add(start, data)
+
+
 @dataclass
 class _Part:
     """A stretch of a piece on its way: it is ready once it has its ``data`` or an ``error``."""
@@ -53,6 +73,8 @@ class _Part:
     start: int
     end: int
     ends: bool
+    #: Shared by the parts of one piece.
+    check: _SharedCheck | None = None
     data: Buffer | None = None
     error: BaseException | None = None
 
@@ -158,7 +180,10 @@ class _Window:
             return
         data, error = None, None
         try:
-            data = self._store_of(piece.uri).read(piece, part.start, part.end)
+            store = self._store_of(piece.uri)
+            data = store.read(piece, part.start, part.end)
+            if part.check is not None:
+                part.check.add(store, part.start, data)
         except Exception as caught:  # noqa: BLE001 - raised where the reader comes to it
             error = caught
         with self._first_ready:
@@ -187,6 +212,8 @@ def _parts(pieces: Iterator[Piece]) -> Iterator[_Part]:
         elif piece.size == 0:
             yield _Part(piece, 0, 0, ends=True, data=b"")
         else:
+            # The store itself compares what is read as a whole.
+            check = _SharedCheck(piece) if piece.size > PART_BYTES else None
             for start in range(0, piece.size, PART_BYTES):
                 end = min(start + PART_BYTES, piece.size)
-                yield _Part(piece, start, end, ends=end == piece.size)
+                yield _Part(piece, start, end, ends=end == piece.size, check=check)

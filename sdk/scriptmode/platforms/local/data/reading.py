@@ -8,12 +8,15 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.platforms.local.data.integrity import Verifying
 from scriptmode.platforms.local.data.objects import PART_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scriptmode.errors import DataError
     from scriptmode.platforms.local.data.fuse_server import Content
+    from scriptmode.platforms.local.data.integrity import ObjectCheck
     from scriptmode.platforms.local.data.objects import Buffer, Store, Stored
 
 MIB = 1024 * 1024
@@ -59,6 +62,8 @@ class Shelf:
         #: Bytes and time of last use, the longest unused first.
         self._used: OrderedDict[Reading, tuple[int, float]] = OrderedDict()
         self._total = 0
+        #: Objects whose bytes differ from their checksum, and the reason.
+        self.damaged: dict[Stored, DataError] = {}
         # What somebody waits for does not stand in line behind what somebody might want.
         self._now = ThreadPoolExecutor(fetchers, "fetch")
         self._ahead = ThreadPoolExecutor(fetchers, "fetch-ahead")
@@ -80,10 +85,17 @@ class Shelf:
         for pool in (self._now, self._ahead):
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def fetch(self, item: Stored, start: int, end: int, *, ahead: bool = False) -> Part:
-        """Begin to fetch a stretch."""
+    def fetch(
+        self, item: Stored, start: int, end: int, *, ahead: bool = False, check: ObjectCheck | None = None
+    ) -> Part:
+        """Start to fetch a stretch; ``check`` gets its bytes before they count as there."""
         pool = self._ahead if ahead else self._now
-        return Part(start, end, pool.submit(_fetch, self._store_of, item, start, end))
+        return Part(start, end, pool.submit(_fetch, self._store_of, item, start, end, check))
+
+    def object_check(self, item: Stored) -> ObjectCheck | None:
+        """Return what compares an object that is read in parts; none where its store has no checksums."""
+        store = self._store_of(item.uri)
+        return store.object_check(item) if isinstance(store, Verifying) else None
 
     def has_room(self, size: int, keeper: Reading) -> bool:
         """Say whether ``keeper`` may hold so much more; readers that rest lose what they hold for it."""
@@ -113,12 +125,17 @@ class Reading:
         #: Where reading in sequence began, and how far it came.
         self._begun = 0
         self._reached = 0
+        #: Compares the object while it is read in sequence from its first byte on.
+        self._check: ObjectCheck | None = None
 
     def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
         """Answer with the bytes from ``start`` on, up to the object's end, once they are there."""
         end = min(start + size, self._item.size)
         if start >= end:
             answer(())
+            return
+        if error := self._damage():
+            answer(error)
             return
         parts = self._covering(start, end) if self._in_sequence(start) else []
         if not parts:
@@ -140,7 +157,17 @@ class Reading:
             if not part.wanted:
                 part.data.cancel()
         self._parts.clear()
+        if self._check is not None:
+            self._damage()
+            self._check.stop()
+            self._check = None
         self._shelf.account(self, 0)
+
+    def _damage(self) -> DataError | None:
+        """Return why the object's bytes are not to be used: the kernel asks again for what it could not read."""
+        if self._check is not None and self._check.error is not None:
+            self._shelf.damaged[self._item] = self._check.error
+        return self._shelf.damaged.get(self._item)
 
     def _in_sequence(self, start: int) -> bool:
         """Say whether to read through the parts; begin them anew where a sequence begins."""
@@ -153,6 +180,8 @@ class Reading:
             return False
         self.drop()
         self._begun = start
+        if start == 0:
+            self._check = self._shelf.object_check(self._item)
         return True
 
     def _covering(self, start: int, end: int) -> list[Part]:
@@ -185,7 +214,9 @@ class Reading:
         self._account()
         if not self._shelf.has_room(size, self):
             return False
-        self._parts.append(self._shelf.fetch(self._item, at, at + size, ahead=ahead))
+        # The store itself compares what is read as a whole.
+        check = None if size == self._item.size else self._check
+        self._parts.append(self._shelf.fetch(self._item, at, at + size, ahead=ahead, check=check))
         self._account()
         return True
 
@@ -197,8 +228,11 @@ def _failed(part: Part) -> bool:
     return part.data.done() and (part.data.cancelled() or part.data.exception() is not None)
 
 
-def _fetch(store_of: Callable[[str], Store], item: Stored, start: int, end: int) -> Buffer:
-    return store_of(item.uri).read(item, start, end)
+def _fetch(store_of: Callable[[str], Store], item: Stored, start: int, end: int, check: ObjectCheck | None) -> Buffer:
+    data = store_of(item.uri).read(item, start, end)
+    if check is not None:
+        check.add(start, data)
+    return data
 
 
 def _when_there(parts: Sequence[Part], act: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -16,13 +17,15 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 from scriptmode import s3, s3_errors
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.data.buffers import Buffers
-from scriptmode.platforms.local.data.objects import Buffer, Stored
-from scriptmode.platforms.local.data.signed_get import CONNECT_SECONDS, SignedGets, UnexpectedAnswerError
+from scriptmode.platforms.local.data.integrity import ObjectCheck, Verifier
+from scriptmode.platforms.local.data.objects import PART_BYTES, Buffer, Stored
+from scriptmode.platforms.local.data.signed_get import CONNECT_SECONDS, Answer, SignedGets, UnexpectedAnswerError
 from scriptmode.platforms.local.data.targets import Memory, require_wanted, sleep_while_wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from scriptmode.platforms.local.data.integrity import Checksum
     from scriptmode.platforms.local.data.targets import Target
 
 #: Seconds without a byte after which a connection counts as broken.
@@ -55,6 +58,7 @@ class S3Objects:
         self._patience = patience
         self._stall = stall
         self._answered = False
+        self._verifier = Verifier(self._headers)
 
     def prepare(self, uri: str) -> None:
         """Load the clients and find the credentials for a bucket; nothing is connected."""
@@ -75,50 +79,101 @@ class S3Objects:
         found, _ = self._patiently(lambda: self._s3.head(uri))
         return Stored(uri, found.size, found.etag)
 
-    def is_plain(self, item: Stored) -> bool:
-        """Say whether an object is stored without keys of KMS or of the client: then a simple ETag is its MD5."""
-        _, told = self._patiently(lambda: self._s3.head(item.uri))
-        return "SSECustomerAlgorithm" not in told and not str(told.get("ServerSideEncryption", "")).startswith(
-            "aws:kms"
-        )
-
     def read(self, item: Stored, start: int, end: int) -> Buffer:
-        """Give all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now."""
+        """Return all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now.
+
+        Where that is the whole object, its checksum is compared; it is read once more if it differs.
+        """
         content = self._buffers.of(end - start)
-        self.read_to(Memory(content), item, start)
+        headers = self.read_to(Memory(content), item, start)
+        if (start, end) == (0, item.size):
+            expected = self._verifier.checksum(item, headers, md5=self._compares_md5(item))
+            again = partial(self.read_to, Memory(content), item, start)
+            self._verifier.check(item, expected, lambda: (content,), again)
         return content
 
-    def read_to(self, target: Target, item: Stored, start: int) -> None:
-        """Fill ``target`` with an object's bytes from ``start`` on; raise as `read` does."""
-        asked = s3.S3Object(s3.parse(item.uri), item.size, item.version)
-        done = self._fetched(asked, target, start)
+    def check(
+        self,
+        item: Stored,
+        headers: Mapping[str, str] | None,
+        content: Callable[[], Iterable[Buffer]],
+        read_again: Callable[[], object],
+    ) -> None:
+        """Compare a whole object that `read_to` wrote elsewhere; raise `DataError` if it differs after reading again.
+
+        ``headers`` are what `read_to` returned.
+        """
+        expected = self._verifier.checksum(item, headers, md5=True)
+        self._verifier.check(item, expected, content, read_again)
+
+    def object_check(self, item: Stored) -> ObjectCheck:
+        """Return what compares an object that is read in parts."""
+
+        def parts() -> Iterator[Buffer]:
+            for start in range(0, item.size, PART_BYTES):
+                yield self.read(item, start, min(start + PART_BYTES, item.size))
+
+        def ask() -> Checksum | None:
+            return self._verifier.checksum(item, None, md5=self._compares_md5(item))
+
+        return ObjectCheck(item, self._verifier, ask, parts)
+
+    def _compares_md5(self, item: Stored) -> bool:
+        """Return whether a stream's bytes are worth an MD5: over TLS each record is authenticated on its way."""
+        return not self._bucket(s3.parse(item.uri).bucket).is_encrypted
+
+    def _headers(self, item: Stored) -> Mapping[str, str]:
+        """Return what HeadObject tells of an object's content."""
+        asked = _asked(item)
+        bucket = self._bucket(asked.location.bucket)
+        if bucket.gets is not None and bucket.works:
+            with suppress(UnexpectedAnswerError):
+                return bucket.gets.head(asked.location.key, total=item.size, etag=item.version)
+        found, told = self._patiently(lambda: self._s3.head(item.uri, checksum=True))
+        if item.version not in ("", found.etag):
+            raise s3.changed(asked)
+        headers: Mapping[str, str] = told["ResponseMetadata"]["HTTPHeaders"]
+        return headers
+
+    def read_to(self, target: Target, item: Stored, start: int) -> Mapping[str, str] | None:
+        """Fill ``target`` with an object's bytes from ``start`` on; raise as `read` does.
+
+        Return the headers that tell of the content where the whole object was asked for and S3 answered.
+        """
+        asked = _asked(item)
+        done, headers = self._fetched(asked, target, start)
         if done < target.size:
             try:
-                self._resume(asked, target, start, done)
+                headers = self._resume(asked, target, start, done) or headers
             except PlatformError as error:
                 raise _told(asked, error) from error
+        return headers
 
-    def _fetched(self, item: s3.S3Object, target: Target, start: int) -> int:
-        """Read the fast way; give how much came."""
+    def _fetched(self, item: s3.S3Object, target: Target, start: int) -> Answer:
+        """Read the fast way."""
         bucket = self._bucket(item.location.bucket)
         if bucket.gets is None or not (bucket.works or bucket.failures < FAILURES):
-            return 0
-        whole = start == 0 and target.size == item.size
+            return Answer(0, None)
         try:
-            done = bucket.gets.read(target, item.location.key, start, whole=whole, etag=item.etag)
+            answer = bucket.gets.read(target, item.location.key, start, total=item.size, etag=item.etag)
         except UnexpectedAnswerError:
             bucket.failures += 1
-            return 0
+            return Answer(0, None)
         bucket.works = True
         self._answered = True
-        return done
+        return answer
 
-    def _resume(self, item: s3.S3Object, target: Target, start: int, done: int) -> None:
+    def _resume(self, item: s3.S3Object, target: Target, start: int, done: int) -> Mapping[str, str] | None:
         """Read the rest through boto3; where the connection breaks again, what has come stays."""
+        headers: Mapping[str, str] | None = None
+
+        def tell(found: Mapping[str, str]) -> None:
+            nonlocal headers
+            headers = found
 
         def advance() -> None:
             nonlocal done
-            for chunk in self._s3.stream(item, start + done, start + target.size):
+            for chunk in self._s3.stream(item, start + done, start + target.size, tell):
                 if len(chunk) > target.size - done:
                     raise s3.changed(item)
                 target.put(done, chunk)
@@ -130,6 +185,7 @@ class S3Objects:
                 ) from ConnectionResetError()
 
         self._patiently(advance, lambda: done)
+        return headers
 
     def _patiently(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
         """Retry while what fails may pass; raise the last error after some time without progress.
@@ -163,8 +219,13 @@ class S3Objects:
         with self._opening:
             if name not in self._buckets:
                 wire = self._s3.wire(name)
-                self._buckets[name] = _Bucket(None if wire is None else SignedGets(wire, self._stall))
+                gets = None if wire is None else SignedGets(wire, self._stall)
+                self._buckets[name] = _Bucket(gets, self._s3.is_encrypted)
             return self._buckets[name]
+
+
+def _asked(item: Stored) -> s3.S3Object:
+    return s3.S3Object(s3.parse(item.uri), item.size, item.version)
 
 
 def _after_retries(error: PlatformError, attempts: int, seconds: float) -> PlatformError:
@@ -179,6 +240,8 @@ class _Bucket:
     """One bucket, and whether it can be read the fast way."""
 
     gets: SignedGets | None
+    #: Whether the connection to it is TLS.
+    is_encrypted: bool
     works: bool = False
     failures: int = 0
 

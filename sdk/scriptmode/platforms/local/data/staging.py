@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Callable, cast
 
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local import places
-from scriptmode.platforms.local.data.etags import ETags
 from scriptmode.platforms.local.data.file_objects import open_unchanged, path_of, translated
 from scriptmode.platforms.local.data.layout import Layout
 from scriptmode.platforms.local.data.objects import PART_BYTES
@@ -21,7 +20,7 @@ from scriptmode.platforms.local.data.targets import STEP_BYTES, File
 from scriptmode.sizes import in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from scriptmode.platforms.local.data.objects import Stored
     from scriptmode.platforms.local.data.s3_objects import S3Objects
@@ -106,6 +105,8 @@ class _File:
     item: Stored
     descriptor: int
     left: int
+    #: What a response told of the whole object, where it was read by one request.
+    headers: Mapping[str, str] | None = None
 
 
 class _Work:
@@ -113,7 +114,6 @@ class _Work:
 
     def __init__(self, wanted: Sequence[tuple[Stored, str]], folder: Path, stores: Stores) -> None:
         self._stores = stores
-        self._etags = ETags(lambda item: self._s3(item).is_plain(item))
         self._folder = folder
         self._parts = _parted(wanted, folder)
         self._open: set[int] = set()
@@ -180,9 +180,9 @@ class _Work:
             file.left -= 1
             if file.left:
                 return
-        if not places.is_file(file.item.uri):
+        if file.item.size and not places.is_file(file.item.uri):
             again = partial(self._read, file, 0, file.item.size, scratch)
-            self._etags.check(file.item, lambda: _content(file.descriptor), again)
+            self._s3(file.item).check(file.item, file.headers, lambda: _content(file.descriptor), again)
         os.fchmod(file.descriptor, READ_ONLY)
         with self._changing:
             self._open.discard(file.descriptor)
@@ -191,7 +191,7 @@ class _Work:
     def _read(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
         failed = partial(_unwritten, item=file.item, folder=self._folder)
         target = File(file.descriptor, start, end - start, scratch=scratch, failed=failed)
-        self._s3(file.item).read_to(target, file.item, start)
+        file.headers = self._s3(file.item).read_to(target, file.item, start)
 
     def _s3(self, item: Stored) -> S3Objects:
         return cast("S3Objects", self._stores.of(item.uri))

@@ -1,0 +1,219 @@
+"""Bytes that are not the object's are read again where they were not handed on yet, and else end the channel."""
+
+import base64
+import hashlib
+import random
+import ssl
+import zlib
+
+import pytest
+from fakes.faulty_s3 import Fault, FaultyS3
+from fakes.processes import until
+
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.data import integrity, staging
+from scriptmode.platforms.local.data.fast_file import ObjectTree
+from scriptmode.platforms.local.data.objects import PART_BYTES as PART
+from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.platforms.local.data.read_ahead import read_ahead
+from scriptmode.platforms.local.data.s3_objects import S3Objects
+
+pytestmark = pytest.mark.slow
+
+SMALL = random.Random(1).randbytes(100_000)
+LARGE = random.Random(2).randbytes(2 * PART + 5_000)
+#: Reflected polynomials, as their standards write them (CRC RevEng catalogue).
+CRC32C, CRC64NVME = 0x82F63B78, 0x9A6C9329AC4BC9B5
+
+
+@pytest.fixture
+def server(monkeypatch, no_credentials):
+    with FaultyS3({"small": SMALL, "large": LARGE}) as running:
+        running.use(monkeypatch)
+        yield running
+
+
+def crc(content, polynomial, bits):
+    """The plain definition, a bit at a time."""
+    value = mask = (1 << bits) - 1
+    for byte in content:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (polynomial if value & 1 else 0)
+    return base64.b64encode((value ^ mask).to_bytes(bits // 8, "big")).decode()
+
+
+def crc32(content):
+    return base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode()
+
+
+def file_mode(server, key, _, tmp_path):
+    store = S3Objects(patience=2)
+    staging.fetch([(store.find(f"s3://bkt/{key}"), "x")], tmp_path / "data", lambda _done, _total: None)
+    return (tmp_path / "data" / "x").read_bytes()
+
+
+def pipe_mode(server, key, _, __):
+    store = S3Objects(patience=2)
+    return b"".join(bytes(chunk.data) for chunk in read_ahead(lambda _: store, iter([store.find(f"s3://bkt/{key}")])))
+
+
+def fast_file_mode(server, key, views, tmp_path):
+    def make():
+        store = S3Objects(patience=2)
+        return ObjectTree([(store.find(f"s3://bkt/{key}"), "x")], lambda _: store)
+
+    view = views.mount(make, tmp_path / "train")
+    try:
+        return (tmp_path / "train" / "x").read_bytes()
+    except OSError as error:
+        until(lambda: view.poll() or view.unreadable)
+        raise DataError(view.unreadable[0]) from error
+
+
+MODES = pytest.mark.parametrize("mode", [file_mode, pipe_mode, fast_file_mode])
+
+
+@MODES
+@pytest.mark.parametrize(
+    "fault", [Fault(shift=1), Fault(shift=-1), Fault(resize=7)], ids=["later", "earlier", "resized"]
+)
+def test_another_range_than_was_asked_for_is_never_taken(server, views, tmp_path, mode, fault):
+    server.etags["large"] = LARGE, '"no-checksum-1"'
+    server.fault = lambda request: fault if request.span and not request.span.startswith("bytes=0-") else None
+    with pytest.raises(DataError, match=r"s3://bkt/large: (S3 returned the range|the object was changed)"):
+        mode(server, "large", views, tmp_path)
+
+
+@MODES
+@pytest.mark.parametrize("excess", [1, 4_000, 3_000_000])
+@pytest.mark.parametrize("key", ["small", "large"])
+def test_bytes_beyond_the_length_are_never_taken(server, views, tmp_path, mode, excess, key):
+    server.fault = lambda request: Fault(excess=excess) if request.is_get else None
+    assert mode(server, key, views, tmp_path) == server.contents[key]
+
+
+def test_bytes_beyond_the_length_do_not_begin_the_next_answer(server):
+    server.fault = lambda request: Fault(excess=50) if request.is_get else None
+    store = S3Objects()
+    item = store.find("s3://bkt/small")
+    for start in range(0, 90_000, 10_000):
+        assert bytes(store.read(item, start, start + 10_000)) == SMALL[start : start + 10_000]
+
+
+@MODES
+@pytest.mark.parametrize("kind", ["crc32", "etag"])
+def test_a_bit_that_flipped_once_in_a_small_object_costs_one_more_request(server, views, tmp_path, mode, kind):
+    if kind != "etag":
+        server.etags["small"] = SMALL, '"no-checksum-1"'
+        server.checksums["small"] = {"crc32": crc32(SMALL)}
+    left = [Fault(flip=77_777)]
+    server.fault = lambda request: left.pop() if request.is_get and left else None
+    assert mode(server, "small", views, tmp_path) == SMALL
+    assert server.gets == 2
+
+
+@MODES
+@pytest.mark.parametrize("key", ["small", "large"])
+@pytest.mark.parametrize("kind", ["crc32", "etag"])
+def test_a_bit_that_flips_each_time_is_an_error(server, views, tmp_path, mode, key, kind):
+    content = server.contents[key]
+    if kind != "etag":
+        server.etags[key] = content, '"no-checksum-1"'
+        server.checksums[key] = {"crc32": crc32(content)}
+    offsets = iter(range(0, len(content), 1009))
+    server.etags.setdefault(key, (content, server.etag(key)))
+    server.fault = lambda request: Fault(flip=next(offsets)) if flips(request) else None
+
+    def flips(request):
+        return request.is_get and (key == "small" or not request.span or request.span.startswith("bytes=0-"))
+
+    with pytest.raises(
+        DataError, match=rf"s3://bkt/{key}: the bytes that came are not the object's: their (CRC32|MD5) is"
+    ):
+        mode(server, key, views, tmp_path)
+
+
+@pytest.mark.parametrize("mode", [pipe_mode, fast_file_mode])
+def test_of_a_large_object_without_a_checksum_nothing_more_is_asked(server, views, tmp_path, mode):
+    server.etags["large"] = LARGE, '"no-checksum-3"'
+    assert mode(server, "large", views, tmp_path) == LARGE
+    # One looks the object up.
+    assert sum(request.method == "HEAD" for request in server.asked) <= 2
+
+
+@MODES
+def test_a_composed_checksum_is_not_compared(server, views, tmp_path, mode):
+    server.etags["large"] = LARGE, '"no-checksum-3"'
+    server.checksums["large"] = {"crc32": "AAAAAA==-3"}
+    assert mode(server, "large", views, tmp_path) == LARGE
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("algorithm", "value"),
+    {
+        "crc64nvme": lambda content: crc(content, CRC64NVME, 64),
+        "crc32c": lambda content: crc(content, CRC32C, 32),
+        "crc32": crc32,
+        "sha1": lambda content: base64.b64encode(hashlib.sha1(content).digest()).decode(),
+        "sha256": lambda content: base64.b64encode(hashlib.sha256(content).digest()).decode(),
+    }.items(),
+)
+@pytest.mark.parametrize("is_right", [True, False], ids=["right", "wrong"])
+def test_every_algorithm_of_s3_is_compared(server, views, tmp_path, mode, algorithm, value, is_right):  # noqa: PLR0917
+    content = SMALL[:2_000]
+    server.contents["y"] = content
+    server.etags["y"] = content, '"no-checksum-1"'
+    server.checksums["y"] = {algorithm: value(content if is_right else content[::-1])}
+    if is_right:
+        assert mode(server, "y", views, tmp_path) == content
+    else:
+        with pytest.raises(DataError, match=rf"s3://bkt/y: .* their {algorithm.upper()} is .* where S3 has"):
+            mode(server, "y", views, tmp_path)
+
+
+def test_the_cheapest_checksum_is_taken():
+    headers = {f"x-amz-checksum-{name}": "x" for name in integrity.ALGORITHMS}
+    etag = f'"{"a" * 32}"'
+    order = []
+    while (found := integrity.checksum(headers, etag)) and found.algorithm != "md5":
+        order.append(found.algorithm)
+        del headers[f"x-amz-checksum-{found.algorithm}"]
+    assert order == ["crc64nvme", "crc32c", "crc32", "sha1", "sha256"]
+    assert integrity.checksum({}, etag) == ("md5", "a" * 32)
+    assert integrity.checksum({"x-amz-server-side-encryption": "aws:kms:dsse"}, etag) is None
+    assert integrity.checksum({}, '"' + "a" * 32 + '-2"') is None
+
+
+def test_parts_are_compared_in_whatever_order_they_come():
+    item = Stored("s3://b/k", 1_000, "v")
+    content = SMALL[:1_000]
+    expected = integrity.Checksum("crc32", crc32(content))
+    verifier = integrity.Verifier(lambda _: {})
+    for seed in range(20):
+        starts = list(range(0, 1_000, 100))
+        random.Random(seed).shuffle(starts)
+        right = integrity.ObjectCheck(item, verifier, lambda: expected, lambda: [content])
+        wrong = integrity.ObjectCheck(item, verifier, lambda: expected, lambda: [content])
+        for start in starts[:-1]:
+            right.add(start, content[start : start + 100])
+            wrong.add(start, content[start : start + 100])
+        right.add(starts[-1], content[starts[-1] : starts[-1] + 100])
+        with pytest.raises(DataError, match="their CRC32 is"):
+            wrong.add(starts[-1], bytes(100))
+
+
+def test_a_stream_over_tls_costs_no_md5(monkeypatch, no_credentials, certificate):
+    chain, key = certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain, key)
+    with FaultyS3({"small": SMALL}, tls=context) as server:
+        server.use(monkeypatch)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(chain))
+        server.etags["small"] = SMALL, f'"{"a" * 32}"'
+        assert pipe_mode(server, "small", None, None) == SMALL
+        assert server.gets == 1
+        server.checksums["small"] = {"crc32": "AAAAAA=="}
+        with pytest.raises(DataError, match="CRC32"):
+            pipe_mode(server, "small", None, None)
