@@ -271,5 +271,5 @@ def test_a_container_of_a_tensorflow_that_has_no_image_here_says_where_one_is(co
     made = estimator(
         code, instance_type="local", image_uri=None, framework_version="2.12", platform=LocalPlatform(data_dir=tmp_path)
     )
-    with pytest.raises(SpecError, match=r"for AWS's image of it give image_uri=.*tensorflow-training:2.12-cpu-py310"):
+    with pytest.raises(SpecError, match=r"give image_uri= for AWS's image of it.*tensorflow-training:2.12-cpu-py310"):
         made.request()

@@ -304,8 +304,8 @@ def _image(spec: TrainingJobSpec) -> str:
     except SpecError as error:
         tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
         raise SpecError(
-            f"{error}; for AWS's image of it give image_uri=, its URI in Amazon ECR, which is pulled with your AWS "
-            f"credentials: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'"
+            f"{error}; give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
+            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'"
         ) from error
     if algorithm.py_version not in (None, "py3", PY_VERSION):
         raise SpecError(
