@@ -195,13 +195,8 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
 
 
 def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:
-    """Give this host's plan, now that all the program asks for is installed."""
-    command = user_code.command(here)
-    if here.strategy == environment.PARAMETER_SERVER:
-        from scriptmode_runtime import installed_tensorflow
-
-        here = here._replace(tensorflow=installed_tensorflow.find(command.python))
-    return plan_for(here, command)
+    """Return this host's plan, now that all the program asks for is installed."""
+    return plan_for(here, user_code.command(here))
 
 
 def _hold_outputs() -> None:

@@ -101,6 +101,8 @@ MODEL_DIR_PARAMETER = "model_dir"
 PARAMETER_SERVER_ENABLED = "sagemaker_parameter_server_enabled"
 #: Ours: the TensorFlow 2 coordinator layout instead of the between-graph one.
 PARAMETER_SERVER_COORDINATOR = "sagemaker_parameter_server_coordinator"
+#: Ours: between-graph, the first trainer is ``chief``, and not AWS's ``master``.
+PARAMETER_SERVER_CHIEF = "sagemaker_parameter_server_chief"
 #: Ours: an evaluator beside the last host's own part.
 PARAMETER_SERVER_EVALUATOR = "sagemaker_parameter_server_evaluator"
 #: Ours: an object of `ROLES` and the instance groups whose hosts have that role and no other.

@@ -73,9 +73,6 @@ class TrainingEnvironment(NamedTuple):
     job_name: str = ""
     region: str = ""
     settings: Settings = settings.Settings()
-    #: Major and minor version of the program's TensorFlow. Looked for when all requirements are installed, and only
-    #: where the strategy is PARAMETER_SERVER.
-    tensorflow: tuple[int, int] | None = None
     #: Looked for only where the strategy is MPI.
     mpirun: Mpirun | None = None
     #: Looked for only where its programs are to start mpirun's daemons.

@@ -104,7 +104,7 @@ _TABLE = (
     ),
     _Row(
         r"Disallowed task type",
-        "TF2's ParameterServerStrategy takes a chief: set parameter_server's coordinator to True",
+        "TF2's ParameterServerStrategy takes a chief: set parameter_server's coordinator (in TF1 style: chief) to True",
     ),
     _Row(
         r"unsupported type \(<class 'tensorflow\.python\.distribute\.values\.PerReplica'>\)",

@@ -6,9 +6,8 @@ Standard input is a JSON object, standard output another. The input has
   names of `contract`) and ``gpus``, if not as many as this machine has;
 * ``files``: those that are the same on every host;
 * ``machine``: what those other machines have: ``python``, ``mpirun`` (its path and the major version of its Open MPI),
-  ``ssh`` (paths of client, server and key generator) and ``tensorflow`` (major and minor version; as this interpreter,
-  if it is not there), each of them null where there is none. Null as a whole: the hosts are processes of this machine,
-  with this interpreter;
+  ``ssh`` (paths of client, server and key generator), each of them null where there is none. Null as a whole: the
+  hosts are processes of this machine, with this interpreter;
 * ``source``: texts of the source's files by their names, at least of those that decide how it is started;
 * ``only_roles``: whether no more than the roles is wanted;
 * ``shown``: anything that is to be shown; it comes back without secrets, also those of the objects in the list
@@ -23,7 +22,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract, environment, machine, user_code
@@ -108,24 +106,23 @@ def _environment(told: Mapping[str, Any], asked: Mapping[str, Any]) -> TrainingE
     if given is None:
         return environment.with_machine(here, told["environ"])
     there = machine.inspect(environ=told["environ"]) if "gpus" not in told else Machine(1, told["gpus"], 0)
-    here = here._replace(
+    return here._replace(
         python=given["python"],
         machine=there,
         mpirun=Mpirun(*given["mpirun"]) if given.get("mpirun") else None,
         ssh=Ssh(*given["ssh"]) if given.get("ssh") else None,
         node=here.host,
     )
-    return here._replace(tensorflow=tuple(given["tensorflow"] or (0, 0))) if "tensorflow" in given else here
 
 
 def _only_roles(here: TrainingEnvironment) -> dict[str, Any]:
-    return {"roles": roles(here, _plan(here, Command((), {}, here.base_dir, here.python)))}
+    return {"roles": roles(here, plan_for(here, Command((), {}, here.base_dir, here.python)))}
 
 
 def _part(here: TrainingEnvironment) -> dict[str, Any]:
     user_code.check(here)
     command = user_code.command(here)
-    plan = _plan(here, command)
+    plan = plan_for(here, command)
     document = as_document(plan._replace(files=()))
     for process in (document["main"], *document["beside"], *document["services"]):
         if process:
@@ -141,20 +138,6 @@ def _part(here: TrainingEnvironment) -> dict[str, Any]:
         ],
         "files": {file.path: file.content for file in plan.files if file.mode == _TO_READ},
     }
-
-
-def _plan(here: TrainingEnvironment, command: Command) -> LaunchPlan:
-    if here.strategy == environment.PARAMETER_SERVER and here.tensorflow is None:
-        here = here._replace(tensorflow=_tensorflow())
-    return plan_for(here, command)
-
-
-@cache
-def _tensorflow() -> tuple[int, int] | None:
-    """Give this interpreter's; what a job installs for itself nobody knows before."""
-    from scriptmode_runtime import installed_tensorflow
-
-    return installed_tensorflow.find(sys.executable)
 
 
 def _redaction(asked: Mapping[str, Any], seen: Mapping[str, TrainingEnvironment]) -> Redaction:

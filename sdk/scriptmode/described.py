@@ -85,6 +85,7 @@ _DISTRIBUTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
             "coordinator": contract.PARAMETER_SERVER_COORDINATOR,
             "evaluator": contract.PARAMETER_SERVER_EVALUATOR,
             "roles": contract.PARAMETER_SERVER_ROLES,
+            "chief": contract.PARAMETER_SERVER_CHIEF,
         },
     ),
     (
@@ -112,6 +113,7 @@ _OWN = frozenset(
         contract.REGION,
         contract.PARAMETER_SERVER_ENABLED,
         contract.PARAMETER_SERVER_COORDINATOR,
+        contract.PARAMETER_SERVER_CHIEF,
         contract.PARAMETER_SERVER_EVALUATOR,
         contract.PARAMETER_SERVER_ROLES,
         contract.MULTI_WORKER_MIRRORED_ENABLED,

@@ -19,7 +19,8 @@ class ParameterServer:
     """Parameter servers beside the workers, one of each a host.
 
     ``coordinator=False`` is the between-graph layout (``tf.estimator``, TF1 sessions): every host runs the script as
-    master or worker; from TensorFlow 2.16 on, which has no ``tf.estimator``, the master is called chief.
+    master or worker. The first host is ``master``, as AWS's images have it with every TensorFlow; ``chief=True`` calls
+    it ``chief``, for scripts that look for that word, such as those of ``tf.distribute``.
     ``coordinator=True`` is TensorFlow 2's ``ParameterServerStrategy``: the first host runs the script as chief, and the
     runtime runs the worker and ps servers. ``instance_groups`` limits the cluster to those groups.
 
@@ -30,7 +31,7 @@ class ParameterServer:
     ``roles`` gives whole instance groups to roles, whose hosts have that role and no other:
     ``{"chief": "leader", "worker": ["large", "small"], "ps": "memory", "evaluator": "one"}``. There is one chief (or
     between-graph a master, which evaluates itself: there is no evaluator beside it), at least one ps and, with a
-    coordinator, at least one worker. The spelling is kept whatever the TensorFlow version is.
+    coordinator, at least one worker.
     """
 
     coordinator: bool = False
@@ -38,10 +39,14 @@ class ParameterServer:
     evaluator: bool = False
     #: By role the names of its groups, in the order of TensorFlow's types.
     roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    chief: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.coordinator, bool):
-            raise SpecError(f"ParameterServer coordinator is {self.coordinator!r}; say True or False")
+        for name in ("coordinator", "chief"):
+            if not isinstance(getattr(self, name), bool):
+                raise SpecError(f"ParameterServer {name} is {getattr(self, name)!r}; say True or False")
+        if self.chief and self.roles:
+            raise SpecError("ParameterServer chief=True and roles both say what the first trainer is; say it in roles")
         known = [role for role in ROLES if role != "master" or not self.coordinator]
         _settle(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         leads = [role for role in ("master", "chief") if role in self.roles]
@@ -107,7 +112,7 @@ class MPI:
 Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]
 
 _KINDS: dict[str, tuple[Callable[..., Distribution], tuple[str, ...]]] = {
-    "parameter_server": (ParameterServer, ("coordinator", "evaluator", "roles")),
+    "parameter_server": (ParameterServer, ("coordinator", "evaluator", "roles", "chief")),
     "multi_worker_mirrored_strategy": (MultiWorkerMirrored, ("evaluator", "roles")),
     "mpi": (MPI, ("processes_per_host", "custom_mpi_options", "bind_gpus")),
 }

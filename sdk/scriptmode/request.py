@@ -195,6 +195,8 @@ def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
         fields[contract.PARAMETER_SERVER_ENABLED] = True
         if distribution.coordinator:
             fields[contract.PARAMETER_SERVER_COORDINATOR] = True
+        if distribution.chief:
+            fields[contract.PARAMETER_SERVER_CHIEF] = True
         fields.update(_roles(distribution, contract.PARAMETER_SERVER_EVALUATOR, contract.PARAMETER_SERVER_ROLES))
     elif isinstance(distribution, MultiWorkerMirrored):
         fields[contract.MULTI_WORKER_MIRRORED_ENABLED] = True

@@ -1,11 +1,10 @@
 """Tasks beside one another, tasks of whole groups, tasks that the hosts were told before: real processes."""
 
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
-from fakes.host_folders import free_ports, write_job
+from fakes.host_folders import free_ports, write_files, write_job
 from processes.launchers import child, holding
 
 from scriptmode import Estimator, InstanceGroup
@@ -93,23 +92,22 @@ def test_groups_of_an_estimator_have_their_roles_and_keep_them(jobs, code):
     assert attached.request(job_name=name) == made.request(job_name=name)
 
 
-@pytest.mark.slow
-def test_the_tensorflow_of_the_jobs_requirements_names_the_first_trainer(tmp_path, launch):
-    wheel = tmp_path / "tensorflow-2.16.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        folder = "tensorflow-2.16.0.dist-info"
-        archive.writestr("tensorflow/__init__.py", TENSORFLOW)
-        archive.writestr(f"{folder}/METADATA", "Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.16.0\n")
-        archive.writestr(f"{folder}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{folder}/RECORD", "")
-    script = f"import tensorflow; print(tensorflow.__file__){TASK}"
-    job = write_job(
-        tmp_path / "job", 2, {"train.py": script, "requirements.txt": f"{wheel}\n"}, status=0, **BETWEEN_GRAPH
+@pytest.mark.parametrize(("options", "first"), [({}, "master"), ({"sagemaker_parameter_server_chief": True}, "chief")])
+@pytest.mark.parametrize("version", ["2.15.1", "2.21.0"])
+def test_a_script_that_saves_where_its_task_is_the_master_has_a_model(tmp_path, launch, version, options, first):
+    write_files(
+        tmp_path / "installed",
+        {"tensorflow/__init__.py": TENSORFLOW, f"tensorflow-{version}.dist-info/METADATA": "Name: tensorflow\n"},
     )
-    launchers = [launch(base) for base in job.values()]
-    ends_well(launchers, 100)
-    assert "this is the chief" in launchers[0].output
-    assert f"{job['algo-1']}/overlay" in launchers[0].output
+    script = f"""
+import json, os, pathlib
+if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "{first}":
+    pathlib.Path(os.environ["SM_MODEL_DIR"], "model").touch()
+"""
+    job = write_job(tmp_path / "job", 2, {"train.py": script}, **BETWEEN_GRAPH, **options)
+    launchers = [launch(base, also_on_path=str(tmp_path / "installed")) for base in job.values()]
+    ends_well(launchers)
+    assert [(base / "model" / "model").exists() for base in job.values()] == [True, False]
 
 
 @pytest.mark.tf

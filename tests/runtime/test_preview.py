@@ -18,7 +18,7 @@ MIRRORED = {"sagemaker_multi_worker_mirrored_strategy_enabled": True}
 MPI = {"sagemaker_mpi_enabled": True}
 FOUR = {**MPI, "sagemaker_mpi_num_of_processes_per_host": 4}
 FILES = ("hyperparameters", "inputdataconfig", "resourceconfig", "scriptmode")
-MACHINE = {"python": "python", "mpirun": ["mpirun", 4], "ssh": None, "tensorflow": [2, 15]}
+MACHINE = {"python": "python", "mpirun": ["mpirun", 4], "ssh": None}
 ONE_MACHINE = {"hosts": {}, "single_machine": True, "isolate_requirements": True, "secret": "s" * 12}
 
 
@@ -81,13 +81,6 @@ def test_each_gpu_has_a_rank_where_the_job_says_no_number(tmp_path):
     assert roles(asked(tmp_path, 2, gpus=2, **MPI)) == ["mpirun, ranks 0-1", "ranks 2-3"]
 
 
-@pytest.mark.parametrize("tensorflow", [[2, 15], [2, 16], None])
-def test_the_images_tensorflow_says_whether_there_is_a_master(tmp_path, tensorflow):
-    question = asked(tmp_path, 2, **BETWEEN_GRAPH)
-    question["machine"] = {**MACHINE, "tensorflow": tensorflow}
-    assert roles(question)[0] == ("chief, ps" if tensorflow == [2, 16] else "master, ps")
-
-
 @pytest.mark.parametrize("asks", [{}, BETWEEN_GRAPH, COORDINATOR, MIRRORED, FOUR], ids=str)
 def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks):
     question = asked(tmp_path, 2, epochs=3, **asks)
@@ -95,7 +88,7 @@ def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks
         host["base_dir"] = str(tmp_path / name)
     for name, told in answer(question)["hosts"].items():
         here = environment.read(str(tmp_path / name), {"PATH": "/bin"})
-        here = here._replace(python="python", tensorflow=(2, 15), node=name, mpirun=Mpirun("mpirun", 4))
+        here = here._replace(python="python", node=name, mpirun=Mpirun("mpirun", 4))
         here = here._replace(machine=here.machine._replace(gpus=0))
         command = user_code.command(here)
         expected = json.loads(json.dumps(as_document(plan_for(here, command))))

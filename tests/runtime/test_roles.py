@@ -1,13 +1,11 @@
 """Evaluators, roles of whole instance groups, and tasks that the host was told before."""
 
 import json
-import os
-import sys
 
 import pytest
 from fakes.host_folders import write_host
 
-from scriptmode_runtime import environment, installed_tensorflow, user_code
+from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ConfigurationError
 from scriptmode_runtime.machine import Machine
 from scriptmode_runtime.plan import plan_for
@@ -36,8 +34,8 @@ def read(folder, count=1, this=1, groups=None, environ=None, **hyperparameters):
     return environment.read(str(base), {"PATH": "/bin", **(environ or {})})
 
 
-def plan(folder, count=1, this=1, *, gpus=0, tensorflow=None, **given):
-    here = read(folder, count, this, **given)._replace(machine=Machine(4, gpus, 0), tensorflow=tensorflow)
+def plan(folder, count=1, this=1, *, gpus=0, **given):
+    here = read(folder, count, this, **given)._replace(machine=Machine(4, gpus, 0))
     return plan_for(here, user_code.command(here))
 
 
@@ -123,51 +121,19 @@ def test_an_evaluator_that_is_switched_off_is_not_there(tmp_path, switch):
 
 
 @pytest.mark.parametrize(
-    ("tensorflow", "first"),
-    [(None, "master"), ((1, 15), "master"), ((2, 15), "master"), ((2, 16), "chief"), ((2, 21), "chief"), ((3, 0), "chief")],
-    ids=str,
+    ("options", "first"),
+    [({}, "master"), ({"sagemaker_parameter_server_chief": False}, "master"), ({"sagemaker_parameter_server_chief": True}, "chief")],
+    ids=["not said", "no", "yes"],
 )  # fmt: skip
-def test_the_first_trainer_is_called_as_tensorflow_does(tmp_path, tensorflow, first):
-    lead = plan(tmp_path / "1", 2, tensorflow=tensorflow, **BETWEEN_GRAPH)
+def test_the_first_trainer_is_a_master_unless_the_job_asks_for_a_chief(tmp_path, options, first):
+    lead = plan(tmp_path / "1", 2, **BETWEEN_GRAPH, **options)
     assert tasks(trainers(lead)) == [(first, 0)]
-    other = plan(tmp_path / "2", 2, 2, tensorflow=tensorflow, **BETWEEN_GRAPH)
-    assert set(config(other.main)["cluster"]) == {first, "worker", "ps"}
+    other = plan(tmp_path / "2", 2, 2, **BETWEEN_GRAPH, **options)
+    assert config(other.main)["cluster"] == {first: ["algo-1:2222"], "worker": ["algo-2:2222"], "ps": ["algo-1:2223", "algo-2:2223"]}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("folders", "version"),
-    [
-        pytest.param(["tensorflow-2.15.1.dist-info"], (2, 15), id="tensorflow"),
-        pytest.param(["tensorflow_cpu-2.21.0.dist-info", "tensorflow_estimator-2.15.0.dist-info"], (2, 21), id="cpu"),
-        pytest.param(["tf_nightly-2.22.0.dev20260101.dist-info"], (2, 22), id="nightly"),
-        pytest.param(["tensorflow-2.16.0rc0.dist-info"], (2, 16), id="release candidate"),
-        pytest.param(["tensorflow_io-0.37.1.dist-info", "tensorflow", "keras-3.0.0.dist-info"], None, id="none"),
-        pytest.param(["tensorflow-unknown.dist-info"], None, id="no version"),
-    ],
-)
-def test_the_version_is_told_by_the_name_of_a_folder(tmp_path, monkeypatch, folders, version):
-    for name in folders:
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "not there"), str(tmp_path)])
-    assert installed_tensorflow.find(sys.executable) == version
-
-
-def test_of_two_tensorflows_in_one_folder_the_last_installed_counts(tmp_path, monkeypatch):
-    for time, name in enumerate(["tensorflow-2.21.0.dist-info", "tensorflow_cpu-2.15.1.dist-info"]):
-        (tmp_path / name).mkdir()
-        os.utime(tmp_path / name, (time, time))
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert installed_tensorflow.find(sys.executable) == (2, 15)
-
-
-def test_requirements_of_the_jobs_own_come_before_the_interpreters(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "base")])
-    (tmp_path / "base/tensorflow-2.15.1.dist-info").mkdir(parents=True)
-    python = tmp_path / "overlay/bin/python"
-    assert installed_tensorflow.find(str(python)) == (2, 15)
-    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    (tmp_path / "overlay/lib" / version / "site-packages/tensorflow-2.21.0.dist-info").mkdir(parents=True)
-    assert installed_tensorflow.find(str(python)) == (2, 21)
+def test_one_host_has_no_cluster_whatever_its_trainer_would_be_called(tmp_path):
+    assert "TF_CONFIG" not in plan(tmp_path, 1, **BETWEEN_GRAPH, sagemaker_parameter_server_chief=True).main.env
 
 
 @pytest.mark.parametrize(

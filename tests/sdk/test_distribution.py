@@ -37,6 +37,7 @@ DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluato
             id="mpi",
         ),
         pytest.param({"mpi": {"enabled": True, "bind_gpus": True}}, MPI(bind_gpus=True), id="mpi with a GPU a rank"),
+        pytest.param({"parameter_server": {"enabled": True, "chief": True}}, ParameterServer(chief=True), id="chief"),
         pytest.param({"mpi": {"enabled": False, "processes_per_host": 4}}, None, id="switched off"),
         pytest.param(
             {"mpi": {"enabled": False}, "parameter_server": {"enabled": True}},
@@ -110,6 +111,11 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
             {"parameter_server": {"enabled": True, "coordinator": "no"}}, "coordinator is 'no'", id="coordinator"
         ),
         pytest.param(
+            {"parameter_server": {"enabled": True, "chief": 1}},
+            "chief is 1; say True or False",
+            id="chief that is no switch",
+        ),
+        pytest.param(
             {"parameter_server": {"enabled": True, "evaluater": True}}, "did you mean 'evaluator'?", id="near evaluator"
         ),
         pytest.param({"mpi": {"enabled": True, "evaluator": True}}, "['mpi'] has no key 'evaluator'", id="not of MPI"),
@@ -142,6 +148,7 @@ def test_a_role_is_given_to_groups_or_their_names():
         pytest.param({"roles": {"workers": "a"}}, "roles has no role 'workers'; did you mean 'worker'?", id="unknown role"),
         pytest.param({"roles": {"chief": "a", "ps": "a"}}, "names 'a' twice, for 'chief' and 'ps'", id="group twice"),
         pytest.param({"roles": {"chief": "a", "ps": ["b", "b"]}}, "names 'b' twice, for 'ps' and 'ps'", id="twice in a list"),
+        pytest.param({"roles": {"chief": "a", "ps": "b"}, "chief": True}, "both say what the first trainer is", id="chief too"),
         pytest.param({"roles": {"ps": "a"}}, "names no chief or master; give it a group", id="nobody leads"),
         pytest.param({"roles": {"chief": "a", "master": "b", "ps": "c"}}, "names both 'master' and 'chief'", id="two lead"),
         pytest.param({"roles": {"chief": "a", "worker": "b"}}, "names no 'ps', which this cluster needs", id="no ps"),
@@ -247,6 +254,7 @@ def test_a_tf_config_of_the_callers_own_is_kept_where_the_runtime_writes_none(co
 
 ROLES_OF_A_REQUEST = [
     (ParameterServer(evaluator=True), {}, {"sagemaker_parameter_server_evaluator": True}),
+    (ParameterServer(chief=True), {}, {"sagemaker_parameter_server_chief": True}),
     (ParameterServer(coordinator=True, evaluator=True), {}, {"sagemaker_parameter_server_coordinator": True, "sagemaker_parameter_server_evaluator": True}),
     (MultiWorkerMirrored(evaluator=True), {}, {"sagemaker_multi_worker_mirrored_strategy_evaluator": True}),
     (
@@ -276,7 +284,7 @@ ROLES_OF_A_REQUEST = [
         },
     ),
 ]  # fmt: skip
-IDS = ["evaluator", "coordinator", "mirrored", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
+IDS = ["evaluator", "chief", "coordinator", "mirrored", "roles", "coordinator's roles", "GPUs", "mirrored roles"]
 
 
 @pytest.mark.parametrize(("distribution", "resources", "spelled"), ROLES_OF_A_REQUEST, ids=IDS)
@@ -284,7 +292,7 @@ def test_the_request_says_who_does_what_and_attach_reads_it_again(code, distribu
     platform = RecordingPlatform(["Completed"])
     job = estimator(code, platform=platform, distribution=distribution, **resources).fit(wait=False, job_name="job-1")
     sent = {key: json.loads(text) for key, text in platform.created[0]["HyperParameters"].items()}
-    ours = ("_evaluator", "_roles", "_coordinator", "_instance_groups", "_bind_gpus")
+    ours = ("_evaluator", "_roles", "_coordinator", "_chief", "_instance_groups", "_bind_gpus")
     assert {key: value for key, value in sent.items() if key.endswith(ours)} == spelled
     attached = Estimator.attach(job.name, platform=platform)
     assert attached.distribution == distribution

@@ -224,8 +224,6 @@ def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
         ({"instance_type": "ml.p9.xlarge", "distribution": MPI()}, "GPUs of ml.p9.xlarge: as the host has"),
         ({"distribution": MPI(1), "image_uri": "scriptmode:2.21.0-0"}, "Open MPI 5"),
         ({"distribution": MPI(1)}, "Open MPI 4"),
-        ({"distribution": ParameterServer()}, "TensorFlow 2.15, as its tag says"),
-        ({"distribution": ParameterServer(), "image_uri": "tf:latest"}, "older than 2.16"),
         ({"distribution": ParameterServer()}, "SCRIPTMODE_JOB_SECRET is made"),
         ({"container_entry_point": ["/run.sh"]}, "entry point or arguments start `train`"),
     ],

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _FAIL_FAST = {"GRPC_FAIL_FAST": "use_caller"}
 #: A chief and a worker of one host share its GPUs: neither may take all of their memory.
 _SHARED_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-#: The last TensorFlow whose tf.estimator, which knows the master, is there is 2.15.
-_NO_MASTER = (2, 16)
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
@@ -50,15 +48,18 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
 
 
 def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
-    """Let every host train, the first one as master, and have a ps. One host needs neither."""
-    hosts = environment.cluster.hosts
+    """Return the layout in which every host trains, the first one as master, and has a ps. One host needs neither.
+
+    It is ``master`` with every TensorFlow, as AWS's TensorFlow adapter has it: scripts look for that word.
+    """
+    hosts, parameters = environment.cluster.hosts, environment.framework_parameters
     if environment.cluster.roles:
         return environment.cluster.roles
-    evaluated = enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
+    evaluated = enabled(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
     if len(hosts) == 1:
         return {"chief": hosts, EVALUATOR: hosts} if evaluated else {}
     # tf.estimator: the master evaluates itself, and bears no evaluator; the chief leaves it to one.
-    is_chief = evaluated or (environment.tensorflow or (0, 0)) >= _NO_MASTER
+    is_chief = evaluated or enabled(parameters.get(contract.PARAMETER_SERVER_CHIEF))
     layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": hosts}
     return {**layout, EVALUATOR: hosts[-1:]} if evaluated else layout
 

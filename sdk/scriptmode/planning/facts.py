@@ -31,7 +31,6 @@ _GPUS: dict[str, dict[str, int]] = {
 }
 #: Families without accelerators: c, m, r and t, with a generation.
 _NO_GPU = re.compile(r"[cmrt]\d[a-z-]*")
-_VERSION = re.compile(r"(\d+)\.(\d+)")
 #: AWS's images have Open MPI 4; this project's have the release that the lock files in ``container`` name.
 _THEIR_MPI, _OUR_MPI = 4, 5
 _OUR_IMAGE = re.compile(r"(^|/)scriptmode[\w.-]*(:|$)")
@@ -55,7 +54,6 @@ OF_THIS_MACHINE = Facts(None, {}, {})
 def of_request(request: Mapping[str, Any], instance_types: Iterable[str]) -> Facts:
     """Give what is taken to be true of hosts that start from the image which a request names."""
     image = str(request.get("AlgorithmSpecification", {}).get("TrainingImage", ""))
-    found = _VERSION.match(image.rpartition("/")[2].partition(":")[2])
     is_ours = bool(_OUR_IMAGE.search(image))
     major = _OUR_MPI if is_ours else _THEIR_MPI
     known = {each: gpus(each) for each in dict.fromkeys(instance_types)}
@@ -63,14 +61,10 @@ def of_request(request: Mapping[str, Any], instance_types: Iterable[str]) -> Fac
         "python": "python",
         "mpirun": ["mpirun", major],
         "ssh": ["ssh", "/usr/sbin/sshd", "ssh-keygen"],
-        "tensorflow": [int(found[1]), int(found[2])] if found else None,
     }
     words = {
         "train": "" if is_ours else f"`train` of the image {image} is scriptmode's",
         "mpirun": f"the image has Open MPI {major}, and mpirun on its PATH",
-        "tensorflow": f"the image has TensorFlow {found[0]}, as its tag says"
-        if found
-        else "the image has a TensorFlow older than 2.16: its tag does not say which",
         "gpus": "; ".join(_gpu_words(each, count) for each, count in known.items()),
     }
     return Facts(machine, {each: count or 0 for each, count in known.items()}, words)
@@ -88,8 +82,8 @@ def assumed(request: Mapping[str, Any], facts: Facts, strategies: Iterable[str])
     needed = ["train"]
     if "mpi" in how:
         needed += ["mpirun", *([] if contract.MPI_PROCESSES_PER_HOST in parameters else ["gpus"])]
-    if "parameter_server" in how:
-        needed.append("gpus" if contract.PARAMETER_SERVER_COORDINATOR in parameters else "tensorflow")
+    if "parameter_server" in how and contract.PARAMETER_SERVER_COORDINATOR in parameters:
+        needed.append("gpus")
     yield from (facts.words[each] for each in needed if facts.words.get(each))
     if facts.machine is None and how - {"single"}:
         yield "ports are chosen and the hosts' secret is made when the job starts: 0 and ****** stand for them"

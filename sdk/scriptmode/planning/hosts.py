@@ -34,7 +34,6 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     if types == {LOCAL_PROCESS}:
         # This machine's, whatever may be gone by now.
         machine["python"], gpus = sys.executable, {}
-        del machine["tensorflow"]
     try:
         answer = ask(Question(found, machine, gpus, only_roles=True))
     except ScriptmodeError:

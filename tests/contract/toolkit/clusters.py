@@ -23,10 +23,19 @@ NOT_OURS = (
 )  # fmt: skip
 
 
+#: Two switched on at once: the adapter looks at one after the other.
+TWO_AT_ONCE = {
+    f"{one} and {other}": {**STRATEGIES[one], **STRATEGIES[other]}
+    for one, other in (("parameter servers", "MPI"), ("parameter servers", "mirrored"), ("mirrored", "MPI"))
+}
+
+
 def of(count: int, this: int, strategy: str) -> Case:
     hosts = [f"algo-{number}" for number in range(1, count + 1)]
     named = f"cluster: {strategy}, host {this} of {count}"
-    return Case(named, encoded(**STRATEGIES[strategy]), {"current_host": hosts[this - 1], "hosts": hosts})
+    return Case(
+        named, encoded(**{**STRATEGIES, **TWO_AT_ONCE}[strategy]), {"current_host": hosts[this - 1], "hosts": hosts}
+    )
 
 
 def grouped(name: str, host: str, group: str, **hyperparameters: object) -> Case:
@@ -36,6 +45,7 @@ def grouped(name: str, host: str, group: str, **hyperparameters: object) -> Case
 
 CLUSTERS = [
     *(of(count, this, strategy) for strategy in STRATEGIES for count in (1, 2, 3) for this in range(1, count + 1)),
+    *(of(count, this, strategy) for strategy in TWO_AT_ONCE for count in (1, 2) for this in range(1, count + 1)),
     *(
         grouped(f"{strategy}, one group of two", host, group, **IN_GROUPS, **STRATEGIES[strategy])
         for strategy in ("mirrored", "MPI", "parameter servers")

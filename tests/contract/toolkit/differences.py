@@ -102,6 +102,9 @@ OF_CLUSTERS = [
                "TensorFlow refuses an index that the cluster has not", clusters.index_of_a_group),
     Difference("host beside a group of ps", "the adapter fails with an error of its own there; we run the script alone",
                "as both do for the other distributions", clusters.beside_the_group),
+    Difference("two distributions at once", "the adapter lets parameter servers win on several hosts and passes over the other; of a ring and MPI "
+               "it starts mpirun, whose ranks all have the first host's TF_CONFIG; we refuse", "one of the two that were asked for would go in "
+               "silence", clusters.two_at_once),
     Difference("distributions of others", "the toolkit runs or passes over AWS's and PyTorch's; we refuse them by name",
                "what was asked for in so many words does not go in silence", clusters.not_ours),
 ]  # fmt: skip

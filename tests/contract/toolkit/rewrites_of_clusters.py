@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from contract.toolkit.clusters import NOT_OURS
+from contract.toolkit.clusters import NOT_OURS, STRATEGIES
 from contract.toolkit.promises import SOME_TEXT, Record
 
 if TYPE_CHECKING:
@@ -34,6 +34,12 @@ def beside_the_group(_case: Case, record: Record) -> None:
 
 def not_ours(case: Case, record: Record) -> None:
     if any(f"sagemaker_{name}_enabled" in case.hyperparameters for name in NOT_OURS):
+        record["cluster"] = {"error": SOME_TEXT}
+
+
+def two_at_once(case: Case, record: Record) -> None:
+    switches = {switch for strategy in STRATEGIES.values() for switch in strategy}
+    if sum(case.hyperparameters.get(switch) == "true" for switch in switches) > 1:
         record["cluster"] = {"error": SOME_TEXT}
 
 
