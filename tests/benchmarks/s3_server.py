@@ -30,8 +30,9 @@ def stream(epoch, waiting):
     for chunk in read_ahead(stores.of, stores.of(uri).objects(uri), waiting=waiting):
         yield chunk.data
 
-pipes.make(place, 0)
-pipes.feed(place, stream, pipes.Gauge())
+fifos = pipes.Fifos(place)
+fifos.make(0)
+pipes.feed(fifos, stream, pipes.Gauge())
 """
 
 

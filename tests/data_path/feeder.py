@@ -31,10 +31,11 @@ def main(place, plan):
         finally:
             print(f"epoch {epoch} ended, {gauge.opened} opened", flush=True)
 
-    pipes.make(place, 0)
+    fifos = pipes.Fifos(place)
+    fifos.make(0)
     print("ready", flush=True)
     try:
-        pipes.feed(place, stream, gauge)
+        pipes.feed(fifos, stream, gauge)
     except Exception as error:
         print(f"error {error}", flush=True)
         threading.Event().wait()

@@ -16,6 +16,14 @@ REPLACES_ITS_INPUT = """
     os.symlink(os.environ["VICTIM"], f"{base}/input")
     print("replaced", flush=True)
 """
+READS_THREE_EPOCHS = """
+    for epoch in range(3):
+        path = f"{base}/aside/data/train_{epoch}"
+        while not os.path.exists(path):
+            pass
+        with open(path) as fifo:
+            assert fifo.read() == "data"
+"""
 FOLDERS_IN_FOLDERS = """
     import os, sys
     for name in ("SM_MODEL_DIR", "SM_OUTPUT_DATA_DIR", "SM_CHANNEL_TRAIN"):
@@ -64,6 +72,14 @@ def test_a_script_that_links_its_input_elsewhere_has_nothing_removed_there(jobs,
         assert "input/data cannot be removed: " in folder.agent_log.read_text()
     else:
         assert not folder.hosts.exists()
+
+
+def test_no_fifo_is_made_and_nothing_is_written_where_a_script_links_its_input_to(jobs, victim):
+    _, description = run(
+        jobs, REPLACES_ITS_INPUT + READS_THREE_EPOCHS, given(jobs, InputMode="Pipe"), VICTIM=str(victim)
+    )
+    assert description["TrainingJobStatus"] == "Completed"
+    assert sorted(path.name for path in victim.rglob("*")) == ["data", "precious", "train"]
 
 
 @pytest.mark.parametrize("ending", ["", "sys.exit(3)"], ids=["completed", "failed"])

@@ -56,6 +56,7 @@ class Feeding:
         self._feeds = {feed: pipes.Gauge() for feed in feeds}
         self._spool = spool
         self._lock = lock
+        self._fifos: dict[Feed, pipes.Fifos] = {}
         self._producers: dict[Feed, Chore] = {}
 
     @property
@@ -74,7 +75,8 @@ class Feeding:
     def make(self) -> None:
         """Make the first FIFOs: they are there before the hosts start."""
         for feed in self._feeds:
-            pipes.make(feed.place, 0)
+            self._fifos[feed] = pipes.Fifos(feed.place)
+            self._fifos[feed].make(0)
 
     def start(self) -> None:
         """Start a producer for each FIFO."""
@@ -110,7 +112,8 @@ class Feeding:
 
     def _feed(self, feed: Feed, gauge: pipes.Gauge) -> None:
         with named(feed.source):
-            pipes.feed(feed.place, lambda epoch, waiting: feed.stream(epoch, self._stores, self._spool, waiting), gauge)
+            stream = partial(feed.stream, opened=self._stores, spool=self._spool)
+            pipes.feed(self._fifos[feed], lambda epoch, waiting: stream(epoch, waiting=waiting), gauge)
 
 
 def feeds_of(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Feed]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.data.shared import SharedNumbers
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -63,32 +64,61 @@ class Gauge:
 
 
 def fifo(place: Path, epoch: int) -> Path:
-    """Give an epoch's FIFO; ``place`` is the channel's in ``input/data``."""
+    """Return the path of an epoch's FIFO; ``place`` is the channel's in ``input/data``."""
     return place.with_name(f"{place.name}_{epoch}")
 
 
-def make(place: Path, epoch: int) -> None:
-    """Make an epoch's FIFO."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(fifo(place, epoch))
+class Fifos:
+    """The FIFOs of one channel of one host, in the directory that is there before the host starts.
+
+    That directory is kept open: one that the host's script puts in its place, a link to another one say, is not used.
+    """
+
+    def __init__(self, place: Path) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self._directory = beneath.Directory(place.parent)
+        self._place = place
+
+    def close(self) -> None:
+        """Close the directory."""
+        self._directory.close()
+
+    def make(self, epoch: int) -> None:
+        """Make an epoch's FIFO."""
+        with self._directory.at(fifo(self._place, epoch).name) as at:
+            os.mkfifo(at.name, dir_fd=at.dir_fd)
+
+    def open(self, epoch: int) -> int:
+        """Wait for a reader of an epoch's FIFO, and return the descriptor to write to it; raise `DataError`."""
+        path = fifo(self._place, epoch)
+        # A host may have put something else in the FIFO's place: it is looked at before it is opened.
+        with self._directory.at(path.name) as at:
+            found = os.open(at.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at.dir_fd)
+        try:
+            if not stat.S_ISFIFO(os.fstat(found).st_mode):
+                raise DataError(f"{str(path)!r} is no FIFO any more; the script must leave it where it is")
+            return os.open(f"/proc/self/fd/{found}", os.O_WRONLY | os.O_CLOEXEC)
+        finally:
+            os.close(found)
+
+    def remove(self, epoch: int) -> None:
+        """Remove an epoch's FIFO, if it is still there."""
+        with suppress(FileNotFoundError), self._directory.at(fifo(self._place, epoch).name) as at:
+            os.unlink(at.name, dir_fd=at.dir_fd)
 
 
-def feed(place: Path, stream: Stream, gauge: Gauge) -> NoReturn:
+def feed(fifos: Fifos, stream: Stream, gauge: Gauge) -> NoReturn:
     """Serve epoch after epoch, the first FIFO being there; what the stream raises ends it.
 
     The FIFO stays open then, for its end would look like the epoch's: whoever started this ends the reader first.
     """
     for epoch in itertools.count():
-        make(place, epoch + 1)
-        path = fifo(place, epoch)
-        # Returns when there is a reader. A host may have put something else in the FIFO's place.
-        pipe = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
-        if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
-            raise DataError(f"{str(path)!r} is no FIFO any more; the script must leave it where it is")
+        fifos.make(epoch + 1)
+        pipe = fifos.open(epoch)
         gauge.count()
         _send(pipe, partial(stream, epoch), gauge)
         os.close(pipe)
-        path.unlink(missing_ok=True)
+        fifos.remove(epoch)
     raise AssertionError
 
 
