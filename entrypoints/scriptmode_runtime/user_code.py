@@ -143,13 +143,26 @@ def _program_path(environment: TrainingEnvironment) -> str:
     program = environment.program
     if not program:
         raise UserCodeError(f"hyperparameter {contract.PROGRAM} is missing: it names the entry point")
+    code = os.path.normpath(environment.path(contract.CODE_DIR))
+    path = os.path.normpath(os.path.join(code, program))
     # A script may be a link that the image has; a command may be made executable, which is for files of the source.
-    place = os.path.normpath if _is_python(environment) else os.path.realpath
-    code = place(environment.path(contract.CODE_DIR))
-    path = place(os.path.join(code, program))
-    if os.path.commonpath([code, path]) != code:
+    if os.path.commonpath([code, path]) != code or (not _is_python(environment) and _leads_out(code, path)):
         raise UserCodeError(f"the entry point {program!r} lies outside the source; name a file inside it")
     return path
+
+
+def _leads_out(code: str, path: str) -> bool:
+    """Return whether links lead from a path of the code folder to somewhere else."""
+    from scriptmode_runtime import beneath
+
+    try:
+        with beneath.Directory(code, seen_as=code) as directory:
+            directory.stat(os.path.relpath(path, code))
+    except beneath.EscapeError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _wanted(environment: TrainingEnvironment) -> tuple[str, ...]:

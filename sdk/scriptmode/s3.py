@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
 from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS, translated
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -217,9 +218,12 @@ class S3:
         for item, name in names.items():
             if not name or name.endswith("/"):
                 continue
-            path = folder / name
-            if folder.resolve() not in path.resolve().parents:
-                raise DataError(f"{item.location} would be written outside of {str(folder)!r}; rename the object")
+            try:
+                path = folder / beneath.checked(name)
+            except beneath.EscapeError as error:
+                raise DataError(
+                    f"{item.location} would be written outside of {str(folder)!r}; rename the object"
+                ) from error
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.download(item, path)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from scriptmode.platforms.local.hosts.containers import Bind, Container, Contain
 from scriptmode.platforms.local.hosts.job_containers import Written
 from scriptmode.platforms.local.limits import ContainerLimits
 from scriptmode.platforms.local.sandbox import Sandbox, receivers
-from scriptmode_runtime import contract
+from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -249,8 +250,8 @@ def _model_dir(job: Job) -> Path | None:
 
 def _open_to_everybody(base: Path, *, files: bool = False) -> None:
     """Let every user of the image write; on this machine nobody else comes this far, the job's folder is closed."""
-    for path in (base, *base.rglob("*")):
-        if path.is_dir():
-            path.chmod(0o777)
-        elif files:
-            path.chmod(0o666)
+    base.chmod(0o777)
+    with beneath.Directory(base) as directory:
+        for entry in directory.walk():
+            if entry.is_directory or (files and stat.S_ISREG(entry.status.st_mode)):
+                os.chmod(entry.at.name, 0o777 if entry.is_directory else 0o666, dir_fd=entry.at.dir_fd)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import cluster
+from scriptmode_runtime import beneath
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
         mounts.detach(folder.hosts)
     gone = tree.kill_until_gone(left)
     stays = _clear_outside(folder)
-    shutil.rmtree(folder.channels, ignore_errors=True)
+    with suppress(OSError):
+        beneath.remove_tree(folder.channels)
     agent = processes.get("agent")
     reason = (
         f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "

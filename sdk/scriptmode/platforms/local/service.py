@@ -24,6 +24,7 @@ from scriptmode.platforms.local.file_systems import mapping as file_systems_of
 from scriptmode.platforms.local.limits import limits
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore
+from scriptmode_runtime import beneath
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
 if TYPE_CHECKING:
@@ -353,7 +354,8 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
     argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
     if trouble := start_detached(argv, log=folder.agent_log, keep=lock):
         said = folder.agent_log_tail()
-        shutil.rmtree(folder.path, ignore_errors=True)
+        with suppress(OSError):
+            beneath.remove_tree(folder.path)
         raise PlatformError(
             f"the job's agent did not come up: {trouble}; see what is wrong with this machine: scriptmode doctor"
             + (f". It said\n{said}" if said else "")

@@ -22,7 +22,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -35,6 +34,7 @@ from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.durable import Entries, replace_file, sync_directory
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -181,7 +181,8 @@ class JobFolder:
     def clear(self) -> None:
         """Remove what was written while the folder was being removed; a new job of the same name is left alone."""
         if not self.lock_file.exists() and not (self.path / "state.json").exists():
-            shutil.rmtree(self.path, ignore_errors=True)
+            with suppress(OSError):
+                beneath.remove_tree(self.path)
 
     @contextmanager
     def owned(self) -> Iterator[bool]:
@@ -250,7 +251,8 @@ class JobStore:
             yield folder, lock
         finally:
             os.close(lock)
-            shutil.rmtree(draft.path, ignore_errors=True)
+            with suppress(OSError):
+                beneath.remove_tree(draft.path)
 
     def _draft(self, job: Job, state: JobState) -> tuple[JobFolder, int]:
         draft = lock = None
@@ -269,7 +271,8 @@ class JobStore:
             if lock is not None:
                 os.close(lock)
             if draft is not None:
-                shutil.rmtree(draft.path, ignore_errors=True)
+                with suppress(OSError):
+                    beneath.remove_tree(draft.path)
             if not isinstance(error, OSError):
                 raise
             raise DataError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import tempfile
 import time
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.durable import replace_file
 from scriptmode.platforms.local.store import JobStore
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,8 @@ def write(data_dir: Path) -> float:
         os.mkfifo(draft / "pipe", _FIFO_MODE)
         return ahead
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        with suppress(OSError):
+            beneath.remove_tree(draft)
 
 
 def existing(data_dir: Path) -> Path:

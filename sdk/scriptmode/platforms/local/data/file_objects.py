@@ -40,7 +40,7 @@ class FileObjects:
         with translated(prefix, path):
             is_folder = S_ISDIR(Path(path).stat().st_mode)
         if is_folder:
-            yield from _below(path, frozenset())
+            yield from _below(path)
         else:
             yield _stored(path)[1]
 
@@ -98,12 +98,29 @@ def _path(uri: str) -> str:
         raise DataError(str(error)) from error
 
 
-def _below(folder: str, above: frozenset[str]) -> Iterator[Stored]:
+def _below(folder: str) -> Iterator[Stored]:
     """Yield the files below a folder one folder at a time, so that memory holds the names of one folder a level."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    above |= {real}
+    levels = [(_folder(folder), _entries(folder))]
+    while levels:
+        found = next(levels[-1][1], None)
+        if found is None:
+            levels.pop()
+        elif isinstance(found, Stored):
+            yield found
+        # One that leads back to where it lies is passed over.
+        elif (identity := _folder(found)) not in [above for above, _ in levels]:
+            levels.append((identity, _entries(found)))
+
+
+def _folder(path: str) -> tuple[int, int]:
+    """Return what tells a folder from others, whatever links lead to it."""
+    with translated(f"{places.SCHEME}{path}", path):
+        status = Path(path).stat()
+    return status.st_dev, status.st_ino
+
+
+def _entries(folder: str) -> Iterator[Stored | str]:
+    """Yield a folder's files and the paths of its folders, in the order S3 would list what is in them."""
     with translated(f"{places.SCHEME}{folder}", folder), os.scandir(folder) as entries:
         # S3 compares whole keys: a folder's files stand where its name with a slash does.
         found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _counts(entry)) for entry in entries)
@@ -112,7 +129,7 @@ def _below(folder: str, above: frozenset[str]) -> Iterator[Stored]:
         files = {path: _stored(path)[1] for path, counts in page if counts and not path.endswith("/")}
         for path, _ in page:
             if path.endswith("/"):
-                yield from _below(path[:-1], above)
+                yield path[:-1]
             elif path in files:
                 yield files[path]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import sys
 import time
 from contextlib import suppress
@@ -20,9 +19,12 @@ from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts import containers
 from scriptmode.platforms.local.hosts.children import forget_handlers
 from scriptmode.platforms.local.hosts.containers import LABEL, Bind, Container
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from scriptmode_runtime.beneath import Entry
 
 _POLL_SECONDS = 0.02
 #: A command line has room for so many of any usual length.
@@ -115,26 +117,39 @@ class Written:
     since: float | None = None
     known: frozenset[int] = frozenset()
 
-    def foreign(self) -> Iterator[Path]:
-        """Give what is not the owner's; not what is below such a folder, which goes with it."""
-        for parent, folders, files in os.walk(self.folder):
-            foreign = {name for name in (*folders, *files) if self._is_foreign(Path(parent, name))}
-            folders[:] = [name for name in folders if name not in foreign]
-            yield from (Path(parent, name) for name in sorted(foreign))
+    def foreign(
+        self, directory: beneath.Directory, failed: beneath.Failed | None = None
+    ) -> Iterator[tuple[Entry, int]]:
+        """Yield what is not the owner's, and how deep it is below a directory that is not; all below such a one is not.
 
-    def _is_foreign(self, path: Path) -> bool:
-        try:
-            status = path.lstat()
-        except FileNotFoundError:
-            return False
+        ``directory`` is the open folder; ``failed`` is told what cannot be listed, which is an error without it.
+        """
+        top = -1
+        for entry in directory.walk(failed=failed):
+            depth = len(entry.above)
+            if 0 <= top < depth:
+                yield entry, depth - top
+                continue
+            top = -1
+            if self._is_foreign(entry):
+                top = depth if entry.is_directory else -1
+                yield entry, 0
+
+    def _is_foreign(self, entry: Entry) -> bool:
+        status = entry.status
         if status.st_uid == self.owner[0] or (self.since is not None and status.st_ctime < self.since):
             return False
-        return self.since is None or not stat.S_ISDIR(status.st_mode) or status.st_ino not in self.known
+        return self.since is None or not entry.is_directory or status.st_ino not in self.known
 
 
 def folders_below(folder: Path) -> frozenset[int]:
-    """Give the inodes of a folder and of every folder below it."""
-    return frozenset(Path(parent).stat().st_ino for parent, _, _ in os.walk(folder))
+    """Return the inodes of a folder and of every folder below it."""
+    try:
+        with beneath.Directory(folder) as directory:
+            below = [entry.status.st_ino for entry in directory.walk(failed=lambda *_: None) if entry.is_directory]
+            return frozenset((directory.stat("").st_ino, *below))
+    except FileNotFoundError:
+        return frozenset()
 
 
 def give_back(written: Sequence[Written], image: str, job: str) -> str:
@@ -143,20 +158,35 @@ def give_back(written: Sequence[Written], image: str, job: str) -> str:
     Root does it itself; another user needs a container for it, of the job's own image.
     """
     try:
-        found = {each: foreign for each in written if (foreign := list(each.foreign()))}
         if os.geteuid() == 0:
-            for each, tops in found.items():
-                for path in (path for top in tops for path in _below(top)):
-                    os.chown(path, *each.owner, follow_symlinks=False)
+            for each in written:
+                _own(each)
             return ""
+        found = {each: tops for each in written if (tops := _tops(each))}
     except OSError as error:
         return f"files of the job's containers cannot be given back to their owner: {error}"
     problems = []
     for each, tops in found.items():
-        paths = [str(Path(_SEEN, top.relative_to(each.folder))) for top in tops]
+        paths = [str(Path(_SEEN, top)) for top in tops]
         parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
         problems += [_chown(part, each, image, job) for part in parts]
     return next(filter(None, problems), "")
+
+
+def _own(written: Written) -> None:
+    """Make everything that is not the owner's the owner's, and follow no link."""
+    with beneath.Directory(written.folder) as directory:
+        for entry, _ in written.foreign(directory):
+            # Removed meanwhile, from a folder that others use, too.
+            with suppress(FileNotFoundError):
+                os.chown(entry.at.name, *written.owner, dir_fd=entry.at.dir_fd, follow_symlinks=False)
+
+
+def _tops(written: Written) -> list[str]:
+    """Return the paths that are not the owner's but for what is below others of them."""
+    with beneath.Directory(written.folder) as directory:
+        # What is not this user's may not be this user's to list.
+        return [entry.path for entry, depth in written.foreign(directory, lambda *_: None) if depth == 0]
 
 
 def _chown(paths: Sequence[str], written: Written, image: str, job: str) -> str:
@@ -228,12 +258,3 @@ def _guard(job: str, watched: int) -> None:
     finally:
         sys.stderr.flush()
         os._exit(status)
-
-
-def _below(top: Path) -> Iterator[Path]:
-    """Give a path and, of a folder, everything below it; what a link names is somebody else's."""
-    yield top
-    if top.is_symlink() or not top.is_dir():
-        return
-    for parent, folders, files in os.walk(top):
-        yield from (Path(parent, name) for name in (*folders, *files))
