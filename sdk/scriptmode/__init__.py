@@ -23,6 +23,7 @@ from scriptmode.errors import (
     TrainingJobFailed,
     TrainingJobStopped,
     TransientError,
+    UnreadableJobError,
     WaitTimeoutError,
 )
 
@@ -104,6 +105,7 @@ __all__ = [
     "TrainingJobFailed",
     "TrainingJobStopped",
     "TransientError",
+    "UnreadableJobError",
     "WaitTimeoutError",
     "get_execution_role",
 ]

@@ -11,7 +11,8 @@ ScriptmodeError
 │   ├── TransientError               no answer, or "slow down": the same call may succeed later
 │   ├── DataError                    an input or an output place cannot be read or written
 │   │   ├── DataNotFoundError        there is no such object or bucket
-│   │   └── DataAccessError          the credentials do not allow it, or the bucket is somebody else's
+│   │   ├── DataAccessError          the credentials do not allow it, or the bucket is somebody else's
+│   │   └── UnreadableJobError       a file of a job's folder on this machine is damaged; ``job_name``, ``path``
 │   ├── ContainerError               Docker is not there, or an image or a container cannot be had from it
 │   ├── JobNotFoundError             no job of that name
 │   └── JobExistsError               a job of that name is there already
@@ -25,6 +26,7 @@ ScriptmodeError
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,6 +79,23 @@ class DataNotFoundError(DataError):
 
 class DataAccessError(DataError):
     """The credentials do not allow it, or the bucket belongs to another account."""
+
+
+class UnreadableJobError(DataError):
+    """A job of this machine that a file of its folder, missing or damaged, says nothing about any more.
+
+    Other jobs are not concerned. ``job_name`` is the job's name, ``path`` that of the file.
+    """
+
+    def __init__(self, job_name: str, path: os.PathLike[str], cause: object) -> None:
+        import shlex
+
+        super().__init__(
+            f"training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}; look at its folder, or delete it: "
+            f"scriptmode rm {shlex.quote(job_name)}"
+        )
+        self.job_name = job_name
+        self.path = path
 
 
 class ContainerError(PlatformError):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import model_archive
-from scriptmode.data_dir import default_data_dir
+from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def copy_of(platform: Platform, description: Mapping[str, Any], what: str, uri: 
     if folder.is_dir():
         return folder
     try:
+        # A folder that cannot be made is told where the model is to be put into it.
+        with suppress(OSError):
+            make_private(default_data_dir() / "fetched", default_data_dir())
         return model_archive.fetch(platform, uri, folder, extract=True)
     except DataError:
         # Another process was first: a copy gets its name when it is whole.

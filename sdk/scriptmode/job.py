@@ -333,7 +333,7 @@ class TrainingJob:
 
         ``platform`` is a platform, ``"local"`` (this machine, the default) or ``"sagemaker"``; with
         ``sagemaker_session``, as the estimators take it, it is Amazon SageMaker. Times have a time zone. A job of this
-        machine whose files are broken is passed over; the logger ``scriptmode`` says so.
+        machine whose files cannot be read has the status ``Unreadable`` and the reason as its ``StatusMessage``.
         """
         which = JobFilter(name_contains, status, created_after, created_before, limit)
         if sagemaker_session is not None:

@@ -176,6 +176,28 @@ def test_the_job_outlives_its_client(jobs, number):
     assert "algo-1: over" in jobs.lines("job-1")
 
 
+def test_a_client_that_is_killed_before_it_started_the_agent_leaves_a_job_that_says_so(jobs):
+    code = """
+import os, sys, time
+from scriptmode.platforms.local.state import starting
+from scriptmode.platforms.local.store import Job, JobStore
+request = {"TrainingJobName": "job-1", "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1}}
+with JobStore(__import__("pathlib").Path(sys.argv[1])).create(
+    Job(request, "arn", "us-east-1", sys.executable, 120.0), starting("job-1", "arn", time.time())
+):
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", code, jobs.data_dir], check=False)
+    assert done.returncode == -signal.SIGKILL
+    reason = jobs.platform.describe("job-1")["FailureReason"]
+    assert reason.startswith(
+        "InternalServerError: the job's agent never started, because the process that created the job"
+    )
+    assert "start it again: scriptmode rerun job-1" in reason
+    assert "killed or crashed" not in reason
+    jobs.delete("job-1")
+
+
 def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):
     name = jobs.start(DAEMON.format(then="time.sleep(60)"), hosts=2)
     daemons = [pid_in(jobs.until_line(name, f"{host}: daemon")) for host in ("algo-1", "algo-2")]

@@ -120,9 +120,29 @@ def test_a_missing_channel_path_is_told_before_anything_is_written(jobs):
 
 
 def test_secrets_are_readable_by_their_owner_alone(jobs):
+    jobs.platform.put_source(b"source", f"file://{jobs.data_dir}/sources/a/source/sourcedir.tar.gz")
     jobs.run("pass")
-    for folder in (jobs.data_dir / "jobs", jobs.data_dir / "jobs" / "job-1"):
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    jobs.platform.list()
+    folders = [
+        jobs.data_dir,
+        *jobs.data_dir.iterdir(),
+        *jobs.data_dir.glob("jobs/*"),
+        *jobs.data_dir.glob("sources/**"),
+    ]
+    for folder in filter(Path.is_dir, folders):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
+    job = jobs.job_folder("job-1").path
+    sources = jobs.data_dir.glob("sources/**/*.tar.gz")
+    for file in (job / "job.json", job / "state.json", jobs.data_dir / "ended-jobs.json", *sources):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_a_folder_of_sources_that_others_can_read_is_closed(jobs):
+    sources = jobs.data_dir / "sources"
+    sources.mkdir(parents=True)
+    sources.chmod(0o755)
+    jobs.platform.put_source(b"source", f"file://{sources}/sourcedir.tar.gz")
+    assert stat.S_IMODE(sources.stat().st_mode) == 0o700
 
 
 def test_variables_of_other_jobs_do_not_reach_the_hosts(jobs, monkeypatch):

@@ -3,16 +3,18 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
-from scriptmode import DataError
+from scriptmode import UnreadableJobError
 from scriptmode.platforms import JobFilter
 from scriptmode.platforms.local import LocalPlatform, ended_jobs, trial
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore
 
-JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
+RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
+JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
 
 
 @pytest.fixture
@@ -22,7 +24,8 @@ def store(tmp_path):
 
 def ended(store, name, created=0.0, secondary="Completed"):
     state = starting(name, f"arn/{name}", created).moved("Downloading", created + 1).moved(secondary, created + 9)
-    with store.create(JOB, state) as (folder, _):
+    job = replace(JOB, request={**JOB.request, "TrainingJobName": name})
+    with store.create(job, state) as (folder, _):
         return folder
 
 
@@ -74,8 +77,11 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
         "\x00",
         '{"a": [INODE, MTIME, "arn", "x", 9.0, "Completed", 9.0]}',
         '{"a": [INODE, MTIME, "arn", 0.0, 9.0, "Ended", 9.0]}',
+        '{"a": [INODE, MTIME, "arn", 1e400, 9.0, "Completed", 9.0]}',
+        '{"a": [INODE, MTIME, "arn", 0.0, 9.0, "Completed", 1e300]}',
+        "[" * 100_000,
     ],
-    ids=["empty", "half", "list", "number", "short", "nul", "type", "status"],
+    ids=["empty", "half", "list", "number", "short", "nul", "type", "status", "infinite", "late", "deep"],
 )
 def test_a_broken_file_is_made_anew(store, content):
     version = (ended(store, "a").path / "state.json").stat()
@@ -94,11 +100,20 @@ def test_a_job_that_goes_on_is_asked_each_time(store):
         assert listed(store) == [("a", "Failed")]
 
 
-def test_a_folder_without_a_state_is_no_job(store):
+def test_what_no_job_can_be_called_is_not_listed(store):
     ended(store, "a")
-    (store.jobs / "somebodys").mkdir()
+    (store.jobs / "somebody's own").mkdir()
     (store.jobs / "a-file").touch()
     assert listed(store) == [("a", "Completed")]
+
+
+def test_a_folder_that_lost_its_state_is_a_job_that_cannot_be_read(store):
+    ended(store, "a", 5.0)
+    (store.jobs / "empty").mkdir()
+    assert listed(store) == [("empty", "Unreadable"), ("a", "Completed")]
+    with pytest.raises(UnreadableJobError, match="'empty' cannot be read: .*/empty/job.json: No such file") as raised:
+        LocalPlatform(data_dir=store.data_dir).describe("empty")
+    assert str(raised.value).endswith("delete it: scriptmode rm empty")
 
 
 def test_a_list_is_filtered_and_cut_newest_first(store):
@@ -121,22 +136,24 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("change", BROKEN.values(), ids=list(BROKEN))
-def test_a_job_whose_state_is_broken_is_left_out_of_the_list_and_says_so(store, change, caplog):
+def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change):
     ended(store, "a")
     file = ended(store, "b").path / "state.json"
     file.write_text(change if isinstance(change, str) else json.dumps({**json.loads(file.read_text()), **change}))
-    assert listed(store) == [("a", "Completed")]
-    (said,) = [record.getMessage() for record in caplog.records if record.name == "scriptmode"]
-    assert said.startswith(f"passed over: training job 'b' cannot be read: {file}: ")
-    with pytest.raises(DataError, match=f"'b' cannot be read: {file}: .*; restore that file, or delete the job: rm -r"):
-        LocalPlatform(data_dir=store.data_dir).describe("b")
-    assert list(trial.orphans(store.data_dir)) == []
+    assert sorted(listed(store)) == [("a", "Completed"), ("b", "Unreadable")]
+    platform = LocalPlatform(data_dir=store.data_dir)
+    (message,) = [job["StatusMessage"] for job in platform.list() if job["TrainingJobName"] == "b"]
+    assert message.startswith(f"training job 'b' cannot be read: {file}: ")
+    with pytest.raises(UnreadableJobError, match="look at its folder, or delete it: scriptmode rm b") as raised:
+        platform.describe("b")
+    assert (str(raised.value), raised.value.job_name, raised.value.path) == (message, "b", file)
+    assert [*trial.troubled(store.data_dir).unreadable] == ["b"]
 
 
 def test_a_job_whose_request_is_broken_says_so_itself(store):
     (ended(store, "a").path / "job.json").write_text("[]")
     assert listed(store) == [("a", "Completed")]
-    with pytest.raises(DataError, match="'a' cannot be read: .*/job.json: "):
+    with pytest.raises(UnreadableJobError, match="'a' cannot be read: .*/job.json: "):
         LocalPlatform(data_dir=store.data_dir).describe("a")
 
 

@@ -19,7 +19,8 @@ from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore, last_lines
 from scriptmode.spec import Resources, Script, TrainingJobSpec
 
-JOB = Job({"TrainingJobName": "job"}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
+RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
+JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
 
 
 @pytest.fixture

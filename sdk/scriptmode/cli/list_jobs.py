@@ -28,6 +28,9 @@ _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
     """List training jobs, newest first: when each was created (UTC), its status, how long it took, its name.
 
+    A job of this machine that cannot be read is Unreadable. What is wrong with it, or with a job whose agent does not
+    answer, is printed on stderr, and with --json is the job's StatusMessage.
+
     \b
     Example:
       scriptmode list --status Failed --limit 5
@@ -49,6 +52,9 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         return
     head = [("CREATED", "STATUS", "TIME", "NAME")] if sys.stdout.isatty() else []
     output.columns([*head, *(_row(job) for job in jobs)])
+    for job in jobs:
+        if note := job.get("StatusMessage"):
+            click.echo(f"{job['TrainingJobName']}: {output.visible(note)}", err=True)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

@@ -37,6 +37,9 @@ def text(description: Mapping[str, Any]) -> str:
 def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "job", description["TrainingJobName"]
     yield "status", _status(description)
+    transitions = description.get("SecondaryStatusTransitions")
+    if transitions and description["TrainingJobStatus"] in ("InProgress", "Stopping"):
+        yield "message", transitions[-1].get("StatusMessage", "")
     yield "created", moment(description["CreationTime"])
     if reason := description.get("FailureReason"):
         yield "failed", reason

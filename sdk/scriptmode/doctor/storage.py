@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
-from scriptmode.doctor.check import Check, ok, problem, warning
+from scriptmode.doctor.check import Check, ok, parted, problem, warning
 from scriptmode.sizes import in_words
 
 if TYPE_CHECKING:
@@ -45,14 +45,29 @@ def disk() -> Iterator[Check]:
 
 
 def jobs() -> Iterator[Check]:
-    """Look for jobs that still count as running though the process that owns them died."""
+    """Look for jobs that cannot be read, and for those that still count as running though their agents do not work."""
     from scriptmode.platforms.local import trial
 
     folder = default_data_dir()
-    left = sorted(trial.orphans(folder))
-    if left:
-        names = ", ".join(left[:_NAMES_SHOWN]) + (", ..." if len(left) > _NAMES_SHOWN else "")
-        what = f"{len(left)} not ended, though the agent died (killed, or the machine was restarted): {names}"
-        yield warning(JOBS, what, f"scriptmode describe {left[0]} ends it and what is left of it; scriptmode list, all")
+    found = trial.troubled(folder)
+    if found.unreadable:
+        name = next(iter(found.unreadable))
+        what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {found.unreadable[name]}"
+        # Its own error ends with the next step.
+        yield problem(JOBS, *parted(what))
+    elif found.orphaned:
+        what = (
+            f"{len(found.orphaned)} not ended, though the agent died (killed, or the machine was restarted): "
+            f"{_names(found.orphaned)}"
+        )
+        step = f"scriptmode describe {found.orphaned[0]} ends it and what is left of it; scriptmode list, all"
+        yield warning(JOBS, what, step)
+    elif found.silent:
+        what = f"{len(found.silent)} whose agent does not answer, stopped or hanging: {_names(found.silent)}"
+        yield warning(JOBS, what, f"end it and what it runs: scriptmode stop {found.silent[0]}")
     else:
         yield ok(JOBS, f"none in {folder} was left without its agent")
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")

@@ -22,6 +22,7 @@ from scriptmode.platforms.local import (
     cluster,
     feeding,
     fleets,
+    heartbeat,
     job_variables,
     mounting,
     outputs,
@@ -69,6 +70,7 @@ class Agent:
         self._sandboxes = self._fleet.sandboxes
         self._hosts: Sequence[Host] = ()
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
+        self._heartbeat = heartbeat.Heartbeat(lock)
         feeds = feeding.feeds_of(self._request, list(self._sandboxes.values()))
         self._spool = folder.channels / "spool"
         self._keeper: checkpoints.Keeper | None = None
@@ -279,6 +281,7 @@ class Agent:
     def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
         if self.removed():
             raise _GoneError
+        self._heartbeat.beat()
         self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
         self._folder.write_state(self._state)
 
@@ -300,6 +303,7 @@ class Agent:
         self._children.wait(seconds)
         if self.removed():
             raise _GoneError
+        self._heartbeat.beat()
         self._progress.tell()
 
     def _wait_for_hosts(self, seconds: float) -> None:

@@ -9,12 +9,13 @@ import secrets
 import shutil
 import stat
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine, images
 from scriptmode.errors import DataError
 from scriptmode.platforms import LOCAL_GPU
-from scriptmode.platforms.local import cluster, file_systems, places
+from scriptmode.platforms.local import cluster, file_systems, places, records, shapes
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost
 from scriptmode.platforms.local.hosts.job_containers import Written
@@ -49,6 +50,7 @@ _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
 _READABLE = 0o022
 #: What was at the script's ``model_dir`` before: a file beside the staged channels.
 _BEFORE = "model_dir.json"
+_BEFORE_SHAPE = {"since!": float, "known!": [int]}
 #: Two data directories with a job of one name are told apart by so many characters.
 _DIGEST_CHARACTERS = 8
 
@@ -235,9 +237,12 @@ def give_back(folder: JobFolder, job: Job) -> str:
     owner = status.st_uid, status.st_gid
     written = [Written(folder.hosts, owner)]
     record = folder.channels / _BEFORE
-    if (model_dir := _model_dir(job)) and record.exists():
-        before = json.loads(record.read_bytes())
-        written.append(Written(model_dir, owner, before["since"], frozenset(before["known"])))
+    if model_dir := _model_dir(job):
+        # Without the record nothing is known to be the containers'.
+        with suppress(OSError, ValueError):
+            before = records.read_json(record)
+            shapes.check(before, _BEFORE_SHAPE, "")
+            written.append(Written(model_dir, owner, before["since"], frozenset(before["known"])))
     image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
     return job_containers.give_back(written, image, folder.label)
 

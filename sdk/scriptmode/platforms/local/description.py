@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
-from scriptmode.platforms.local.state import STATUS_OF
+from scriptmode.platforms.local.state import STATUS_OF, UNREADABLE
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
         LastModifiedTime=_time(state.modified),
         SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],
     )
+    if state.note:
+        latest = response["SecondaryStatusTransitions"][-1]
+        latest["StatusMessage"] = f"{latest['StatusMessage']}; {state.note}"
     if state.reason:
         response["FailureReason"] = contract.shorten(state.reason, contract.FAILURE_LIMIT)
     if state.training_started is not None:
@@ -55,15 +58,17 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
 
 
 def summarise(brief: Brief) -> dict[str, Any]:
-    """Render a TrainingJobSummary."""
+    """Render a TrainingJobSummary; ``StatusMessage``, which the service's has not, says what is wrong with the job."""
     summary = {
         "TrainingJobName": brief.name,
         "TrainingJobArn": brief.arn,
         "CreationTime": _time(brief.created),
         "LastModifiedTime": _time(brief.modified),
-        "TrainingJobStatus": STATUS_OF[brief.secondary],
+        "TrainingJobStatus": STATUS_OF.get(brief.secondary, UNREADABLE),
         "SecondaryStatus": brief.secondary,
     }
+    if brief.note:
+        summary["StatusMessage"] = brief.note
     if brief.training_ended is not None:
         summary["TrainingEndTime"] = _time(brief.training_ended)
     return summary

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, JobNotFoundError
-from scriptmode.platforms.local import recovery
+from scriptmode.platforms.local import records, recovery
 from scriptmode.platforms.local.durable import replace_file
-from scriptmode.platforms.local.state import STATUS_OF, Brief
+from scriptmode.platforms.local.shapes import LAST_SECOND, is_time
+from scriptmode.platforms.local.state import ENDED, STATUS_OF, UNREADABLE, Brief
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scriptmode.platforms.local.state import JobState
     from scriptmode.platforms.local.store import JobStore
 
 _TIME = {int, float}
 #: Types of a row: the file's version, two numbers, then a brief without its name.
 _COLUMNS: tuple[set[type], ...] = ({int}, {int}, {str}, _TIME, _TIME, {str}, {*_TIME, type(None)})
-_STATUS = 5
+_FIRST_TIME, _STATUS = 3, 5
 
 
 def briefs(store: JobStore) -> list[Brief]:
     """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time.
 
-    One whose state is broken is passed over; the logger ``scriptmode`` says so, once in a process.
+    One whose files cannot be read is `UNREADABLE`, with the reason as its note.
     """
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
@@ -37,14 +36,14 @@ def briefs(store: JobStore) -> list[Brief]:
         row = known.get(name)
         # A state that ended changes no more; another job of that name has another file.
         if row is not None and row[0] == inode and row[1] == written:
-            found.append(Brief._make((name, *row[2:])))
+            found.append(Brief(name, *row[2:]))
             kept[name] = row
             continue
-        state = _settled(store, name)
-        if state is not None:
-            found.append(state.brief)
-            if state.ended:
-                kept[name] = [inode, written, *state.brief[1:]]
+        brief = _brief(store, name)
+        if brief is not None:
+            found.append(brief)
+            if STATUS_OF.get(brief.secondary) in ENDED:
+                kept[name] = [inode, written, *brief[1:-1]]
                 is_new = True
     if is_new or len(kept) != len(known):
         # Nothing but time is lost where it cannot be written.
@@ -53,27 +52,30 @@ def briefs(store: JobStore) -> list[Brief]:
     return found
 
 
-def _settled(store: JobStore, name: str) -> JobState | None:
+def _brief(store: JobStore, name: str) -> Brief | None:
+    folder = store.folder(name)
     try:
-        return recovery.settled(store.folder(name))
+        return recovery.settled(folder).brief
     except JobNotFoundError:  # removed meanwhile
         return None
     except DataError as error:
-        _warn(str(error))
-        return None
+        created, modified = _times(folder.path)
+        return Brief(name, "", created, modified, UNREADABLE, note=str(error))
 
 
-@lru_cache(maxsize=1000)
-def _warn(problem: str) -> None:
-    import logging
-
-    logging.getLogger("scriptmode").warning("passed over: %s", problem)
+def _times(folder: Path) -> tuple[float, float]:
+    """Return when a folder's oldest and newest entries were last changed: about when its job was made and worked."""
+    times = []
+    for path in (folder, *(folder / name for name in ("job.json", "agent.log", "state.json"))):
+        with suppress(OSError):
+            times.append(min(max(0.0, path.lstat().st_mtime), LAST_SECOND))
+    return min(times, default=0.0), max(times, default=0.0)
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
     """Read what was kept; what another version of this library kept, or a broken file, is nothing."""
     try:
-        content = json.loads(path.read_bytes())
+        content = records.read_json(path)
     except (OSError, ValueError):
         return {}
     if not isinstance(content, dict):
@@ -83,4 +85,6 @@ def _read(path: Path) -> dict[str, list[Any]]:
         return {}
     # By columns: of thousands of jobs that takes a third of the time.
     is_sound = all({*map(type, column)} <= types for column, types in zip(zip(*rows), _COLUMNS))
+    if not all(is_time(moment) for row in rows for moment in row[_FIRST_TIME:] if isinstance(moment, (int, float))):
+        return {}
     return content if is_sound and {row[_STATUS] for row in rows} <= STATUS_OF.keys() else {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
+from scriptmode.platforms.local.records import open_regular
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -21,10 +23,13 @@ class LogReader:
         self._begun: list[bytes] = []
 
     def lines(self, *, final: bool) -> Iterator[str]:
-        """Yield the lines completed since the last call; with ``final`` also what no line feed ended."""
+        """Yield the lines completed since the last call; with ``final`` also what no line feed ended.
+
+        Raises ``OSError`` for what is not a regular file or cannot be read.
+        """
         if self._file is None:
             with suppress(FileNotFoundError):
-                self._file = self._path.open("rb")
+                self._file = open_regular(self._path)
         while self._file is not None and (chunk := self._file.read(CHUNK)):
             whole, feed, begun = chunk.rpartition(b"\n")
             if feed:

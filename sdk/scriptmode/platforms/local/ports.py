@@ -9,6 +9,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.data_dir import make_private
 from scriptmode.errors import DataError
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
@@ -37,7 +38,7 @@ class Ports:
 
     def reserve(self, hosts: Sequence[str]) -> dict[str, Mapping[str, int]]:
         """Give every host a port for each of `ROLES`; raise `DataError` when none are left."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._folder, self._folder.parent)
         blocks = _blocks(_ephemeral_start())
         reserved: dict[str, Mapping[str, int]] = {}
         for host in hosts:

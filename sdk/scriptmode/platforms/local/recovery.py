@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import cluster
+from scriptmode.platforms.local import cluster, heartbeat
+from scriptmode.platforms.local.description import max_runtime
 from scriptmode_runtime import beneath
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
+    from scriptmode.platforms.local.hosts.tree import Identity
     from scriptmode.platforms.local.state import JobState
     from scriptmode.platforms.local.store import JobFolder
 
 
 #: How often a job that is watched is asked whether its agent lives.
 _AGENT_SECONDS = 0.5
+#: Seconds in which an agent that was continued has to work again.
+_WAKING_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+_UNRECORDED = (
+    "its agent died in {secondary}; this folder cannot be written, so nothing was ended or recorded: look at the job "
+    "where it can be"
+)
 
 
 def settled(folder: JobFolder) -> JobState:
-    """Give where a job stands now; one that no agent works on any more is ended first."""
+    """Return where a job stands now; one that no agent works on any more is ended first.
+
+    So is one whose agent does not answer and should have ended it: because it was asked to stop, or because its time
+    is up. Where the folder cannot be written, nothing is ended and the state's note says what is known.
+    """
     state = folder.read_state()
     if state.ended:
         return state
@@ -30,7 +45,73 @@ def settled(folder: JobFolder) -> JobState:
         if owned:
             state = folder.read_state()
             return state if state.ended else _bury(folder, state)
-    return with_stop(folder, folder.read_state())
+    state = with_stop(folder, folder.read_state())
+    if owned is None and not state.ended:
+        return replace(state, note=_UNRECORDED.format(secondary=state.secondary))
+    since = None if state.ended else folder.silent_since()
+    return state if since is None else _silent(folder, state, since)
+
+
+def _silent(folder: JobFolder, state: JobState, since: float) -> JobState:
+    """Return the state of a job whose agent does not answer, which is ended if it should have ended the job by now."""
+    agent = folder.read_processes().get("agent")
+    process = f" (process {agent.pid})" if agent else ""
+    silence = f"the job's agent{process} has not answered since {_clock(since)}"
+    cause = _why_to_end(folder, state)
+    if agent and cause:
+        if _answers_when_woken(folder, agent):
+            return with_stop(folder, folder.read_state())
+        if _killed(folder, agent):
+            with folder.owned() as owned:
+                state = folder.read_state()
+                if owned and not state.ended:
+                    return _bury(folder, state, f"{silence} and was killed, as {cause}")
+            return folder.read_state()
+        return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
+    return replace(state, note=f"{silence}: it is stopped or hangs; end the job: scriptmode stop {folder.name}")
+
+
+def _why_to_end(folder: JobFolder, state: JobState) -> str:
+    """Return why a job should have ended; "" while it may go on."""
+    if folder.stop_asked() is not None:
+        return "the job was asked to stop"
+    started = next((each.started for each in state.transitions if each.status == "Training"), None)
+    if started is None:
+        return ""
+    job = folder.read_job()
+    limit = max_runtime(job.request)
+    # An agent that works ends it after the limit and the grace.
+    overdue = time.time() - (started + limit + job.stop_grace)
+    return f"MaxRuntimeInSeconds, {limit} s, had passed" if overdue > heartbeat.SILENT_SECONDS else ""
+
+
+def _answers_when_woken(folder: JobFolder, agent: Identity) -> bool:
+    """Continue a stopped agent and ask it to end its job; return whether it works again."""
+    from scriptmode.platforms.local.hosts import tree
+
+    for number in (signal.SIGCONT, signal.SIGTERM):
+        tree.send(agent, number)
+    deadline = time.monotonic() + _WAKING_SECONDS
+    while folder.silent_since() is not None and tree.running(agent):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return tree.running(agent)
+
+
+def _killed(folder: JobFolder, agent: Identity) -> bool:
+    """Kill an agent; return whether nothing holds the job's lock any more."""
+    from scriptmode.platforms.local.hosts import tree
+
+    tree.send(agent, signal.SIGKILL)
+    deadline = time.monotonic() + tree.VANISHING_SECONDS
+    while True:
+        with folder.owned() as owned:
+            if owned is not False:
+                return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
 
 
 class Watched:
@@ -59,7 +140,36 @@ def with_stop(folder: JobFolder, state: JobState) -> JobState:
     return state if asked is None else state.moved("Stopping", asked)
 
 
-def _bury(folder: JobFolder, state: JobState) -> JobState:
+def _bury(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
+    """End what is left of a job whose agent died, and record why; ``cause`` is why, where that is known."""
+    stays = end_what_is_left(folder)
+    cause = cause or _why_it_died(folder, state)
+    reason = (
+        f"InternalServerError: {cause}; the processes of it that were found were ended{stays and f', but {stays}'}; "
+        f"what they left is in {folder.path}"
+    )
+    log = folder.agent_log_tail()
+    buried = state.moved("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
+    # A full disk must not hide what happened; whoever asks next tries again.
+    with suppress(OSError):
+        folder.write_state(buried)
+    return buried
+
+
+def _why_it_died(folder: JobFolder, state: JobState) -> str:
+    """Return what is known of an agent's end: one that never came up is told from one that was killed."""
+    if state.secondary == "Starting" and folder.never_had_processes:
+        return (
+            "the job's agent never started, because the process that created the job was killed, or the machine went "
+            f"down, in that moment; nothing of the script has run, start it again: scriptmode rerun {folder.name}"
+        )
+    agent = folder.read_processes().get("agent")
+    process = f" (process {agent.pid})" if agent else ""
+    return f"the job's agent{process} was killed or crashed in {state.secondary}"
+
+
+def end_what_is_left(folder: JobFolder) -> str:
+    """End the processes, mounts and containers of a job whose agent is dead; return what could not be done."""
     from scriptmode.platforms.local.hosts import mounts, tree
 
     processes = folder.read_processes()
@@ -73,23 +183,11 @@ def _bury(folder: JobFolder, state: JobState) -> JobState:
     with suppress(DataError):
         # What served it is dead: nothing below may be touched before.
         mounts.detach(folder.hosts)
-    gone = tree.kill_until_gone(left)
-    stays = _clear_outside(folder)
+    problems = [] if tree.kill_until_gone(left) else ["some of them would not go"]
+    problems += filter(None, [_clear_outside(folder)])
     with suppress(OSError):
         beneath.remove_tree(folder.channels)
-    agent = processes.get("agent")
-    reason = (
-        f"InternalServerError: the job's agent{f' (process {agent.pid})' if agent else ''} was killed or crashed in "
-        f"{state.secondary}; the processes of it that were found were ended"
-        f"{'' if gone else ', but some of them would not go'}{stays and f', but {stays}'}; "
-        f"what they left is in {folder.path}"
-    )
-    log = folder.agent_log_tail()
-    buried = state.moved("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
-    # A full disk must not hide what happened; whoever asks next tries again.
-    with suppress(OSError):
-        folder.write_state(buried)
-    return buried
+    return ", and ".join(problems)
 
 
 def _clear_outside(folder: JobFolder) -> str:
@@ -108,3 +206,7 @@ def _clear_outside(folder: JobFolder) -> str:
     if said := job_containers.clear(folder.label, patience=0):
         return f"not all containers: {said}"
     return container_fleet.give_back(folder, job)
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))

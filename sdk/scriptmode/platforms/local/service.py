@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.clock import SYSTEM
-from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
+from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
 from scriptmode.installing import install
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.platforms import ChannelProgress, JobFilter, Metric, PlannedHost
+    from scriptmode.platforms.local.logs import LogReader
     from scriptmode.platforms.local.store import JobFolder
     from scriptmode.spec import TrainingJobSpec
 
@@ -142,9 +143,12 @@ class LocalPlatform:
             return
         try:
             path = places.file_path(uri)
+            if self._store.sources in path.parents:
+                close_to_others(self._store.sources)
             if not path.exists():
                 entries = Entries()
-                entries.make_directory(path.parent, mode=0o700)
+                for folder in path_within(path.parent, self._store.data_dir) or [path.parent]:
+                    entries.make_directory(folder, mode=0o700)
                 replace_file(path, archive, directory=True)
                 entries.sync()
         except (OSError, ValueError) as error:
@@ -182,10 +186,26 @@ class LocalPlatform:
         return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
 
     def stop(self, name: str) -> None:
-        """Ask a job to stop; one that ended is left as it is."""
+        """Ask a job to stop; one that ended is left as it is.
+
+        Returns at once, but for a job whose agent does not answer: that one is ended here, within 20 s.
+        """
         folder = self._store.find(name)
-        if recovery.settled(folder).stoppable:
+        state = recovery.settled(folder)
+        is_silent = not state.ended and folder.silent_since() is not None
+        if state.stoppable or is_silent:
             folder.ask_to_stop()
+        if is_silent:
+            recovery.settled(folder)
+
+    def delete(self, name: str) -> None:
+        """Delete a job, whatever its folder holds; one that still runs is ended first, without time to save anything.
+
+        Raises `DataError` where it cannot be ended or its folder cannot be removed.
+        """
+        from scriptmode.platforms.local import removal
+
+        removal.remove(self._store.find(name))
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
@@ -382,7 +402,7 @@ def _log_events(
                 shown = state
             quiet = True
             for host, reader in readers:
-                for line in reader.lines(final=ended):
+                for line in _lines(folder, host, reader, final=ended):
                     quiet = False
                     yield LogEvent(host, line)
             if ended and on_description is not None:
@@ -394,3 +414,11 @@ def _log_events(
     finally:
         for _, reader in readers:
             reader.close()
+
+
+def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[str]:
+    """Yield a host's new lines; raise `UnreadableJobError` for a log that cannot be read."""
+    try:
+        yield from reader.lines(final=final)
+    except OSError as error:
+        raise folder.unreadable(folder.log(host), error) from error

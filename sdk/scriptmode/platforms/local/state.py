@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from scriptmode.platforms.local.shapes import is_time, shown
+
 #: Every secondary status a local job can have, and the status it means.
 STATUS_OF = {
     "Starting": "InProgress",
@@ -35,14 +37,11 @@ MESSAGES = {
     "Failed": "Training job failed",
 }
 
-_TIME = (int, float)
-_MAYBE_TIME = (*_TIME, type(None))
-#: What the fields of a state, and of its transitions, are.
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("name", "arn", "reason", "artifacts", "status", "message"), str),
-    **dict.fromkeys(("created", "modified", "started"), _TIME),
-    **dict.fromkeys(("ended", "training_started", "training_ended"), _MAYBE_TIME),
-}
+#: What a list says of a job whose files cannot be read, in the place of a status.
+UNREADABLE = "Unreadable"
+_TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
+_TIMES = frozenset({"created", "modified", "started"})
+_MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,8 @@ class Brief(NamedTuple):
     modified: float
     secondary: str
     training_ended: float | None = None
+    #: What is wrong with the job, beside its status; "" where nothing is.
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class JobState:
     training_ended: float | None = None
     reason: str = ""
     artifacts: str = ""
+    #: What is wrong with the job now, found by whoever looks at it; never recorded.
+    note: str = ""
 
     @property
     def secondary(self) -> str:
@@ -103,7 +106,7 @@ class JobState:
     @property
     def brief(self) -> Brief:
         """What a list says of it."""
-        return Brief(self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended)
+        return Brief(self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note)
 
     def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
         """Enter ``secondary``; the same one again changes nothing."""
@@ -130,8 +133,10 @@ class JobState:
         return replace(self, modified=now, transitions=(*self.transitions[:-1], current))
 
     def to_json(self) -> dict[str, Any]:
-        """Give the state file's content."""
-        return asdict(self)
+        """Return the state file's content."""
+        content = asdict(self)
+        del content["note"]
+        return content
 
 
 def starting(name: str, arn: str, now: float) -> JobState:
@@ -139,21 +144,25 @@ def starting(name: str, arn: str, now: float) -> JobState:
     return JobState(name, arn, now, now, (Transition("Starting", MESSAGES["Starting"], now),))
 
 
-def from_json(content: dict[str, Any]) -> JobState:
-    """Read back what `JobState.to_json` gave; anything else raises ``TypeError`` or ``ValueError``."""
+def from_json(content: Any) -> JobState:
+    """Parse what `JobState.to_json` gave; raise ``TypeError`` or ``ValueError`` for anything else."""
     fields = _checked(content)
-    transitions = tuple(Transition(**_checked(transition)) for transition in fields.get("transitions", ()))
-    if not transitions:
+    found = fields.get("transitions")
+    if not isinstance(found, list) or not found:
         raise ValueError("it has no transitions")
-    if (status := transitions[-1].status) not in STATUS_OF:
-        raise ValueError(f"'status' is {status!r}")
+    transitions = tuple(Transition(**_checked(transition)) for transition in found)
+    for transition in transitions:
+        if transition.status not in STATUS_OF:
+            raise ValueError(f"'status' is {transition.status!r}")
     return JobState(**{**fields, "transitions": transitions})
 
 
-def _checked(content: dict[str, Any]) -> dict[str, Any]:
+def _checked(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise TypeError(f"{content!r} is no object")
+        raise TypeError(f"it holds {shown(content)}, not an object")
     for name, value in content.items():
-        if not isinstance(value, _KINDS.get(name, object)):
-            raise TypeError(f"{name!r} is {value!r}")
+        is_fine = isinstance(value, str) if name in _TEXTS else name not in _TIMES or is_time(value)
+        is_fine &= name not in _MAYBE_TIMES or value is None or is_time(value)
+        if not is_fine:
+            raise TypeError(f"{name!r} is {shown(value)}")
     return content

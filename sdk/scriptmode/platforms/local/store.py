@@ -3,7 +3,7 @@
 ``<data dir>/jobs/<job>/``
   ``job.json``        the request and how it is run; written once
   ``state.json``      where it stands; small, replaced as a whole
-  ``agent.lock``      held (flock) by the job's agent as long as that lives
+  ``agent.lock``      held (flock) by the job's agent as long as that lives; in it, when the agent last worked
   ``processes.json``  the agent and the hosts' launchers
   ``progress.json``   how far the channels' data is
   ``stop``            there once somebody asked the job to stop
@@ -15,13 +15,17 @@
 
 Files are replaced by rename after fsync, so a reader sees the old or the new one, also after a power cut. That a job
 was created and how it ended is durable at once.
+A job whose files are damaged all the same, by whatever, raises `UnreadableJobError` and leaves the others alone.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -29,9 +33,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE
-from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, suggestion
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError, suggestion
 from scriptmode.platforms import ChannelProgress
-from scriptmode.platforms.local import places
+from scriptmode.platforms.local import heartbeat, job_shape, records, shapes
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.durable import Entries, replace_file, sync_directory
 from scriptmode_runtime import beneath
@@ -43,6 +47,12 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.state import JobState
 
 _Read = TypeVar("_Read")
+#: What is said where a file may be looked at and not be written.
+_READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+#: The service's pattern for names of training jobs. (CreateTrainingJob, TrainingJobName)
+_JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+_PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
+_PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
 
 
 @dataclass(frozen=True)
@@ -110,12 +120,22 @@ class JobFolder:
         return self.path / "logs" / f"{host}.log"
 
     def read_job(self) -> Job:
-        """Read what was settled at creation; raises `DataError` where that cannot be read."""
-        return self._read("job.json", lambda content: Job(**content))
+        """Return what was settled at creation; raise `UnreadableJobError` or `JobNotFoundError`."""
+        return self._read("job.json", self._job)
 
     def read_state(self) -> JobState:
-        """Read where the job stands; raises `DataError` where that cannot be read."""
-        return self._read("state.json", states.from_json)
+        """Return where the job stands; raise `UnreadableJobError` or `JobNotFoundError`."""
+        return self._read("state.json", self._state)
+
+    def _job(self, content: Any) -> Job:
+        job_shape.check(content, self.name)
+        return Job(**content)
+
+    def _state(self, content: Any) -> JobState:
+        state = states.from_json(content)
+        if state.name != self.name:
+            raise ValueError(f"it is of the job {state.name!r}")
+        return state
 
     def write_state(self, state: JobState) -> None:
         """Record where the job stands; how it ended is durable once this returns."""
@@ -129,14 +149,19 @@ class JobFolder:
         return None
 
     def ask_to_stop(self) -> None:
-        """Leave the request to stop where the agent looks."""
-        (self.path / "stop").touch()
+        """Leave the request to stop where the agent looks; raise `DataError` where nothing can be written."""
+        try:
+            (self.path / "stop").touch()
+        except OSError as error:
+            raise DataError(
+                f"training job {self.name} cannot be asked to stop: {error}; stop it where its folder can be written"
+            ) from error
 
     def stop_asked(self) -> float | None:
-        """Give when the stop was asked, in seconds since the epoch; None when it was not."""
+        """Return when the stop was asked, in seconds since the epoch; None when it was not."""
         try:
-            return (self.path / "stop").stat().st_mtime
-        except FileNotFoundError:
+            return min(max(0.0, (self.path / "stop").stat().st_mtime), shapes.LAST_SECOND)
+        except OSError:
             return None
 
     def write_processes(self, processes: Mapping[str, Identity]) -> None:
@@ -145,14 +170,23 @@ class JobFolder:
         replace_file(self.path / "processes.json", _json(content))
 
     def read_processes(self) -> dict[str, Identity]:
-        """Read what `write_processes` recorded."""
+        """Return what `write_processes` recorded; nothing of a file that cannot be read.
+
+        After a power cut none of its processes is left.
+        """
         from scriptmode.platforms.local.hosts.tree import Identity
 
         try:
-            content = json.loads((self.path / "processes.json").read_bytes())
-        except FileNotFoundError:
+            content = records.read_json(self.path / "processes.json")
+            shapes.check(content, _PROCESSES, "")
+            return {name: Identity(**identity) for name, identity in content.items()}
+        except (OSError, ValueError, TypeError):
             return {}
-        return {name: Identity(**identity) for name, identity in content.items()}
+
+    @property
+    def never_had_processes(self) -> bool:
+        """Whether no agent came so far as to record itself."""
+        return not os.path.lexists(self.path / "processes.json")
 
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
         """Record how far the channels' data is; False where it cannot be written."""
@@ -163,12 +197,18 @@ class JobFolder:
         return True
 
     def read_progress(self) -> tuple[ChannelProgress, ...]:
-        """Read what `write_progress` recorded; nothing of a file that cannot be read, for it is only shown."""
+        """Return what `write_progress` recorded; nothing of a file that cannot be read, for it is only shown."""
         try:
-            content = json.loads((self.path / "progress.json").read_bytes())
-            return tuple(ChannelProgress(**each) for each in content)
+            content = records.read_json(self.path / "progress.json")
+            shapes.check(content, _PROGRESS, "")
+            found = tuple(ChannelProgress(**each) for each in content)
+            return found if all(_is_count(count) for each in found for count in (each.total, each.epoch)) else ()
         except (OSError, ValueError, TypeError):
             return ()
+
+    def silent_since(self) -> float | None:
+        """Return since when the agent has not answered, in seconds since the epoch; None while it does."""
+        return heartbeat.silent_since(self.lock_file)
 
     def removed(self, lock: int) -> bool:
         """Say whether the job whose agent holds ``lock`` was deleted: by removing its folder, wholly or not yet."""
@@ -185,40 +225,65 @@ class JobFolder:
                 beneath.remove_tree(self.path)
 
     @contextmanager
-    def owned(self) -> Iterator[bool]:
-        """Try to take the dead agent's place; False while an agent (or another in its place) lives."""
+    def owned(self) -> Iterator[bool | None]:
+        """Try to take the dead agent's place; False while an agent (or another in its place) lives.
+
+        Where the folder cannot be written nobody takes that place: None says that the agent is dead.
+        """
+        descriptor, is_writable = self._open_lock()
         try:
-            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError as error:
-            raise self._gone() from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if is_writable else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
+        except OSError as error:
+            raise self.unreadable(self.lock_file, error) from error
         else:
-            yield True
+            yield True if is_writable else None
         finally:
             os.close(descriptor)
+
+    def _open_lock(self) -> tuple[int, bool]:
+        """Open the lock file; return its descriptor and whether it, and so the folder, can be written."""
+        flags = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        try:
+            try:
+                return os.open(self.lock_file, os.O_RDWR | flags), True
+            except OSError as error:
+                if error.errno not in _READ_ONLY:
+                    raise
+                return os.open(self.lock_file, os.O_RDONLY | flags), False
+        except OSError as error:
+            raise self._missing(self.lock_file, error) from error
 
     def agent_log_tail(self, lines: int = 5) -> str:
         """Give the last lines of the agent's log."""
         return last_lines(self.agent_log, lines, 1000)
 
+    def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
+        """Return the error that says which file of the job cannot be read, and why."""
+        # The path is named already.
+        if isinstance(cause, OSError) and cause.strerror:
+            cause = cause.strerror
+        return UnreadableJobError(self.name, path, cause)
+
     def _read(self, file: str, understand: Callable[[Any], _Read]) -> _Read:
         path = self.path / file
         try:
-            return understand(json.loads(path.read_bytes()))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise self._gone() from error
-        except (OSError, TypeError, ValueError) as error:
-            raise DataError(
-                f"training job {self.name!r} cannot be read: {path}: {error}; restore that file, or delete the job: "
-                f"rm -r {self.path}"
-            ) from error
+            return understand(records.read_json(path))
+        except OSError as error:
+            raise self._missing(path, error) from error
+        except (TypeError, ValueError) as error:
+            raise self.unreadable(path, error) from error
+
+    def _missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
+        """Return the error for a file that cannot be opened: a job whose folder is gone was deleted."""
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)) and not self.path.is_dir():
+            return self._gone()
+        return self.unreadable(path, error)
 
     def _gone(self) -> JobNotFoundError:
         return JobNotFoundError(
-            f"there is no training job {self.name!r} any more: files of {self.path} were removed; start it again, or "
+            f"there is no training job {self.name!r} any more: its folder {self.path} was removed; start it again, or "
             "look at those that are left: scriptmode list"
         )
 
@@ -258,10 +323,12 @@ class JobStore:
         draft = lock = None
         try:
             entries = Entries()
-            entries.make_directory(self.jobs, mode=0o700)
+            for directory in (self.data_dir, self.jobs):
+                entries.make_directory(directory, mode=0o700)
             draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
             lock = _above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(lock, fcntl.LOCK_EX)
+            heartbeat.record(lock)
             draft.log("host").parent.mkdir()
             replace_file(draft.path / "job.json", _json(asdict(job)))
             draft.write_state(state)
@@ -282,14 +349,16 @@ class JobStore:
         return draft, lock
 
     def find(self, name: str) -> JobFolder:
-        """Give a job's folder; raise `JobNotFoundError`."""
+        """Return a job's folder, in whatever state; raise `JobNotFoundError`."""
         if not self.exists(name):
-            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_near(name, self.names())}")
+            known = self.names() - {name}
+            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_near(name, known)}")
         return JobFolder(self.jobs / name)
 
     def exists(self, name: str) -> bool:
-        """Say whether a job of that name is there."""
-        return bool(name) and name[0] != "." and "/" not in name and places.exists(self.jobs / name / "state.json")
+        """Return whether there is a folder of a job of that name."""
+        # Not by Path.is_dir, which raises for a name that is too long.
+        return bool(name) and name[0] != "." and "/" not in name and os.path.isdir(self.jobs / name)  # noqa: PTH112
 
     def names(self) -> set[str]:
         """Give every job's name."""
@@ -308,9 +377,10 @@ class JobStore:
         return JobFolder(self.jobs / name)
 
     def state_versions(self) -> Iterator[tuple[str, int, int]]:
-        """Give every job's name with two numbers that change whenever its state is written, in no order.
+        """Yield every job's name with two numbers that change whenever its state is written, in no order.
 
-        A folder without a state is no job: a client that is just creating one, or somebody's own.
+        They are 0 for a folder without a state: a job that lost it. Folders with names that no job can have are
+        not this store's.
         """
         # First, as it says what is wrong with the folder.
         names = self.names()
@@ -320,11 +390,21 @@ class JobStore:
             return
         try:
             for name in names:
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    status = os.stat(f"{name}/state.json", dir_fd=jobs)
-                    yield name, status.st_ino, status.st_mtime_ns
+                if version := _state_version(name, jobs):
+                    yield name, *version
         finally:
             os.close(jobs)
+
+
+def _state_version(name: str, jobs: int) -> tuple[int, int] | None:
+    """Return a state file's inode and time of change, zeros where a job has none, None for what is no job."""
+    with suppress(OSError):
+        status = os.stat(f"{name}/state.json", dir_fd=jobs)
+        return status.st_ino, status.st_mtime_ns
+    with suppress(OSError):
+        if _JOB_NAME.fullmatch(name) and stat.S_ISDIR(os.stat(name, dir_fd=jobs).st_mode):
+            return 0, 0
+    return None
 
 
 def _above_streams(descriptor: int) -> int:
@@ -341,7 +421,7 @@ def last_lines(path: Path, lines: int, limit: int) -> str:
 
     Only a last line that is longer than ``limit`` is cut.
     """
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), records.open_regular(path) as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 4 * limit))
         text = "\n".join(file.read().decode("utf-8", "replace").strip().splitlines()[-lines:])
@@ -357,6 +437,10 @@ def _near(name: str, known: set[str]) -> str:
     if len(known) > 1000:  # noqa: PLR2004 - difflib's time is what limits it
         return "; scriptmode list shows those that there are"
     return suggestion(name, known, most=5) or "; there are no jobs at all"
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def _json(content: object) -> bytes:

@@ -7,16 +7,17 @@ import os
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import DataError, JobNotFoundError
+from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local.durable import replace_file
 from scriptmode.platforms.local.store import JobStore
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from scriptmode.platforms.local.store import JobFolder
 
 _FIFO_MODE = 0o600
 
@@ -65,20 +66,43 @@ def _lock(path: Path) -> None:
         os.close(second)
 
 
-def orphans(data_dir: Path) -> Iterator[str]:
-    """Give the names of the jobs that nobody has ended though their agents died; changes nothing."""
+@dataclass
+class Troubled:
+    """The names of jobs that something is wrong with: nothing of it is changed by looking."""
+
+    #: What cannot be read of each, by the job's name.
+    unreadable: dict[str, str] = field(default_factory=dict)
+    #: Not ended, though their agents died.
+    orphaned: list[str] = field(default_factory=list)
+    #: Their agents live and do not answer.
+    silent: list[str] = field(default_factory=list)
+
+
+def troubled(data_dir: Path) -> Troubled:
+    """Return which jobs of a data directory something is wrong with; reads the files of all, changes nothing."""
     store = JobStore(data_dir)
-    names: set[str] = set()
+    names: list[str] = []
     # What is no folder has no jobs; that it is none is told elsewhere.
     with suppress(DataError):
-        names = store.names()
+        names = sorted(name for name, *_ in store.state_versions())
+    found = Troubled()
     for name in names:
-        # Removed meanwhile, broken, or somebody's own folder.
-        with suppress(JobNotFoundError, DataError, OSError):
-            folder = store.find(name)
-            if folder.read_state().ended:
-                continue
-            with folder.owned() as owned:
-                is_left = owned and not folder.read_state().ended
-            if is_left:
-                yield name
+        # Removed meanwhile.
+        with suppress(JobNotFoundError):
+            try:
+                _look(store.folder(name), found)
+            except UnreadableJobError as error:
+                found.unreadable[name] = str(error)
+    return found
+
+
+def _look(folder: JobFolder, found: Troubled) -> None:
+    folder.read_job()
+    if folder.read_state().ended:
+        return
+    with folder.owned() as owned:
+        is_orphaned = owned is not False and not folder.read_state().ended
+    if is_orphaned:
+        found.orphaned.append(folder.name)
+    elif folder.silent_since() is not None:
+        found.silent.append(folder.name)

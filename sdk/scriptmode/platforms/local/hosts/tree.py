@@ -44,12 +44,19 @@ class _Status:
 def identify(pid: int) -> Identity | None:
     """Give the identity of a running process; None when there is none of that number."""
     status = _status(pid)
-    return Identity(pid, status.started, _boot()) if status and status.running else None
+    return Identity(pid, status.started, boot()) if status and status.running else None
 
 
 def running(identity: Identity) -> bool:
     """Say whether that very process still runs."""
     return identify(identity.pid) == identity
+
+
+def send(identity: Identity, number: signal.Signals) -> None:
+    """Send a signal to that very process, if it still runs and this one may."""
+    if running(identity):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(identity.pid, number)
 
 
 def descendants(ancestor: int) -> list[int]:
@@ -136,7 +143,8 @@ def _status(pid: int) -> _Status | None:
     return _Status(int(fields[1]), int(fields[19]), fields[0] not in (b"Z", b"X")) if fields else None
 
 
-def _boot() -> str:
+def boot() -> str:
+    """Return what names the boot that this machine is in; "" where the kernel does not tell."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return file.read().strip()

@@ -1,0 +1,95 @@
+"""Read the files of a job's folder, whatever is in them.
+
+A power cut, a full disk or another program may have left them empty, garbled, or of another kind. Every reader here
+returns what was asked for or raises ``OSError`` or ``ValueError``, and none of them waits: a FIFO in a file's place is
+opened without blocking and refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Bytes of the largest record. A request of the service's largest has less than 1 MB.
+MOST_BYTES = 16 * 1024 * 1024
+#: Levels of nesting of the deepest record; a request has about ten. What recurses over a record stays far from Python's
+#: limit.
+MOST_LEVELS = 50
+#: Digits of the longest whole number: more than 64 bits have.
+_MOST_DIGITS = 20
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; raise ``OSError`` for anything else, without waiting for a FIFO's writer."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        _require_regular(os.fstat(descriptor).st_mode)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a regular file's content of at most `MOST_BYTES` bytes."""
+    with open_regular(path) as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
+    return content
+
+
+def read_json(path: Path) -> Any:
+    """Return a file's JSON value, which is nested at most `MOST_LEVELS` deep and whose text can be written again."""
+    content = read_bytes(path)
+    if not content.strip(b" \t\r\n\0"):
+        raise ValueError("it is empty" if not content else "it has no content, only blanks or NUL bytes")
+    try:
+        value = json.loads(content, parse_int=_whole_number)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    if content.count(b"[") + content.count(b"{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
+        raise ValueError("it is nested too deeply")
+    if b"\\ud" in content.lower():
+        # A surrogate without its other half: no terminal and no file takes such a text.
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _require_regular(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
+        raise OSError(f"it is {kind}, not a regular file")
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"it has a number of {len(digits):,} digits")
+    return int(digits)
+
+
+def _levels(value: object) -> int:
+    """Return how deep a value is nested, without recursion."""
+    levels = 0
+    generation = [value] if isinstance(value, (dict, list)) else []
+    while generation:
+        levels += 1
+        generation = [
+            member
+            for each in generation
+            for member in (each.values() if isinstance(each, dict) else each)
+            if isinstance(member, (dict, list))
+        ]
+    return levels

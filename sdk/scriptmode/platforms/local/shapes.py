@@ -1,0 +1,61 @@
+"""Check what was read from a record before anything relies on it. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: The last second of the year 9999, which `datetime` can still render.
+LAST_SECOND = 253402300799
+_SHOWN_CHARACTERS = 60
+
+
+def is_time(value: object) -> bool:
+    """Return whether a value is a time in seconds since the epoch that can be rendered as a date."""
+    return is_number(value) and 0 <= value <= LAST_SECOND  # type: ignore[operator]
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number; a boolean is none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def check(value: Any, shape: Any, where: str) -> None:
+    """Raise ``ValueError`` for a value of another shape, naming the part by its path from ``where``, "" for the whole.
+
+    A shape is a type, a list of one shape, or a dict of shapes by key: ``"*"`` stands for every other key, and a key
+    that ends in ``!`` has to be there. Keys without a shape may hold anything.
+    """
+    if isinstance(shape, list):
+        _require(value, list, where)
+        for index, each in enumerate(value):
+            check(each, shape[0], f"{where}[{index}]")
+    elif isinstance(shape, dict):
+        _require(value, dict, where)
+        for key in shape:
+            if key.endswith("!") and key[:-1] not in value:
+                raise ValueError(f"{where or 'it'} has no {key[:-1]!r}")
+        _check_members(value, shape, where)
+    else:
+        _require(value, shape, where)
+
+
+def _check_members(value: Mapping[str, Any], shape: Mapping[str, Any], where: str) -> None:
+    for key, each in value.items():
+        found = shape.get(key, shape.get(f"{key}!", shape.get("*")))
+        if found is not None:
+            check(each, found, f"{where}.{key}" if where else str(key))
+
+
+def _require(value: object, kind: type, where: str) -> None:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError(f"{where or 'it'} is {shown(value)}, not {kind.__name__}")
+
+
+def shown(value: object) -> str:
+    """Return a value for an error, shortened."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

@@ -1,0 +1,114 @@
+"""A data directory that can be read and not written: what there is to know of jobs is told, and nothing is ended."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from fakes import plain_user
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode.platforms.local.hosts import tree
+
+SCRIPT = """
+    import time
+    print("loss=0.5", flush=True)
+    time.sleep(600)
+"""
+VERBS = ("list", "list --json", "describe", "describe --json", "logs", "logs --tail 1", "metrics", "stop")
+PROGRAM = f"""
+import json, os, sys
+from fakes.command_line import invoke
+os.environ["SCRIPTMODE_DATA_DIR"] = sys.argv[1]
+found = {{}}
+for verb in {VERBS!r}:
+    name, *rest = verb.split()
+    done = invoke(name, *([] if name == "list" else [sys.argv[2]]), *rest)
+    found[verb] = [done.exit_code, done.stdout, done.stderr]
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def folder():
+    with plain_user.folder_of_the_user() as path:
+        yield path
+
+
+@pytest.fixture
+def jobs(folder):
+    found = LocalJobs(folder)
+    yield found
+    for name in [each["TrainingJobName"] for each in found.platform.list()]:
+        found.platform.delete(name)
+
+
+def left_by_its_agent(jobs):
+    """Start a job, kill its agent, and let nobody look."""
+    request = jobs.request(SCRIPT)
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    jobs.platform.create(request)
+    name = request["TrainingJobName"]
+    jobs.until_line(name, "loss")
+    agent = jobs.agent(name)
+    return name, agent
+
+
+def looked_at_by_a_plain_user(jobs, name):
+    """Ask as a user who owns everything and may write nothing."""
+    subprocess.run(["chown", "-R", str(plain_user.UID), jobs.data_dir], check=True)
+    subprocess.run(["chmod", "-R", "a-w", jobs.data_dir], check=True)
+    try:
+        return json.loads(plain_user.run(PROGRAM, str(jobs.data_dir), name, home=jobs.folder))
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", jobs.data_dir], check=True)
+
+
+def looked_at_through_a_read_only_mount(jobs, name):
+    """Ask as root, with the data directory bound read-only over itself in a mount namespace."""
+    if os.geteuid() != 0:
+        pytest.skip("mounts need root")
+    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$1" "$4"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-euc", script, "sh", jobs.data_dir, sys.executable, PROGRAM, name],
+        env={**os.environ, "PYTHONPATH": str(plain_user.TESTS)}, check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+WAYS = pytest.mark.parametrize("look", [looked_at_by_a_plain_user, looked_at_through_a_read_only_mount])
+
+
+@WAYS
+def test_a_running_job_is_shown_as_it_is(jobs, look):
+    name, _ = left_by_its_agent(jobs)
+    found = look(jobs, name)
+    for verb in VERBS[:-1]:
+        assert found[verb][0] == 0, found[verb]
+    assert name in found["list"][1]
+    assert json.loads(found["describe --json"][1])["TrainingJobStatus"] == "InProgress"
+    assert "loss=0.5" in found["logs"][1]
+    assert "0.5" in found["metrics"][1]
+    code, _, error = found["stop"]
+    assert code == 1
+    assert f"training job {name} cannot be asked to stop: " in error
+    assert "Traceback" not in error
+
+
+@WAYS
+def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs, look):
+    name, agent = left_by_its_agent(jobs)
+    os.kill(agent.pid, 9)
+    until(lambda: not tree.running(agent))
+    folder = jobs.job_folder(name).path
+    before = (folder / "state.json").read_bytes()
+    found = look(jobs, name)
+    for verb in VERBS[:-1]:
+        assert found[verb][0] == 0, found[verb]
+    assert "its agent died in Training; this folder cannot be written, so nothing was ended" in found["describe"][1]
+    assert "its agent died in Training" in found["list"][2]
+    assert "loss=0.5" in found["logs"][1]
+    assert (folder / "state.json").read_bytes() == before
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "Failed"

@@ -1,0 +1,156 @@
+"""An agent that is there and does not work: it is noticed, and its job can be ended."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from fakes.command_line import invoke
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode.doctor import storage
+from scriptmode.platforms.local import heartbeat, recovery
+from scriptmode.platforms.local.hosts import tree
+
+SAVES = """
+    import os, signal, sys, time
+    def save(*_):
+        open(os.environ["SM_MODEL_DIR"] + "/weights", "w").write("w")
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, save)
+    print("up", flush=True)
+    while True:
+        time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    found = LocalJobs(tmp_path, stop_grace=10.0)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
+    yield found
+    for name in [each["TrainingJobName"] for each in found.platform.list()]:
+        found.platform.delete(name)
+
+
+def a_stopped_agent(jobs, **fields):
+    """Start a job and stop its agent; give the job's name and the agent."""
+    name = jobs.start(SAVES, **fields)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    os.kill(agent.pid, signal.SIGSTOP)
+    until(lambda: "T (stopped)" in status(agent))
+    return name, agent
+
+
+def status(agent):
+    return Path(f"/proc/{agent.pid}/status").read_text(encoding="ascii")
+
+
+def let_time_pass(jobs, name, seconds):
+    """Make the agent's last sign of life, and all that the job did before it, older."""
+    folder = jobs.job_folder(name)
+    boot, beat = folder.lock_file.read_text().split()
+    before = time.time() - seconds
+    with folder.lock_file.open("r+") as file:
+        file.write(f"{boot} {float(beat) - seconds:.3f}")
+    os.utime(folder.lock_file, (before, before))
+
+
+def test_an_agent_records_that_it_works(jobs):
+    name = jobs.start(SAVES)
+    jobs.until_line(name, "up")
+    lock = jobs.job_folder(name).lock_file
+    first = lock.read_text()
+    until(lambda: lock.read_text() != first, 3 * heartbeat.INTERVAL_SECONDS)
+    assert jobs.job_folder(name).silent_since() is None
+
+
+def test_an_agent_that_was_just_stopped_is_not_silent_yet(jobs):
+    name, _ = a_stopped_agent(jobs)
+    let_time_pass(jobs, name, heartbeat.SILENT_SECONDS / 2)
+    assert jobs.job_folder(name).silent_since() is None
+
+
+def test_a_machine_that_was_suspended_or_set_its_clock_has_no_silent_agents(jobs):
+    name, _ = a_stopped_agent(jobs)
+    # The monotonic clock stands still meanwhile, that of the file system does not.
+    for seconds in (-7200, 7200):
+        moment = time.time() - seconds
+        os.utime(jobs.job_folder(name).lock_file, (moment, moment))
+        assert jobs.job_folder(name).silent_since() is None
+
+
+@pytest.mark.parametrize("content", ["", "x", "a b", "\0" * 64], ids=["empty", "word", "words", "NUL"])
+def test_of_an_agent_that_records_nothing_nothing_is_known(jobs, content):
+    name, _ = a_stopped_agent(jobs)
+    lock = jobs.job_folder(name).lock_file
+    with lock.open("r+") as file:
+        file.truncate()
+        file.write(content)
+    os.utime(lock, (0, 0))
+    assert jobs.job_folder(name).silent_since() is None
+
+
+def test_every_look_says_that_the_agent_does_not_answer(jobs):
+    name, agent = a_stopped_agent(jobs)
+    let_time_pass(jobs, name, 100)
+    said = f"the job's agent (process {agent.pid}) has not answered since "
+    described = invoke("describe", name)
+    assert said in described.stdout
+    assert f"end the job: scriptmode stop {name}" in described.stdout
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    listed = invoke("list")
+    assert name in listed.stdout
+    assert said in listed.stderr
+    (summary,) = json.loads(invoke("list", "--json").stdout)
+    assert said in summary["StatusMessage"]
+    (check,) = storage.jobs()
+    assert check.outcome == "warning"
+    assert "does not answer" in check.found
+    assert check.advice.endswith(f"scriptmode stop {name}")
+
+
+def test_a_stop_continues_an_agent_that_was_stopped(jobs):
+    name, _ = a_stopped_agent(jobs)
+    let_time_pass(jobs, name, 100)
+    done = invoke("stop", name, "--wait")
+    assert done.stdout == f"training job {name} has ended: Stopped\n"
+    assert jobs.model(jobs.platform.describe(name)) == {"weights": b"w"}
+
+
+def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
+    monkeypatch.setattr(recovery, "_WAKING_SECONDS", 0.2)
+    name, agent = a_stopped_agent(jobs)
+    let_time_pass(jobs, name, 100)
+    # It is stopped anew whenever it is continued, as one that hangs is: nothing wakes it.
+    monkeypatch.setattr(tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
+    done = invoke("stop", name, "--wait")
+    assert done.exit_code == 0
+    assert done.stdout == f"training job {name} has ended: Failed\n"
+    reason = jobs.platform.describe(name)["FailureReason"]
+    assert f"agent (process {agent.pid}) has not answered since " in reason
+    assert "and was killed, as the job was asked to stop" in reason
+    assert not tree.running(agent)
+    assert not jobs.processes()
+
+
+def test_a_job_past_its_time_is_ended_by_the_next_look(jobs, monkeypatch):
+    monkeypatch.setattr(recovery, "_WAKING_SECONDS", 0.2)
+    name, agent = a_stopped_agent(jobs, max_run=50)
+    let_time_pass(jobs, name, 100)
+    assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
+    folder = jobs.job_folder(name)
+    state = json.loads((folder.path / "state.json").read_text())
+    for transition in state["transitions"]:
+        transition["started"] -= 200
+    (folder.path / "state.json").write_text(json.dumps(state))
+    monkeypatch.setattr(tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
+    description = jobs.platform.describe(name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert "and was killed, as MaxRuntimeInSeconds, 50 s, had passed" in description["FailureReason"]
+    assert not tree.running(agent)
+    assert not jobs.processes()
