@@ -18,6 +18,7 @@ VERBS = {
         "Come back to JOB: print what is known of it and, while it runs, follow it to its end.",
     ),
     "stop": Verb("scriptmode.cli.stop:stop", "Ask each JOB to stop."),
+    "rm": Verb("scriptmode.cli.rm:rm", "Delete each JOB of this machine, with its log and what it left."),
     "rerun": Verb("scriptmode.cli.rerun:rerun", "Start JOB once more under a new name, and follow it to its end."),
     "metrics": Verb("scriptmode.cli.metrics:metrics", "Print what the metric definitions of JOB found in its log."),
     "model": Verb("scriptmode.cli.model:model", "Fetch what a job has trained."),

@@ -318,6 +318,17 @@ def this_machine() -> Platform:
     return LocalPlatform()
 
 
+def delete_here(job_name: str) -> None:
+    """Delete a training job of this machine, whatever its folder holds; one that still runs is ended first.
+
+    It has no time to save anything. Raises `JobNotFoundError`, and `DataError` where it cannot be deleted.
+    """
+    this_machine()
+    from scriptmode.platforms.local import LocalPlatform
+
+    LocalPlatform().delete(job_name)
+
+
 def get_execution_role(sagemaker_session: object = None) -> str:
     """Give the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
 

@@ -1,0 +1,197 @@
+"""Whatever is in one job's folder, every verb says so in a line, none hangs, and all other jobs are as they were.
+
+Each file of a folder meets each kind of damage, and then every verb. The damage is seeded: a failure names the seed.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+from contextlib import contextmanager
+
+import pytest
+from fakes.command_line import invoke, program
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+from faults.damage import KINDS, erase
+
+from scriptmode.cli import completing
+from scriptmode.doctor import storage
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.hosts import tree
+
+SEED = 8
+SECONDS = 20
+VICTIM, GOOD = "victim", "good"
+FILES = [
+    "state.json", "job.json", "processes.json", "progress.json", "stop", "agent.lock", "agent.log", "logs", "logs/algo-1.log",
+    "output", "output/model.tar.gz", "channels", "hosts", "",
+]  # fmt: skip
+#: Verbs that look, then those that change something; {new} is a folder that is not there.
+VERBS = [
+    "list", "list --json", "list --status Failed", "jobs list", "describe", "describe --json", "jobs describe", "logs",
+    "logs --json", "logs --tail 1", "logs --host algo-1", "metrics", "metrics --json", "metrics loss", "stop", "stop --json",
+    "jobs cancel", "stop --wait", "logs -f --plain", "logs -f --json", "attach --plain", "attach --json",
+    "jobs stream-logs --plain", "model download {new}", "model download {new} --no-extract", "rerun --job-name good --no-wait",
+]  # fmt: skip
+OF_ALL = ("list", "jobs list")
+#: Their errors may be about a metric, or about the job that was to be started.
+OF_THE_REQUEST = ("metrics", "rerun")
+#: Files without which there is no job: their damage meets every verb, that of the others some of them.
+RECORDS = ("state.json", "job.json")
+SCRIPT = """
+    import os
+    print("loss=0.5", flush=True)
+    open(os.environ["SM_MODEL_DIR"] + "/weights", "w").write("w")
+"""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """A data directory with a job that completed, its description, and a copy of it to be damaged."""
+    jobs = LocalJobs(tmp_path_factory.mktemp("store"))
+    request = jobs.request(SCRIPT)
+    request["TrainingJobName"] = GOOD
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    jobs.platform.create(request)
+    assert jobs.wait(GOOD)["TrainingJobStatus"] == "Completed"
+    until(lambda: not tree.running(jobs.agent(GOOD)))
+    (jobs.job_folder(GOOD).path / "progress.json").write_text(
+        json.dumps([{"channel": "train", "mode": "File", "done": 1, "total": 2, "epoch": None}])
+    )
+    return jobs
+
+
+@pytest.fixture
+def victim(store, monkeypatch):
+    """Make the copy anew: as it ended, or as one whose agent died in Training."""
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(store.data_dir))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    path = store.job_folder(VICTIM).path
+
+    def make(*, is_left):
+        erase(path)
+        shutil.copytree(store.job_folder(GOOD).path, path)
+        for file in ("state.json", "job.json"):
+            text = (path / file).read_text()
+            (path / file).write_text(text.replace(f'"{GOOD}"', f'"{VICTIM}"').replace(f"/{GOOD}/", f"/{VICTIM}/"))
+        if is_left:
+            state = json.loads((path / "state.json").read_text())
+            state["transitions"] = state["transitions"][:3]
+            state.update(training_ended=None, artifacts="")
+            (path / "state.json").write_text(json.dumps(state))
+        return path
+
+    yield make
+    erase(path)
+
+
+@contextmanager
+def promptly(what):
+    """Fail what does not come to its end."""
+
+    def give_up(*_):
+        raise TimeoutError(f"{what} hangs")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def words(verb, folder):
+    """The words of a verb's call about the victim."""
+    name, *rest = verb.format(new=folder).split()
+    if verb.startswith(OF_ALL):
+        return [name, *rest]
+    if name in ("jobs", "model"):
+        return [name, rest[0], VICTIM, *rest[1:]]
+    return [name, VICTIM, *rest]
+
+
+def check_others(baseline, where):
+    """See that the other job is listed and described as it was before anything was damaged."""
+    with promptly(where):
+        listed = json.loads(invoke("list", "--json").stdout)
+    assert [job for job in listed if job["TrainingJobName"] == GOOD] == [baseline["listed"]], where
+    assert invoke("describe", GOOD, "--json").stdout == baseline["described"], where
+    return {job["TrainingJobName"]: job for job in listed}
+
+
+@pytest.fixture
+def baseline(store, monkeypatch):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(store.data_dir))
+    (listed,) = json.loads(invoke("list", "--json").stdout)
+    return {"listed": listed, "described": invoke("describe", GOOD, "--json").stdout}
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file or "the folder" for file in FILES])
+def test_every_verb_meets_every_damage(file, baseline, victim, tmp_path):
+    for number, (kind, damage) in enumerate(KINDS.items()):
+        rng = random.Random(f"{SEED} {file} {kind}")
+        for is_left in (False, True):
+            all_of_them = file in RECORDS and is_left == bool(number % 2)
+            for verb in VERBS if all_of_them else ("describe", "list", *rng.sample(VERBS[4:], 3)):
+                path = victim(is_left=is_left)
+                damage(path / file if file else path, rng)
+                where = f"{verb} after {kind} of {file!r}, left={is_left}"
+                with promptly(where):
+                    done = invoke(*words(verb, tmp_path / f"{number} {verb}".replace(" ", "-")))
+                assert "Traceback" not in done.stderr, where
+                if done.exit_code and not verb.startswith(OF_THE_REQUEST):
+                    # The one error that there is names the job.
+                    assert VICTIM in done.stderr, (where, done.stderr)
+        there = check_others(baseline, f"list after {kind} of {file!r}")
+        if there.get(VICTIM, {}).get("TrainingJobStatus") == "Unreadable":
+            assert "scriptmode rm victim" in there[VICTIM]["StatusMessage"]
+            (check,) = storage.jobs()
+            assert check.outcome == "problem"
+            assert VICTIM in check.found
+        assert completing.jobs(None, None, GOOD[:2]) == [GOOD]
+        if path.is_dir():
+            with promptly("rm"):
+                assert invoke("rm", "--force", VICTIM).exit_code == 0
+            assert not os.path.lexists(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_kept_of_ended_jobs_is_read_or_made_anew(kind, store, baseline, victim):
+    victim(is_left=False)
+    for attempt in range(5):
+        invoke("list")
+        KINDS[kind](store.data_dir / "ended-jobs.json", random.Random(f"{SEED} {kind} {attempt}"))
+        assert set(check_others(baseline, f"{kind}, {attempt}")) == {GOOD, VICTIM}
+    erase(store.data_dir / "ended-jobs.json")
+
+
+@pytest.mark.parametrize("file", ["state.json", "processes.json", "logs/algo-1.log", "agent.lock"])
+@pytest.mark.parametrize("kind", ["empty", "a FIFO", "very deep"])
+def test_real_programs_say_it_in_a_line(file, kind, victim):
+    path = victim(is_left=True)
+    KINDS[kind](path / file, random.Random(SEED))
+    for verb in ("list", "logs", "stop"):
+        done = program(*words(verb, None), timeout=SECONDS)
+        assert "Traceback" not in done.stderr
+        assert done.returncode in (0, 1)
+    assert GOOD in program("list").stdout
+    assert program("rm", "--force", VICTIM).stdout == "training job victim is deleted\n"
+
+
+@pytest.mark.parametrize("kind", ["empty", "noise", "a directory", "mutated"])
+def test_a_running_job_whose_processes_are_not_known_is_ended_all_the_same(kind, tmp_path):
+    jobs = LocalJobs(tmp_path)
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)", hosts=2)
+    jobs.until_line(name, "algo-2: up")
+    agent = jobs.agent(name)
+    KINDS[kind](jobs.job_folder(name).path / "processes.json", random.Random(SEED))
+    assert LocalPlatform(data_dir=jobs.data_dir).describe(name)["TrainingJobStatus"] == "InProgress"
+    os.kill(agent.pid, signal.SIGKILL)
+    until(lambda: not tree.running(agent))
+    description = jobs.platform.describe(name)
+    assert description["TrainingJobStatus"] == "Failed"
+    assert "was killed or crashed in Training" in description["FailureReason"]
+    assert not jobs.processes()

@@ -1,0 +1,125 @@
+"""A job is deleted whole, whatever it does meanwhile and whatever its folder holds."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+from fakes.command_line import invoke, program
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode import JobNotFoundError
+from scriptmode.platforms.local.hosts import tree
+
+WRITES = """
+    import itertools, os, signal
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    folder = os.environ["SM_OUTPUT_DATA_DIR"]
+    print("up", flush=True)
+    for number in itertools.count():
+        os.makedirs(f"{folder}/{number % 50}/deeper", exist_ok=True)
+        open(f"{folder}/{number % 50}/deeper/{number % 500}", "w").write("x" * 100)
+"""
+#: Times that a job is deleted while it writes.
+ROUNDS = 12
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    found = LocalJobs(tmp_path)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
+    yield found
+    for name in [each["TrainingJobName"] for each in found.platform.list()]:
+        found.platform.delete(name)
+
+
+def test_a_job_that_writes_is_deleted_whole_every_time(jobs):
+    request = jobs.request(WRITES, hosts=2)
+    name = request["TrainingJobName"]
+    for _ in range(ROUNDS):
+        jobs.platform.create(request)
+        jobs.until_line(name, "algo-2: up")
+        everything = list(jobs.job_folder(name).read_processes().values())
+        jobs.platform.delete(name)
+        assert not any(tree.running(each) for each in everything)
+        assert list((jobs.data_dir / "jobs").iterdir()) == []
+        assert not jobs.processes()
+
+
+def test_a_job_that_others_write_to_is_deleted_whole(jobs):
+    name = jobs.start("pass")
+    jobs.wait(name)
+    folder = jobs.job_folder(name).path / "output"
+    until(lambda: not tree.running(jobs.agent(name)))
+    # A descriptor, as of a program whose working directory this is: it is good after a rename.
+    place = os.open(folder, os.O_PATH)
+    ended = threading.Event()
+
+    def write():
+        number = 0
+        while not ended.is_set():
+            number += 1
+            try:
+                os.close(os.open(f"file-{number % 100}", os.O_CREAT | os.O_WRONLY, dir_fd=place))
+            except FileNotFoundError:
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        jobs.platform.delete(name)
+    finally:
+        ended.set()
+        writer.join()
+        os.close(place)
+    assert list((jobs.data_dir / "jobs").iterdir()) == []
+
+
+def test_a_running_job_is_deleted_only_by_force(jobs):
+    name = jobs.start(WRITES)
+    jobs.until_line(name, "up")
+    refused = program("rm", name)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"scriptmode: training job {name} is InProgress; stop it first, scriptmode stop {name} --wait, or give up what it "
+        f"has: scriptmode rm --force {name}\n"
+    )
+    done = program("rm", "--force", name, "nowhere")
+    assert done.returncode == 1
+    assert done.stdout == f"training job {name} is deleted\n"
+    assert done.stderr.startswith("scriptmode: no training job named 'nowhere'")
+    assert not jobs.processes()
+    with pytest.raises(JobNotFoundError):
+        jobs.platform.describe(name)
+
+
+def test_a_deleted_jobs_agent_that_was_stopped_is_ended(jobs):
+    name = jobs.start(WRITES)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    os.kill(agent.pid, signal.SIGSTOP)
+    jobs.platform.delete(name)
+    assert not tree.running(agent)
+    assert not jobs.processes()
+
+
+def test_a_job_whose_agent_is_not_known_is_deleted(jobs):
+    name = jobs.start(WRITES)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    (jobs.job_folder(name).path / "processes.json").write_bytes(b"")
+    jobs.platform.delete(name)
+    until(lambda: not tree.running(agent))
+    assert not jobs.processes()
+    assert list((jobs.data_dir / "jobs").iterdir()) == []
+
+
+def test_what_an_interrupted_removal_left_goes_with_the_next(jobs):
+    (jobs.data_dir / "jobs" / ".removed-x" / "job-0").mkdir(parents=True)
+    name = jobs.start("pass")
+    jobs.wait(name)
+    done = invoke("rm", name, "--json")
+    assert json.loads(done.stdout) == [{"job": name}]
+    assert list((jobs.data_dir / "jobs").iterdir()) == []
