@@ -77,6 +77,20 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs):
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 
 
+def test_a_job_that_left_folders_deeper_than_any_path_is_deleted(jobs):
+    name = jobs.start("pass")
+    jobs.wait(name)
+    place = os.open(jobs.job_folder(name).path / "output", os.O_PATH)
+    for _ in range(3000):
+        os.mkdir("deeper", dir_fd=place)
+        below = os.open("deeper", os.O_PATH, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    jobs.platform.delete(name)
+    assert list((jobs.data_dir / "jobs").iterdir()) == []
+
+
 def test_a_running_job_is_deleted_only_by_force(jobs):
     name = jobs.start(WRITES)
     jobs.until_line(name, "up")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import signal
 import tempfile
 import time
@@ -16,6 +15,7 @@ from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local import recovery
 from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.store import JobFolder
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,14 +46,15 @@ def remove(folder: JobFolder) -> None:
     moved = _taken_away(folder)
     if not _wait(lambda: _is_free(moved)):
         raise DataError(
-            f"the agent of training job {folder.name} does not end, so {moved.path} is left; find its process with "
-            f"fuser {moved.lock_file}, kill it, and remove that folder"
+            f"the agent of training job {folder.name} does not end, so {moved.path} is left; end its process, "
+            f"which is named by fuser {moved.lock_file}, then remove that folder"
         )
     mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
     for left in folder.path.parent.glob(f"{_PREFIX}*"):
         # Of a removal that was interrupted. What another process is removing, that one removes.
-        shutil.rmtree(left, ignore_errors=True)
+        with suppress(OSError):
+            beneath.remove_tree(left)
 
 
 def _is_free(folder: JobFolder) -> bool:
@@ -92,7 +93,7 @@ def _remove(name: str, path: Path) -> None:
 def _refusal(path: Path) -> OSError | None:
     """Remove a folder; return what kept it from being removed."""
     try:
-        shutil.rmtree(path)
+        beneath.remove_tree(path)
     except FileNotFoundError:
         return None
     except OSError as error:
