@@ -22,6 +22,7 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_LEVELS = 50
 #: Digits of the longest whole number: more than 64 bits have.
 _MOST_DIGITS = 20
+_CHUNK = 1024 * 1024
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -33,19 +34,19 @@ _KINDS = (
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading; raise ``OSError`` for anything else, without waiting for a FIFO's writer."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        _require_regular(os.fstat(descriptor).st_mode)
-        return os.fdopen(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
+    return os.fdopen(_open(path), "rb")
 
 
 def read_bytes(path: Path) -> bytes:
     """Return a regular file's content of at most `MOST_BYTES` bytes."""
-    with open_regular(path) as file:
-        content = file.read(MOST_BYTES + 1)
+    # Thousands of files are read in a second: no file object is made for them.
+    descriptor = _open(path)
+    try:
+        content = b""
+        while len(content) <= MOST_BYTES and (chunk := os.read(descriptor, _CHUNK)):
+            content += chunk
+    finally:
+        os.close(descriptor)
     if len(content) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     return content
@@ -62,16 +63,20 @@ def read_json(path: Path) -> Any:
         raise ValueError("it is nested too deeply") from error
     if content.count(b"[") + content.count(b"{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
         raise ValueError("it is nested too deeply")
-    if b"\\ud" in content.lower():
+    if b"\\u" in content and b"\\ud" in content.lower():
         # A surrogate without its other half: no terminal and no file takes such a text.
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
-def _require_regular(mode: int) -> None:
-    if not stat.S_ISREG(mode):
-        kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
-        raise OSError(f"it is {kind}, not a regular file")
+def _open(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    kind = next((kind for is_kind, kind in _KINDS if is_kind(mode)), "something else")
+    raise OSError(f"it is {kind}, not a regular file")
 
 
 def _whole_number(digits: str) -> int:

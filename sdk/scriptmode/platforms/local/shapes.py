@@ -15,7 +15,8 @@ _SHOWN_CHARACTERS = 60
 
 def is_time(value: object) -> bool:
     """Return whether a value is a time in seconds since the epoch that can be rendered as a date."""
-    return is_number(value) and 0 <= value <= LAST_SECOND  # type: ignore[operator]
+    # Neither infinity nor NaN is within.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LAST_SECOND
 
 
 def is_number(value: object) -> bool:
