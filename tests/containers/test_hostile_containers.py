@@ -41,9 +41,12 @@ def links_to(secret, folder):
 
 
 def run(jobs, *lines, channels=(), **more):
-    """Run a job whose container is a shell with these commands."""
-    asked = jobs.request("", channels=channels, more=more)
-    asked["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/bin/sh", "-c", "\n".join(("set -e", *lines))]
+    """Run a job whose container is a shell with these commands, which a channel brings."""
+    (jobs.folder / "commands").mkdir()
+    (jobs.folder / "commands" / "run.sh").write_text("\n".join(("set -e", *lines, "")))
+    commands = channel("commands", f"file://{jobs.folder}/commands", InputMode="File")
+    asked = jobs.request("", channels=[commands, *channels], more=more)
+    asked["AlgorithmSpecification"]["ContainerEntrypoint"] = ["/bin/sh", "/opt/ml/input/data/commands/run.sh"]
     jobs.platform.create(asked)
     return asked["TrainingJobName"], jobs.wait(asked["TrainingJobName"])
 
