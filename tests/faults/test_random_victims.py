@@ -1,0 +1,44 @@
+"""Any process of any job, killed or stopped at any moment: the job ends, what is said of it is true, nothing stays.
+
+``SCRIPTMODE_VICTIMS`` is how many jobs that happens to, ``SCRIPTMODE_VICTIMS_SEED`` repeats those of an earlier run.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from faults.victims import Run, make_data, plan_of
+
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+COUNT = int(os.environ.get("SCRIPTMODE_VICTIMS", "24"))
+SEED = os.environ.get("SCRIPTMODE_VICTIMS_SEED") or os.urandom(4).hex()
+_AT_ONCE = (os.cpu_count() or 1) + 1
+
+
+@pytest.fixture(scope="module")
+def results(request, tmp_path_factory):
+    """What came of each job that is asked for: a few happen at once, because most of them wait most of the time."""
+    data = make_data(tmp_path_factory.mktemp("data"))
+
+    def happen(number):
+        run = Run(plan_of(f"{SEED}-{number}"), tmp_path_factory.mktemp(f"victim-{number}"), data)
+        try:
+            return run, run.play(), None
+        except BaseException as error:  # told by the test that asks for it
+            return run, run.jobs.platform.describe(run.name), error
+        finally:
+            run.close()
+
+    wanted = [item.callspec.params["number"] for item in request.session.items if "results" in item.fixturenames]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield {number: pool.submit(happen, number) for number in wanted}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", range(COUNT))
+def test_a_job_ends_truly_whichever_of_its_processes_is_lost(results, number):
+    run, description, error = results[number].result()
+    shown = {key: description.get(key) for key in ("SecondaryStatus", "FailureReason", "SecondaryStatusTransitions")}
+    told = f"SCRIPTMODE_VICTIMS_SEED={SEED}\n{run.plan}\nvictim {run.victim}\n{shown}"
+    if error:
+        raise AssertionError(f"{error}\n{told}") from error
