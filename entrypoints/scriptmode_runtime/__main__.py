@@ -191,7 +191,21 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
-    supervisor.run(_plan(here))
+    plan = _plan(here)
+    if here.cluster.single_machine:
+        _keep_to_loopback(plan, supervisor)
+    supervisor.run(plan)
+
+
+def _keep_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
+    """Let only this machine reach the TensorFlow servers of hosts that are all on it."""
+    from scriptmode_runtime import loopback
+
+    ports = loopback.served_ports(plan)
+    # A task whose port another program has tells so itself; who sets the variable decides about the ports himself.
+    if ports and loopback.REUSE_PORT not in os.environ and not any(map(loopback.is_taken, ports)):
+        os.environ[loopback.REUSE_PORT] = "true"
+        supervisor.keep_to_loopback(ports)
 
 
 def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:

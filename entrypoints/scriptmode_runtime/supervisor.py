@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.children import Child
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.hang import Watch
+    from scriptmode_runtime.loopback import LoopbackOnly
     from scriptmode_runtime.peers import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
     from scriptmode_runtime.remote import Daemons, Done
@@ -67,6 +68,7 @@ class Supervisor:
         self._peers: Peers | None = None
         self._daemons: Daemons | None = None
         self._watch: Watch | None = None
+        self._loopback: LoopbackOnly | None = None
         self._started: list[Child] = []
         #: What a stop waits for beside `_started`: all processes of each trainer and daemon, first ended or not.
         self._stopped: list[ProcessTree] = []
@@ -141,6 +143,16 @@ class Supervisor:
         self._loop.tickers.append(self._watch)
         if fails:
             self._watch.on_hang = self.fail
+
+    def keep_to_loopback(self, ports: Iterable[int]) -> None:
+        """From now on refuse connections to these ports at all but the loopback addresses of this machine."""
+        from scriptmode_runtime.loopback import LoopbackOnly
+
+        self._loopback = LoopbackOnly(ports, self._selector, self._clock)
+        self._loop.tickers.append(self._loopback)
+        if self._loopback.exposed:
+            places = ", ".join(self._loopback.exposed)
+            self.say(f"{self._host}: TensorFlow's servers can be reached from other machines at {places}")
 
     def say(self, text: str) -> None:
         """Write one line of the launcher's own: to stderr, between whole lines where that is the output too."""
@@ -404,6 +416,8 @@ class Supervisor:
         self._relay.close()
         if self._daemons:
             self._daemons.close()
+        if self._loopback:
+            self._loopback.close()
         if self._peers:
             self._peers.close()
         self._loop.close()

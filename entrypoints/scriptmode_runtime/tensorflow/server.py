@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 
 from scriptmode_runtime import contract
+from scriptmode_runtime.loopback import REUSE_PORT, is_taken
 from scriptmode_runtime.tensorflow import binary
 
 _FAILED = 1
-
-
-def taken(port: int) -> bool:
-    """Tell whether another program listens on a port of any interface; TensorFlow binds them all."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As gRPC does it: connections of an earlier run that still close are no hindrance.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-            probe.listen(1)
-        except OSError:
-            return True
-    return False
 
 
 def has_pipes() -> bool:
@@ -65,7 +52,7 @@ def main() -> int:
     role, index = config["task"]["type"], config["task"]["index"]
     endpoint = config["cluster"][role][index]
     port = int(endpoint.rpartition(":")[2])
-    if taken(port):
+    if is_taken(port, shared=os.environ.get(REUSE_PORT) == "true"):
         host = os.environ.get("CURRENT_HOST", "this host")
         sys.stderr.write(
             f"scriptmode: {host}: port {port} of {role} {index} ({endpoint}) is taken by another program; "
