@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.aws_images import is_of_aws
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -63,11 +64,21 @@ def of_request(request: Mapping[str, Any], instance_types: Iterable[str]) -> Fac
         "ssh": ["ssh", "/usr/sbin/sshd", "ssh-keygen"],
     }
     words = {
-        "train": "" if is_ours else f"`train` of the image {image} is scriptmode's",
+        "train": "" if is_ours else _train(image),
         "mpirun": f"the image has Open MPI {major}, and mpirun on its PATH",
         "gpus": "; ".join(_gpu_words(each, count) for each, count in known.items()),
     }
     return Facts(machine, {each: count or 0 for each, count in known.items()}, words)
+
+
+def _train(image: str) -> str:
+    """Return whose `train` is taken to be in an image that is not named as this project's are."""
+    if not is_of_aws(image):
+        return f"`train` of the image {image} is scriptmode's"
+    return (
+        f"`train` of the image {image} is AWS's: roles and TF_CONFIG are those it gives, the commands are shown as "
+        "scriptmode's `train` would start them"
+    )
 
 
 def assumed(request: Mapping[str, Any], facts: Facts, strategies: Iterable[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode import aws_images
 from scriptmode.clock import SYSTEM
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
@@ -96,6 +97,7 @@ class LocalPlatform:
         if set(spec.resources.types) <= set(LOCAL_CONTAINER):
             self._limits()
             spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image(spec)))
+            aws_images.check(spec)
         else:
             self._check_script(spec)
         role = spec.role

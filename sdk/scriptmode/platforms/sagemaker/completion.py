@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from scriptmode import aws_images
 from scriptmode.config import SageMakerConfig
 from scriptmode.errors import SpecError
 from scriptmode.inputs import FileSystemInput
@@ -61,6 +62,7 @@ def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connect
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
+    aws_images.check(completed)
     path = spec.output.path or _default_path(role, config, connection)
     output = replace(
         spec.output,

@@ -1,0 +1,124 @@
+"""AWS's own TensorFlow images: which they are, and what a job cannot ask of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.errors import SpecError
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.spec import TrainingJobSpec
+
+#: Accounts of the registries that AWS keeps its TensorFlow images in ("Available Deep Learning Containers Images";
+#: ``image_uri_config/tensorflow.json`` of the SageMaker SDK v2, with which a test compares them).
+ACCOUNTS = frozenset(
+    {
+        "048378556238",
+        "057415533634",
+        "094389454867",
+        "204538143572",
+        "217643126080",
+        "246785580436",
+        "303241398832",
+        "313743910680",
+        "364406365360",
+        "380420809688",
+        "422961961927",
+        "423003514399",
+        "442386744353",
+        "446045086412",
+        "453391408702",
+        "454834333376",
+        "457447274322",
+        "503227376785",
+        "520713654638",
+        "550225433462",
+        "590183813437",
+        "626614931356",
+        "633930458069",
+        "637423239942",
+        "692866216735",
+        "724002660598",
+        "727897471807",
+        "744548109606",
+        "763104351884",
+        "772153158452",
+        "780543022126",
+        "871362719292",
+        "886529160074",
+        "907027046896",
+        "914824155844",
+        "975050140332",
+    }
+)
+_PRIVATE = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.[a-z0-9-]+\.(?P<domain>[a-z0-9.-]+)/(?P<image>.+)")
+_PUBLIC = "public.ecr.aws/deep-learning-containers/"
+#: The repositories of images that train, and the version that a tag begins with.
+_IMAGE = re.compile(
+    r"(?:tensorflow-training|sagemaker-tensorflow(?:-scriptmode)?)(?::(?P<major>\d+)\.(?P<minor>\d+)[.\w-]*)?(?:@.*)?"
+)
+#: The first TensorFlow whose image has an adapter that knows multi-worker mirrored (SageMaker SDK).
+_MIRRORED_SINCE = (2, 9)
+#: The variable that has AWS's `train` start another module, such as this project's runtime.
+_MODULE = "SAGEMAKER_TRAINING_MODULE"
+
+
+def is_of_aws(image: str) -> bool:
+    """Return whether an image is one of AWS's TensorFlow training images, by its registry and its name."""
+    return _name(image) is not None
+
+
+def check(spec: TrainingJobSpec) -> None:
+    """Raise `SpecError` for a completed job on an image of AWS's that asks for what its `train` does not know.
+
+    A job that starts something else in the image, by an entry point or a training module of its own, is not checked.
+    """
+    image = spec.algorithm.image_uri or ""
+    name = _name(image)
+    if name is None or spec.algorithm.container_entry_point or _MODULE in (spec.environment or {}):
+        return
+    if spec.script is None and contract.PROGRAM not in spec.hyperparameters:
+        raise SpecError(f"entry_point is missing; give it: AWS's image {image!r} has no program of its own to run")
+    for what in _unknown(spec):
+        raise SpecError(
+            f"{what} is known to this project's images alone, but {image!r} is one of AWS's, whose `train` does not "
+            "know it; give image_uri= of one that `scriptmode image build` made and `scriptmode image push` stored "
+            "(guide containers.md), or leave it out"
+        )
+    version = (int(name["major"]), int(name["minor"])) if name["major"] else None
+    if isinstance(spec.distribution, MultiWorkerMirrored) and version and version < _MIRRORED_SINCE:
+        raise SpecError(
+            f"distribution 'multi_worker_mirrored_strategy' is known to AWS's images from TensorFlow 2.9 on, but "
+            f"{image!r} has {version[0]}.{version[1]}; give a newer framework_version or image_uri"
+        )
+
+
+def _name(image: str) -> re.Match[str] | None:
+    """Match the name and tag of an image in a registry of AWS's; None for any other image."""
+    private = _PRIVATE.fullmatch(image)
+    if private and private["account"] in ACCOUNTS:
+        return _IMAGE.fullmatch(private["image"])
+    return _IMAGE.fullmatch(image[len(_PUBLIC) :]) if image.startswith(_PUBLIC) else None
+
+
+def _unknown(spec: TrainingJobSpec) -> Iterator[str]:
+    """Yield what of a job's distribution AWS's `train` does not know."""
+    distribution = spec.distribution
+    if isinstance(distribution, (ParameterServer, MultiWorkerMirrored)):
+        for option in ("coordinator", "chief", "evaluator", "roles"):
+            value = getattr(distribution, option, None)
+            if value:
+                yield f"distribution's {option}={value!r}"
+    if isinstance(distribution, MPI) and distribution.bind_gpus:
+        yield "distribution's bind_gpus=True"
+    groups = {group.instance_group_name for group in spec.resources.instance_groups}
+    if isinstance(distribution, ParameterServer) and distribution.instance_groups:
+        others = groups - set(distribution.instance_groups)
+        if others:
+            # The hosts of the other groups end with an error there.
+            yield f"a parameter_server distribution that leaves out the instance groups {sorted(others)}"
