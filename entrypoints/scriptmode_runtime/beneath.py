@@ -9,9 +9,8 @@ system as a whole, nor turned into a resolved path. A path is walked one compone
 * ``..`` opens the parent, which must be the directory that was left before, by device and inode: one that was moved
   meanwhile leads nowhere.
 
-One descriptor is open at a time and nothing is recursive, therefore neither the depth of a tree nor the length of a
-path (``PATH_MAX``) has a limit. Without ``dir_fd`` (Windows) the same steps are done with paths, and are not safe
-against changes at the same time.
+Few descriptors are open and nothing is recursive: neither the depth of a tree nor the length of a path (``PATH_MAX``)
+has a limit. Without ``dir_fd`` (Windows) the same is done with paths, and not safe against changes at the same time.
 """
 
 from __future__ import annotations
@@ -103,9 +102,8 @@ class Directory:
 
     def close(self) -> None:
         """Close the directory."""
-        if isinstance(self._root, int) and self._root >= 0:
-            os.close(self._root)
-            self._root = -1
+        _close(self._root)
+        self._root = -1
 
     @contextlib.contextmanager
     def at(self, path: str, *, follow: bool = False, links: bool = True) -> Iterator[At]:
@@ -120,11 +118,6 @@ class Directory:
         with self._position() as position:
             name = self._resolve(position, _parts(path), follow=follow, links=links)
             yield position.at(name)._replace(path="/".join((*position.names, *(() if name == "." else (name,)))))
-
-    def lstat(self, path: str) -> os.stat_result:
-        """Return the status of a file, directory or link."""
-        with self.at(path) as at:
-            return os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
 
     def stat(self, path: str) -> os.stat_result:
         """Return the status of a file or directory; links are followed beneath this directory."""
@@ -141,11 +134,6 @@ class Directory:
         """
         with self.at(path, follow=True) as at:
             return _opened_file(at)
-
-    def create_file(self, path: str, mode: int = 0o600) -> int:
-        """Create a file that does not exist and return the descriptor, open for writing."""
-        with self.at(path) as at:
-            return os.open(at.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=at.dir_fd)
 
     def make_directories(self, path: str) -> str:
         """Create a directory and those above it where they do not exist; return the topmost new one's path or ""."""
@@ -247,13 +235,14 @@ class _Position:
     def __init__(self, root: int | str) -> None:
         self.names: list[str] = []
         self._above: list[tuple[int, int]] = []
+        #: The one above, after a step down: from a directory that may not be searched ".." cannot be opened.
+        self._open_above = -1
         self.here = os.dup(root) if isinstance(root, int) else root
 
     def close(self) -> None:
         """Close the directory."""
-        if isinstance(self.here, int) and self.here >= 0:
-            os.close(self.here)
-            self.here = -1
+        _close(self.here, self._open_above)
+        self.here = self._open_above = -1
 
     def at(self, name: str) -> At:
         """Return where a name in this directory is."""
@@ -308,8 +297,8 @@ class _Position:
             self.here = at.name
         else:
             below = os.open(name, _ENTER, dir_fd=at.dir_fd)
-            self.close()
-            self.here = below
+            _close(self._open_above)
+            self._open_above, self.here = at.dir_fd, below
         self._above.append(identity)
         self.names.append(name)
 
@@ -317,18 +306,22 @@ class _Position:
         """Go to the directory above, which must be the one that was left before."""
         if not self._above:
             raise EscapeError(errno.EXDEV, "the path leads out of the directory", "..")
-        expected, name = self._above.pop(), self.names.pop()
-        if not isinstance(self.here, int):
-            self.here = os.path.dirname(self.here)
-            return
-        try:
-            above = os.open("..", _ENTER, dir_fd=self.here)
-        except OSError as error:
-            raise MovedError(error.errno, f"the directory above cannot be opened ({error.strerror})", name) from error
-        self.close()
-        self.here = above
-        if _identity(self.status()) != expected:
-            raise MovedError(errno.ESTALE, "it was moved at the same time", name)
+        expected, name, below = self._above.pop(), self.names.pop(), self.here
+        if not isinstance(below, int):
+            self.here = os.path.dirname(below)
+        elif self._open_above >= 0:
+            self.here, self._open_above = self._open_above, -1
+            os.close(below)
+        else:
+            try:
+                self.here = os.open("..", _ENTER, dir_fd=below)
+            except OSError as error:
+                raise MovedError(
+                    error.errno, f"the directory above cannot be opened: {error.strerror}", name
+                ) from error
+            os.close(below)
+            if _identity(self.status()) != expected:
+                raise MovedError(errno.ESTALE, "it was moved at the same time", name)
 
     def restart(self, root: int | str) -> None:
         """Go to the root."""
@@ -489,6 +482,12 @@ def _remove_file(position: _Position, name: str, status: os.stat_result, device:
     if status.st_dev != device:
         raise OSError(errno.EXDEV, "another file system is mounted there", name)
     return name
+
+
+def _close(*directories: int | str) -> None:
+    for each in directories:
+        if isinstance(each, int) and each >= 0:
+            os.close(each)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

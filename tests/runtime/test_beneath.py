@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,11 @@ def mounted(folder):
 def content(directory, path):
     with os.fdopen(directory.open_file(path)) as file:
         return file.read()
+
+
+def create(directory, path):
+    with directory.at(path) as at:
+        return os.open(at.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, dir_fd=at.dir_fd)
 
 
 def descriptors():
@@ -141,13 +147,13 @@ def test_files_and_folders_are_made_where_links_stay_beneath(base):
     with Directory(base) as directory:
         assert directory.make_directories("link/x/y") == "a/b/x"
         assert directory.make_directories("link/x/y") == ""
-        os.close(directory.create_file("link/x/y/new"))
+        os.close(create(directory, "link/x/y/new"))
         with pytest.raises(FileExistsError):
-            directory.create_file("link")
+            create(directory, "link")
         with pytest.raises(EscapeError):
             directory.make_directories("out/new")
         with pytest.raises(EscapeError):
-            directory.create_file("out/new")
+            create(directory, "out/new")
         with pytest.raises(NotADirectoryError):
             directory.make_directories("a/b/file")
     assert (base / "a/b/x/y/new").is_file()
@@ -191,6 +197,25 @@ def test_a_walk_names_everything_and_follows_no_link(base):
         ("a", stat.S_IFDIR), ("a/b", stat.S_IFDIR), ("a/b/file", stat.S_IFREG), ("a/z", stat.S_IFREG),
         ("link", stat.S_IFLNK),
     ]  # fmt: skip
+
+
+def test_a_directory_that_may_not_be_searched_is_passed_over(base):
+    (base / "closed" / "below").mkdir(parents=True)
+    (base / "z").touch()
+    (base / "closed").chmod(0)
+    program = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from scriptmode_runtime import beneath
+with beneath.Directory(sys.argv[1]) as directory:
+    if os.geteuid() == 0:
+        os.setuid(12321)
+    print([entry.path for entry in directory.walk(failed=lambda path, error: print(path, error.errno))])
+"""
+    argv = (sys.executable, "-c", program, str(base), str(Path(beneath.__file__).parents[1]))
+    done = subprocess.run(argv, check=True, capture_output=True, text=True)
+    (base / "closed").chmod(0o700)
+    assert done.stdout.splitlines() == ["closed 13", "['a', 'a/b', 'a/b/file', 'closed', 'z']"]
 
 
 def test_nothing_is_removed_through_a_link(base):
@@ -249,7 +274,7 @@ def test_a_directory_that_is_replaced_by_a_link_at_the_same_time_is_never_follow
             for _ in range(1_000):
                 for act in (
                     lambda: os.close(directory.open_file("input/data/victim")),
-                    lambda: os.close(directory.create_file("input/data/new")),
+                    lambda: os.close(create(directory, "input/data/new")),
                     lambda: directory.remove_tree("input/data/new"),
                     lambda: directory.make_directories("input/data/x"),
                     lambda: directory.remove_tree("input/data/x"),

@@ -116,7 +116,26 @@ def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(conta
     assert list((tmp_path / "kept").glob("state")) == []
 
 
-def test_a_links_of_a_process_are_this_machines_own(tmp_path, secret):
+def test_a_link_out_of_the_place_of_checkpoints_is_not_restored(container, tmp_path, secret):
+    kept = tmp_path / "kept"
+    (kept / "deep").mkdir(parents=True)
+    (kept / "deep" / "state").write_text("s")
+    (kept / "latest").symlink_to("deep/state")
+    (kept / "gone").symlink_to("nowhere")
+    config = {"CheckpointConfig": {"S3Uri": f"file://{kept}"}}
+    Keeper(config, [container], tmp_path / "record.json").restore()
+    folder = container.checkpoints({})
+    assert {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()} == {
+        "state": "s",
+        "latest": "s",
+    }
+    (kept / "stolen").symlink_to(f"{link_chains.write_folder(kept, 1)}/secret")
+    with pytest.raises(DataError, match="'stolen'; put the file there"):
+        Keeper(config, [container], tmp_path / "record.json").restore()
+    assert not (folder / "stolen").exists()
+
+
+def test_links_of_a_process_are_this_machines_own(tmp_path, secret):
     host = Sandbox("algo-1", tmp_path / "algo-1")
     host.base.mkdir()
     (tmp_path / "large disk").mkdir()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from scriptmode.errors import DataError
+from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SCHEME = "file://"
 #: The kernel copies this much before it looks whether the process was killed.
@@ -45,28 +47,60 @@ def exists(path: Path) -> bool:
 
 
 def copy(path: Path, folder: Path) -> list[Path]:
-    """Copy a file, or all files below a folder, into ``folder``; return the files written. Raises `DataError`."""
+    """Copy a file, or all files below a folder, into ``folder``; return the files written. Raises `DataError`.
+
+    Links to files become files. One that leads out of the folder is refused: a container may have left it there.
+    """
     if not exists(path):
         raise DataError(
             f"there is no file or folder {str(path)!r}, or no longer; see which jobs are left: scriptmode list"
         )
-    sources = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
-    written = []
     try:
-        for source in sources:
-            target = folder / (source.name if source == path else source.relative_to(path))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-            written.append(target)
+        if path.is_dir():
+            return list(_copied(path, folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        copy_file(path, folder / path.name)
+    except beneath.EscapeError as error:
+        raise DataError(
+            f"{str(path)!r} has a link that leads out of it: {error.filename!r}; put the file there that it names"
+        ) from error
     except OSError as error:
         raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}; name another folder") from error
-    return written
+    return [folder / path.name]
+
+
+def _copied(path: Path, folder: Path) -> Iterator[Path]:
+    """Copy all files below a folder and yield them; what is no file, and a link to nothing, is left out."""
+    with beneath.Directory(path, seen_as=str(path.absolute())) as directory:
+        for name in sorted(entry.path for entry in directory.walk() if not entry.is_directory):
+            try:
+                source = os.fdopen(directory.open_file(name), "rb")
+            except beneath.EscapeError as error:
+                # Links to folders are left out wherever they lead.
+                if not os.path.isfile(path / name):  # noqa: PTH113 - Path.is_file raises for a path that is too long
+                    continue
+                error.filename = name
+                raise
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.EINVAL):
+                    continue
+                raise
+            target = folder / name
+            with source:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as writer:
+                    copy_open(source.fileno(), writer.fileno(), partial(_read, source.fileno()))
+            yield target
+
+
+def _read(descriptor: int, start: int) -> bytes:
+    return os.pread(descriptor, READ_BYTES, start)
 
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
     with source.open("rb") as reader, target.open("wb") as writer:
-        copy_open(reader.fileno(), writer.fileno(), lambda start: os.pread(reader.fileno(), READ_BYTES, start))
+        copy_open(reader.fileno(), writer.fileno(), partial(_read, reader.fileno()))
 
 
 def copy_open(source: int, target: int, read: Callable[[int], bytes]) -> None:
