@@ -52,10 +52,11 @@ class Archive:
 
 @dataclass(frozen=True)
 class _Member:
-    """A file to be packed; one below a ``folder`` is opened beneath it."""
+    """A file to be packed, or a folder with nothing to pack in it; a file below a ``folder`` is opened beneath it."""
 
     path: Path
     folder: Path | None = None
+    is_folder: bool = False
 
     def open(self) -> BinaryIO:
         """Open the file for reading."""
@@ -65,8 +66,8 @@ class _Member:
             return os.fdopen(directory.open_file(self.path.relative_to(self.folder).as_posix()), "rb")
 
     def is_same(self, other: _Member) -> bool:
-        """Return whether the other one is the same file."""
-        return self.path.samefile(other.path)
+        """Return whether the other one is the same file, or an empty folder as this one is."""
+        return (self.is_folder and other.is_folder) or self.path.samefile(other.path)
 
 
 def remote_uri(script: Script) -> str | None:
@@ -127,7 +128,7 @@ def _pack(script: Script) -> Archive:
                     f"dependency {dependency!r} and the source folder both have {name!r}; rename one of them"
                 )
     data = _archive(members)
-    return Archive(data, hashlib.sha256(data).hexdigest(), len(members))
+    return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
 
 
 def program(script: Script) -> str:
@@ -183,7 +184,10 @@ def _dependency(value: str) -> dict[str, _Member]:
 
 
 def _tree(root: Path) -> dict[str, _Member]:
-    """Name every file to pack below ``root``, ignore file honoured; refuse files that look like secrets."""
+    """Return what to pack below ``root`` by name, ignore file honoured; refuse files that look like secrets.
+
+    The name of a folder with nothing to pack in it ends with a slash: a script may write there.
+    """
     rule = _ignore_rules(root)
     names = list(_walk(root, "", rule))
     secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
@@ -192,7 +196,7 @@ def _tree(root: Path) -> dict[str, _Member]:
             f"source folder {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}; "
             f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
         )
-    return {name: _Member(root / name, root) for name in names}
+    return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
 
 
 def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
@@ -208,7 +212,8 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
         if path.is_symlink():
             _check_link(root, path)
         if path.is_dir():
-            yield from _walk(root, f"{relative}/", rule)
+            inside = list(_walk(root, f"{relative}/", rule))
+            yield from inside or [f"{relative}/"]
         elif path.is_file():
             yield relative
 
@@ -270,6 +275,11 @@ def _archive(members: dict[str, _Member]) -> bytes:
 
 
 def _add(tar: tarfile.TarFile, name: str, member: _Member) -> None:
+    if member.is_folder:
+        info = tarfile.TarInfo(name.rstrip("/"))
+        info.type, info.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(info)
+        return
     with member.open() as file:
         status = os.fstat(file.fileno())
         info = tarfile.TarInfo(name)

@@ -9,6 +9,7 @@ from fakes import link_chains
 from scriptmode import SourceError
 from scriptmode.source import pack, program, remote_uri
 from scriptmode.spec import Script
+from scriptmode_runtime.archive import place
 
 
 def names(archive):
@@ -170,3 +171,31 @@ def test_a_link_that_is_ignored_may_lead_anywhere(code):
     (code / "data").symlink_to("/mnt/nowhere")
     (code / ".scriptmodeignore").write_text("/data\n")
     assert "data" not in names(pack(Script("train.py", str(code))))
+
+
+def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to(code, tmp_path):
+    for folder in ("logs", "outputs/figures", "seen/__pycache__", "library/empty"):
+        (code / folder).mkdir(parents=True)
+    (code / "seen" / "__pycache__" / "x.pyc").write_text("")
+    (tmp_path / "other" / "empty").mkdir(parents=True)
+    script = Script("train.py", str(code), (str(tmp_path / "other"),))
+    first = pack(script)
+    assert first.files == 2
+    with tarfile.open(fileobj=io.BytesIO(first.data)) as tar:
+        folders = {member.name: (member.mode, member.uid, member.mtime) for member in tar if member.isdir()}
+    names_of_folders = ["library/empty", "logs", "other/empty", "outputs/figures", "seen"]
+    assert folders == dict.fromkeys(names_of_folders, (0o755, 0, 0))
+    os.utime(code / "logs", (1, 1))
+    assert pack(script) == first
+    archive = tmp_path / "sourcedir.tar.gz"
+    archive.write_bytes(first.data)
+    (tmp_path / "unpacked").mkdir()
+    place(str(archive), str(tmp_path / "unpacked"))
+    for folder in names_of_folders:
+        (tmp_path / "unpacked" / folder / "written").touch()
+
+
+def test_an_empty_folder_that_the_ignore_file_names_stays_out(code):
+    (code / "logs").mkdir()
+    (code / ".scriptmodeignore").write_text("logs/\n")
+    assert names(pack(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
