@@ -9,7 +9,6 @@ from pathlib import Path
 from fakes.processes import processes_naming, until
 
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.hosts import tree
 from scriptmode.platforms.local.store import JobFolder
 from scriptmode_runtime.contract import encode
 
@@ -124,7 +123,7 @@ class LocalJobs:
         until(lambda: all(job["TrainingJobStatus"] in ENDED for job in self.platform.list()))
         until(lambda: not self.processes(), 5.0)
         # A job has ended before its agent has tidied up.
-        until(lambda: not any(tree.running(self.agent(job["TrainingJobName"])) for job in self.platform.list()))
+        until(lambda: not processes_naming(f"{self.data_dir}/jobs/"))
 
 
 def unpacked(path):

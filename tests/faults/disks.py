@@ -28,7 +28,7 @@ class PowerCut:
         self.folder.mkdir()
         _run("truncate", "-s", size, self._image)
         _run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", self._image)
-        self._mount()
+        _mount_or_skip(*self._mounting())
 
     def cut(self, journal):
         """Lose what is not on the disk, and every process that uses it; then mount what is left."""
@@ -39,15 +39,19 @@ class PowerCut:
             os.close(descriptor)
         self._kill()
         self._unmount()
-        self._mount()
+        # A mount namespace that another test made meanwhile may still hold the file system of the first file.
+        cut = self._image
+        self._image = cut.with_name(f"after-{cut.name}")
+        _run("cp", "--sparse=always", cut, self._image)
+        _run(*self._mounting())
 
     def close(self):
         """Take the file system away."""
         self._kill()
         self._unmount()
 
-    def _mount(self):
-        _run("mount", "-t", "ext4", "-o", _OPTIONS, self._image, self.folder)
+    def _mounting(self):
+        return "mount", "-t", "ext4", "-o", _OPTIONS, self._image, self.folder
 
     def _unmount(self):
         until(lambda: subprocess.run(("umount", self.folder), check=False, capture_output=True).returncode == 0)
@@ -63,25 +67,40 @@ class PowerCut:
 
 
 @contextmanager
-def small_disk(folder, size):
-    """Mount a tmpfs of ``size`` at a new folder; what uses it must have ended before the end."""
+def small_disk(folder, kind, size="16M"):
+    """Mount a new file system of ``size`` at a new folder: a tmpfs, or ext4 in a file beside the folder."""
+    _require("mount", "losetup", "mkfs.ext4")
     folder.mkdir()
-    _require("mount")
-    _run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
+    if kind == "tmpfs":
+        _run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder)
+    else:
+        image = folder.with_name(f"{folder.name}.img")
+        _run("truncate", "-s", size, image)
+        _run("mkfs.ext4", "-q", "-F", "-m", "0", image)
+        _mount_or_skip("mount", "-t", "ext4", "-o", "loop", image, folder)
     try:
         yield folder
     finally:
         _run("umount", "--lazy", folder)
 
 
+def fill(folder, free=0):
+    """Fill the disk of a folder but for ``free`` bytes; return the file that fills it."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            with suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+        file.truncate(max(0, file.tell() - free))
+    return filler
+
+
 @contextmanager
 def power_cut(scratch):
     """Give a `PowerCut`; skip the test where none can be made."""
     _require("mkfs.ext4", "losetup", "mount")
-    try:
-        disk = PowerCut(scratch)
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"an ext4 file system cannot be mounted from a file here: {error.stderr.strip()}")
+    disk = PowerCut(scratch)
     try:
         yield disk
     finally:
@@ -94,6 +113,13 @@ def _require(*programs):
         pytest.skip("mounting a disk of the test's own needs root")
     for program in programs:
         assert shutil.which(program, path=_path()), f"{program} is missing; run .ci/packages"
+
+
+def _mount_or_skip(*words):
+    try:
+        _run(*words)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"an ext4 file system cannot be mounted from a file here: {error.stderr.strip()}")
 
 
 def _path():

@@ -8,6 +8,7 @@ from fakes.local_jobs import ENDED, LocalJobs, unpacked
 from fakes.processes import until
 from faults.disks import JOURNAL_LOST, JOURNAL_WRITTEN, power_cut
 
+pytestmark = pytest.mark.slow
 JOURNALS = pytest.mark.parametrize(
     "journal", [pytest.param(JOURNAL_LOST, id="journal lost"), pytest.param(JOURNAL_WRITTEN, id="journal written")]
 )

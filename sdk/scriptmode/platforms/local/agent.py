@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms.local import (
+    agent_log,
     channels,
     checkpoints,
+    cleanup,
     cluster,
     feeding,
     fleets,
+    full_disk,
     heartbeat,
     job_variables,
     mounting,
@@ -35,9 +38,10 @@ from scriptmode.platforms.local.durable import sync_directory, sync_file
 from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
 from scriptmode.platforms.local.state import MESSAGES
+from scriptmode.platforms.local.state_recorder import StateRecorder
 from scriptmode.platforms.local.store import JobFolder, last_lines
 from scriptmode.platforms.local.training import Outcome, Surroundings
-from scriptmode_runtime import beneath, contract
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +70,9 @@ class Agent:
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
+        #: The directory by which the disk of the job's folder is named.
+        self._disk = folder.path.parent.parent
+        self._states = StateRecorder(folder, self._say)
         self._fleet = fleets.of(folder, self._job, lock, inherited)
         self._sandboxes = self._fleet.sandboxes
         self._hosts: Sequence[Host] = ()
@@ -110,21 +117,32 @@ class Agent:
         self._fleet.release()
         self._folder.clear()
 
-    def fail(self, reason: str) -> None:
-        """End the job, whatever is going on, for a reason of the agent's own."""
-        self._clear_processes()
-        self._end(Outcome("Failed", f"InternalServerError: {reason}"))
+    def fail(self, error: Exception) -> None:
+        """End the job, whatever is going on, for an error of the agent's own; one that has ended stays as it is."""
+        if self._state.ended:
+            self._say("warning: the job had ended before this error, which changes nothing about it")
+            return
+        try:
+            self._clear_processes()
+        except Exception:  # noqa: BLE001 - nothing keeps the job from ending
+            traceback.print_exc()
+        reason = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
+        if full_disk.is_full(error):
+            reason = f"ClientError: {full_disk.described(error, self._disk)}"
+        self._end(Outcome("Failed", reason))
 
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
         try:
-            self._spool.mkdir(parents=True, exist_ok=True)
-            self._fleet.prepare()
+            with full_disk.reported(self._disk):
+                self._spool.mkdir(parents=True, exist_ok=True)
+                self._fleet.prepare()
         except (ContainerError, DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._move("Downloading")
         try:
-            chore = self._begin_staging()
+            with full_disk.reported(self._disk):
+                chore = self._begin_staging()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: Data download failed: {error}")
         while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_asked()):
@@ -166,11 +184,12 @@ class Agent:
         copied = self._mounting.begin(self._stores, self._spool, self._say_to_host, self._fleet.why_no_mounts)
 
         def stage() -> None:
-            self._feeding.check()
-            folder, report = self._folder.channels, self._staged.report
-            channels.stage(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
-            if self._keeper:
-                self._keeper.restore()
+            with full_disk.reported(self._disk):
+                self._feeding.check()
+                folder, report = self._folder.channels, self._staged.report
+                channels.stage(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
+                if self._keeper:
+                    self._keeper.restore()
 
         return Chore(stage, self._lock)
 
@@ -178,12 +197,13 @@ class Agent:
         self._move("Training")
         environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
         self._hosts = self._fleet.hosts(environments)
-        self._feeding.make()
         try:
-            for host in self._hosts:
-                host.start()
-            self._feeding.start()
-        except OSError as error:
+            with full_disk.reported(self._disk):
+                self._feeding.make()
+                for host in self._hosts:
+                    host.start()
+                self._feeding.start()
+        except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
         if self._keeper:
             Chore(self._keeper.keep_on, self._lock)
@@ -216,6 +236,9 @@ class Agent:
         if not said:
             ended = f"ended with {exit_words(code)}" if code >= 0 else f"was killed by {exit_words(code)}"
             tail = last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
+            if not tail and not full_disk.has_space(self._disk):
+                full = f"{full_disk.explain(self._disk)}, so nothing more is known; free some space"
+                return f"ClientError: {name}: the host's launcher {ended}; {full}, exit code: {exit_code}"
             said = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
         return algorithm_error(said, exit_code)
 
@@ -229,12 +252,13 @@ class Agent:
         def publish() -> str:
             if outcome.secondary == "Completed" and outputs.without_model(sandboxes):
                 self._say_to_user(self._fleet.no_model)
-            uri = outputs.publish(
-                self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
-            )
-            if self._keeper:
-                self._keeper.finish(self._say_to_user)
-            return uri
+            with full_disk.reported(self._disk):
+                uri = outputs.publish(
+                    self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
+                )
+                if self._keeper:
+                    self._keeper.finish(self._say_to_user)
+                return uri
 
         chore = Chore(publish, self._lock)
         while not chore.poll():
@@ -248,27 +272,12 @@ class Agent:
         return outcome
 
     def _end(self, outcome: Outcome) -> None:
-        """Say how the job ended, then give back what it does not need any more."""
+        """Record how the job ended, which nothing changes any more, then remove what it does not need any more."""
         self._fleet.release()
         self._sync_logs()
         self._move(outcome.secondary, reason=outcome.reason)
-        self._remove(self._folder.path, self._folder.channels.name)
-        if mounts.mounted_below(self._folder.hosts):
-            # Told in agent.log; nothing is removed below a mount.
-            return
-        if outcome.secondary == "Failed":
-            for sandbox in self._sandboxes.values():
-                self._remove(sandbox.base, contract.DATA_DIR)
-        else:
-            self._remove(self._folder.path, self._folder.hosts.name)
-
-    def _remove(self, directory: Path, path: str) -> None:
-        """Remove what is at ``path`` below a directory, following no link; tell in the agent's log what stays."""
-        try:
-            with beneath.Directory(directory) as opened:
-                opened.remove_tree(path)
-        except OSError as error:
-            self._say(f"{directory / path} cannot be removed: {error}; remove it by hand")
+        for warning in cleanup.clear(self._folder, failed=outcome.secondary == "Failed"):
+            self._say(warning)
 
     def _sync_logs(self) -> None:
         """Make the hosts' logs durable: a job's last state is not to outlive them."""
@@ -282,8 +291,11 @@ class Agent:
         if self.removed():
             raise _GoneError
         self._heartbeat.beat()
-        self._state = self._state.moved(secondary, time.time(), message=message, reason=reason)
-        self._folder.write_state(self._state)
+        before, self._state = self._state, self._state.moved(secondary, time.time(), message=message, reason=reason)
+        if self._state.ended:
+            self._states.record_last(self._state, self._wait)
+        elif self._state is not before:
+            self._states.record(self._state)
 
     def _tell_progress(self) -> None:
         """Say how much of a channel is here, now and then."""
@@ -294,7 +306,7 @@ class Agent:
             of = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
             said = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {of}"
             self._state = self._state.told(said, time.time())
-            self._folder.write_state(self._state)
+            self._states.record(self._state)
 
     def _stop_asked(self) -> bool:
         return self._children.terminated or self._folder.stop_asked() is not None
@@ -304,6 +316,7 @@ class Agent:
         if self.removed():
             raise _GoneError
         self._heartbeat.beat()
+        self._states.retry()
         self._progress.tell()
 
     def _wait_for_hosts(self, seconds: float) -> None:
@@ -326,10 +339,14 @@ class Agent:
     def _record_processes(self) -> None:
         pids = {"agent": os.getpid(), **{host.name: host.pid for host in self._hosts}}
         identities = {name: tree.identify(pid) for name, pid in pids.items()}
-        self._folder.write_processes({name: identity for name, identity in identities.items() if identity})
+        try:
+            self._folder.write_processes({name: identity for name, identity in identities.items() if identity})
+        except OSError as error:
+            # They are found by their environment, too, when this process is dead.
+            self._say(f"the job's processes cannot be recorded: {error}")
 
     def _say(self, text: str) -> None:
-        """Write to the agent's log."""
+        """Write to the agent's log, which `main` makes one that loses what it cannot write."""
         sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         sys.stderr.flush()
 
@@ -338,9 +355,9 @@ class Agent:
         self._say_to_host(next(iter(self._sandboxes)), text)
 
     def _say_to_host(self, host: str, text: str) -> None:
-        """Write to a host's log."""
+        """Write to a host's log, where it can be written; the agent's log has it too."""
         self._say(text)
-        with self._folder.log(host).open("a", encoding="utf-8") as log:
+        with suppress(OSError), self._folder.log(host).open("a", encoding="utf-8") as log:
             log.write(f"scriptmode: {text}\n")
 
 
@@ -351,6 +368,7 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(lock, False)  # noqa: FBT003
     if os.fork():
         os._exit(0)
+    sys.stderr = agent_log.as_stream(sys.stderr.fileno())
     agent = Agent(JobFolder(path), lock, os.environ)
     try:
         agent.run()
@@ -359,7 +377,7 @@ def main(arguments: list[str]) -> None:
             agent.vanish()
             return
         traceback.print_exc()
-        agent.fail(f"{type(error).__name__}: {error}; see {path / 'agent.log'}")
+        agent.fail(error)
 
 
 if __name__ == "__main__":

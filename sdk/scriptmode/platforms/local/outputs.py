@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import places
+from scriptmode.platforms.local import full_disk, places
 from scriptmode.platforms.local.durable import Entries, sync_file
 from scriptmode.platforms.local.places import READ_BYTES
 from scriptmode_runtime import contract
@@ -155,7 +155,16 @@ def collect(what: str, sandboxes: Sequence[Sandbox], root: str) -> Collected:
 def pack(tree: Collected, archive: Path) -> None:
     """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
     draft = archive.with_name(f".{archive.name}")
-    with tarfile.open(draft, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
+    try:
+        _pack(tree, draft)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    draft.replace(archive)
+
+
+def _pack(tree: Collected, archive: Path) -> None:
+    with tarfile.open(archive, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
         for name, file in tree.files.items():
             if file.is_directory:
                 member = _member(name, file.status)
@@ -167,7 +176,6 @@ def pack(tree: Collected, archive: Path) -> None:
                 member = _member(name, status)
                 member.size = status.st_size
                 tar.addfile(member, opened)
-    draft.replace(archive)
 
 
 def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
@@ -188,19 +196,22 @@ def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
     else:
         # The name is as it is: what looks encoded in it is not.
         target = places.file_path(place) / name
+        draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
         try:
             entries.make_directory(target.parent)
             if target.exists() and os.path.samestat(target.stat(), os.fstat(descriptor)):
                 sync_file(target)
                 entries.add(target.parent)
                 return False
-            draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
             # Of a job that was killed as it copied, or a link that a script put there.
             draft.unlink(missing_ok=True)
             with draft.open("xb") as copy:
                 places.copy_open(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
             entries.replace(draft, target)
         except OSError as error:
+            if full_disk.is_full(error):
+                draft.unlink(missing_ok=True)
+                raise full_disk.described(error, target.parent, "name another output_path") from error
             raise DataError(f"{uri}: {error}; name another output_path") from error
     return True
 

@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import cluster, heartbeat
+from scriptmode.platforms.local import cleanup, cluster, heartbeat
 from scriptmode.platforms.local.description import max_runtime
-from scriptmode_runtime import beneath
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def end_what_is_left(folder: JobFolder) -> str:
     problems = [] if tree.kill_until_gone(left) else ["some of them would not go"]
     problems += filter(None, [_clear_outside(folder)])
     with suppress(OSError):
-        beneath.remove_tree(folder.channels)
+        cleanup.clear(folder, failed=True)
     return ", and ".join(problems)
 
 

@@ -18,7 +18,7 @@ from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
 from scriptmode.installing import install
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
-from scriptmode.platforms.local import cluster, metrics, places, recovery
+from scriptmode.platforms.local import cluster, full_disk, metrics, places, recovery
 from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.durable import Entries, replace_file
 from scriptmode.platforms.local.file_systems import mapping as file_systems_of
@@ -154,6 +154,8 @@ class LocalPlatform:
                 replace_file(path, archive, directory=True)
                 entries.sync()
         except (OSError, ValueError) as error:
+            if full_disk.is_full(error):
+                raise full_disk.described(error, path) from error
             own = f"{places.SCHEME}{self._store.sources}"
             step = (
                 f"name another folder in {DATA_DIR_VARIABLE}" if uri.startswith(own) else "give another code_location"

@@ -109,8 +109,8 @@ class JobState:
         return Brief(self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note)
 
     def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
-        """Enter ``secondary``; the same one again changes nothing."""
-        if secondary == self.secondary:
+        """Enter ``secondary``; the same one again changes nothing, and neither does any after the job ended."""
+        if secondary == self.secondary or self.ended:
             return self
         last = replace(self.transitions[-1], ended=now)
         entered = Transition(

@@ -6,6 +6,7 @@
   ``agent.lock``      held (flock) by the job's agent as long as that lives; in it, when the agent last worked
   ``processes.json``  the agent and the hosts' launchers
   ``progress.json``   how far the channels' data is
+  ``reserve``         space for the last state, on a disk that is full by then; gone when the job ended
   ``stop``            there once somebody asked the job to stop
   ``agent.log``       the agent's own trouble
   ``logs/``           one file a host
@@ -25,6 +26,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
@@ -35,9 +37,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError, suggestion
 from scriptmode.platforms import ChannelProgress
-from scriptmode.platforms.local import heartbeat, job_shape, records, shapes
+from scriptmode.platforms.local import full_disk, heartbeat, job_shape, records, shapes
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.durable import Entries, replace_file, sync_directory
+from scriptmode.platforms.local.hosts import tree
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
@@ -97,6 +100,11 @@ class JobFolder:
         return self.path / "agent.lock"
 
     @property
+    def reserve(self) -> full_disk.Reserve:
+        """Space for the job's last state."""
+        return full_disk.Reserve(self.path / "reserve")
+
+    @property
     def channels(self) -> Path:
         """Where inputs are staged once for all hosts."""
         return self.path / "channels"
@@ -138,8 +146,20 @@ class JobFolder:
         return state
 
     def write_state(self, state: JobState) -> None:
-        """Record where the job stands; how it ended is durable once this returns."""
-        replace_file(self.path / "state.json", _json(state.to_json()), directory=state.ended)
+        """Record where the job stands, on a full disk too once it ended; that is durable when this returns."""
+        content, file = _json(state.to_json()), self.path / "state.json"
+        try:
+            replace_file(file, content, directory=state.ended)
+        except OSError as error:
+            if not (state.ended and full_disk.is_full(error)):
+                raise
+            try:
+                self.reserve.write(file, content)
+            except FileNotFoundError:
+                raise error from None
+        if state.ended:
+            with suppress(OSError):
+                self.reserve.release()
 
     def version(self) -> object:
         """Give a value that changes whenever the state is written, and when the job is asked to stop."""
@@ -149,10 +169,16 @@ class JobFolder:
         return None
 
     def ask_to_stop(self) -> None:
-        """Leave the request to stop where the agent looks; raise `DataError` where nothing can be written."""
+        """Leave the request to stop where the agent looks; on a full disk, ask the agent by SIGTERM.
+
+        Raises `DataError` where nothing can be written.
+        """
         try:
             (self.path / "stop").touch()
         except OSError as error:
+            if full_disk.is_full(error) and (agent := self.read_processes().get("agent")):
+                tree.send(agent, signal.SIGTERM)
+                return
             raise DataError(
                 f"training job {self.name} cannot be asked to stop: {error}; stop it where its folder can be written"
             ) from error
@@ -332,6 +358,9 @@ class JobStore:
             draft.log("host").parent.mkdir()
             replace_file(draft.path / "job.json", _json(asdict(job)))
             draft.write_state(state)
+            draft.reserve.allocate()
+            # What comes up later finds it, on a full disk too.
+            draft.agent_log.touch()
             entries.add(draft.path)
             entries.sync()
         except BaseException as error:
@@ -342,6 +371,8 @@ class JobStore:
                     beneath.remove_tree(draft.path)
             if not isinstance(error, OSError):
                 raise
+            if full_disk.is_full(error):
+                raise full_disk.described(error, self.data_dir) from error
             raise DataError(
                 f"the data directory {self.data_dir} cannot be written: {error}; "
                 f"free it or name another one in the environment variable {DATA_DIR_VARIABLE}"
