@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+#: Seconds for one line; what takes longer backtracks, as `(a|aa)+$` does, and would do so for years.
+LINE_SECONDS = 1.0
+#: Seconds of a line that is slow, and how many such lines a metric may have.
+SLOW_SECONDS, SLOW_LINES = 0.1, 20
+#: Characters of a line in which a simple expression takes milliseconds at most.
+_SHORT = 4096
+_REPEATED_GROUP = re.compile(r"\)[*+?{]")
+_REPEAT = re.compile(r"[*+{]")
+_OPTIONS = 4
+
+_LOG = logging.getLogger("scriptmode")
 
 
 class Definition:
-    """One of a job's MetricDefinitions. Raises `DataError` for what is no regular expression."""
+    """One of a job's MetricDefinitions. Raises `DataError` for what is no regular expression.
+
+    An expression that takes too long is switched off, and ``trouble`` says so: the job's log and its other metrics go
+    on. Python's ``re`` cannot be interrupted; it searches only for what cannot take long, and the ``regex`` package,
+    which understands the same expressions, searches with a time limit for everything else.
+    """
 
     def __init__(self, name: str, regex: str) -> None:
         self.name = name
+        #: Why nothing more is found, "" while it is.
+        self.trouble = ""
+        self._regex = regex
         try:
             self._pattern = re.compile(regex)
         except re.error as error:
@@ -24,13 +46,58 @@ class Definition:
                 f"metric {name!r}: {regex!r} is no regular expression: {error}{rest}; correct its Regex"
             ) from error
         self._group = 1 if self._pattern.groups else 0
+        self._is_simple = _is_simple(regex)
+        self._limited: Any = None
+        self._slow = 0
 
     def values(self, line: str) -> Iterator[float]:
-        """Give the values in a line: the first group, else the whole match; what is no number is passed over."""
-        for match in self._pattern.finditer(line):
+        """Yield the values in a line: the first group, else the whole match; what is no number is passed over."""
+        if self.trouble:
+            return
+        found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
+        for match in found:
             value = _number(match.group(self._group))
             if value is not None:
                 yield value
+
+    def _in_time(self, line: str) -> Iterable[re.Match[str]]:
+        """Return the matches in a line; none, and switch off, where they take too long."""
+        if self._limited is None:
+            # Imported for expressions that need it: few do.
+            import regex
+
+            self._limited = regex.compile(self._regex)
+        with suppress(TimeoutError):
+            return list(self._limited.finditer(line, timeout=SLOW_SECONDS))
+        self._slow += 1
+        if self._slow == SLOW_LINES:
+            return self._switch_off(f"{SLOW_LINES} lines took it over {SLOW_SECONDS:g} s each")
+        try:
+            return list(self._limited.finditer(line, timeout=LINE_SECONDS))
+        except TimeoutError:
+            return self._switch_off(f"a line of {len(line):,} characters took it over {LINE_SECONDS:g} s")
+
+    def _switch_off(self, why: str) -> list[re.Match[str]]:
+        self.trouble = (
+            f"metric {self.name!r} is switched off: {why}; its Regex {self._regex!r} backtracks: correct it, so that "
+            "no two parts of it match the same characters"
+        )
+        return []
+
+
+def _is_simple(regex: str) -> bool:
+    """Return whether an expression surely takes no more than the square of a line's length.
+
+    It has one repetition at most, no repeated group, and few optional parts; escapes are counted as if they were none.
+    """
+    return len(_REPEAT.findall(regex)) <= 1 and _REPEATED_GROUP.search(regex) is None and regex.count("?") <= _OPTIONS
+
+
+def warn(definitions: Iterable[Definition]) -> None:
+    """Log which metrics were switched off."""
+    for each in definitions:
+        if each.trouble:
+            _LOG.warning("%s", each.trouble)
 
 
 def _number(text: str | None) -> float | None:

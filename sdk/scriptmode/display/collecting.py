@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Of a host's last line so many characters are of use.
 LINE_CHARACTERS = 500
+#: Of a host's last line so many are kept.
+KEPT_CHARACTERS = 64 * 1024
 #: Seconds over which a rate is taken, and before which there is none.
 _WINDOW, _SOON = 10.0, 0.4
 
@@ -36,6 +38,8 @@ class Collector:
         #: What was found to be wrong and is not told yet.
         self.problems: list[str] = []
         self._definitions: list[tuple[Definition, HostSeries]] | None = None
+        #: Metrics that were found to take too long.
+        self._off: set[str] = set()
         self._last: dict[str, str] = {}
         self._count = 0
         self._rates = Rates()
@@ -43,10 +47,14 @@ class Collector:
     def take(self, event: LogEvent) -> None:
         """Take one line of the log."""
         self._count += 1
-        self._last[event.host] = event.message
+        # Of a long line its end: what a progress bar drew last.
+        self._last[event.host] = event.message[-KEPT_CHARACTERS:]
         for definition, series in self._definitions or ():
             for value in definition.values(event.message):
                 series.add(value, event.host)
+            if definition.trouble and definition.name not in self._off:
+                self._off.add(definition.name)
+                self.problems.append(definition.trouble)
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Take a description of the job."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.metric_lines import Definition, defined
+from scriptmode.metric_lines import Definition, defined, warn
 from scriptmode.platforms import Metric
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:
     """Give every value that a metric's regular expression finds, metric by metric, in the order of the log.
 
-    Raises `DataError` for what is no regular expression.
+    Logs a warning for an expression that takes too long. Raises `DataError` for what is no regular expression.
     """
     definitions = [Definition(name, regex) for name, regex in defined(description)]
     if not definitions:
@@ -25,4 +25,5 @@ def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list
     for event in events:
         for each in definitions:
             values[each.name] += (Metric(each.name, value, host=event.host) for value in each.values(event.message))
+    warn(definitions)
     return [metric for found in values.values() for metric in found]
