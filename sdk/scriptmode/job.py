@@ -188,8 +188,9 @@ class TrainingJob:
     def logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> Iterator[LogEvent]:
         """Yield the job's log lines so far; with ``follow``, go on until the job ended.
 
-        ``hosts`` limits them to those hosts, ``tail`` to the last so many lines that each has so far. Raises
-        `SpecError` for a host that the job does not have.
+        ``hosts`` limits them to those hosts, ``tail`` to the last so many lines that each has so far. A line of more
+        than 1 MiB comes in several events, all but the last with ``continues``. Raises `SpecError` for a host that the
+        job does not have.
         """
         from scriptmode import log_choice
 

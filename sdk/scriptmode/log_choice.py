@@ -49,7 +49,8 @@ def events(
     skipped: Counter[str] = Counter()
     if choice.tail is not None:
         # Read twice rather than kept: a log may be larger than the memory.
-        skipped.update(event.host for event in job.platform.log_events(job.name, follow=False))
+        events = job.platform.log_events(job.name, follow=False)
+        skipped.update(event.host for event in events if not event.continues)
         for host in skipped:
             skipped[host] = max(0, skipped[host] - choice.tail)
     lines = job.platform.log_events(job.name, follow=follow, on_description=on_description)
@@ -61,7 +62,7 @@ def events(
 def _wanted(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[str]) -> Iterator[LogEvent]:
     for event in lines:
         if skipped[event.host]:
-            skipped[event.host] -= 1
+            skipped[event.host] -= not event.continues
         elif not hosts or event.host in hosts:
             yield event
 

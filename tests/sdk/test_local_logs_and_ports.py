@@ -23,17 +23,24 @@ def reader(tmp_path):
     reader.close()
 
 
+def taken(reader, *, final=False):
+    """The lines that came, none of which is in pieces."""
+    found = list(reader.lines(final=final))
+    assert not any(continues for _, continues in found)
+    return [text for text, _ in found]
+
+
 def test_a_line_is_what_a_line_feed_ends(tmp_path, reader):
-    assert list(reader.lines(final=False)) == []
+    assert taken(reader) == []
     with (tmp_path / "log").open("ab", buffering=0) as log:
         log.write(b"one\ntw")
-        assert list(reader.lines(final=False)) == ["one"]
-        assert list(reader.lines(final=False)) == []
+        assert taken(reader) == ["one"]
+        assert taken(reader) == []
         log.write("o\n10%\r20%\rdone\n\nü".encode()[:-1])
-        assert list(reader.lines(final=False)) == ["two", "10%\r20%\rdone", ""]
+        assert taken(reader) == ["two", "10%\r20%\rdone", ""]
         log.write("ü".encode()[1:] + b"\xff")
-        assert list(reader.lines(final=True)) == ["ü\ufffd"]
-    assert list(reader.lines(final=True)) == []
+        assert taken(reader, final=True) == ["ü\ufffd"]
+    assert taken(reader, final=True) == []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -54,7 +61,30 @@ def test_lines_are_the_same_however_they_arrive(tmp_path, parts, chunk):
         logs.CHUNK = original
         reader.close()
     whole = b"".join(parts).decode("utf-8", "replace")
-    assert "\n".join(lines) + ("\n" if whole.endswith("\n") else "") == whole
+    found = "".join(text + ("" if continues else "\n") for text, continues in lines)
+    assert found == whole + ("" if whole.endswith("\n") or not whole else "\n")
+    assert all(len(text) <= 2 * chunk + 3 for text, _ in lines)
+
+
+def test_a_long_line_comes_in_pieces_that_joined_are_the_line(tmp_path, reader):
+    size = 3 * logs.CHUNK + 1_000
+    line = ("ü" * size).encode() + b"\xff"
+    (tmp_path / "log").write_bytes(b"first\n" + line + b"\nlast\n")
+    found = list(reader.lines(final=True))
+    assert (found[0], found[-1]) == (("first", False), ("last", False))
+    pieces = found[1:-1]
+    assert [continues for _, continues in pieces] == [True] * (len(pieces) - 1) + [False]
+    assert "".join(text for text, _ in pieces) == line.decode("utf-8", "replace")
+    assert len(pieces) > 3
+
+
+def test_a_long_line_is_cut_where_a_progress_bar_begins_anew(tmp_path, reader):
+    line = "".join(f"\r{number:06} loss={number}.5" for number in range(100_000))
+    (tmp_path / "log").write_text(line)
+    pieces = list(reader.lines(final=True))
+    assert "".join(text for text, _ in pieces) == line
+    assert len(pieces) > 1
+    assert all(text.startswith("\r") for text, _ in pieces)
 
 
 def test_every_host_has_a_port_for_every_role_and_none_is_shared(tmp_path):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SECONDS = 0.5
 #: So many lines wait for one drawing at most: who reads an old, long log is drawn to at the speed of the terminal.
 _WAITING = 5000
+#: And so many characters: lines may be long.
+_WAITING_CHARACTERS = 8 * 1024 * 1024
 #: Seconds for which the reader lets lines gather, unless as many came in so long as only an old log has.
 _REST, _BUSY = 0.2, 2000
 
@@ -61,6 +63,8 @@ class Following:
         #: Whether the caller's thread is reading and can be interrupted in it; changed and used under the lock.
         self._reads, self._reading = False, Lock()
         self._knows_roles = False
+        #: Of what was read since the reader's thread drew; the other thread may have drawn some of it.
+        self._characters = 0
         self._rested, self._taken = time.monotonic(), 0
 
     def run(self) -> None:
@@ -106,7 +110,9 @@ class Following:
         for event in events:
             # A deque takes it without a lock; the other thread does all that costs time, for many lines at once.
             self._pending.append(event)
-            if len(self._pending) >= _WAITING:
+            self._characters += len(event.message)
+            if len(self._pending) >= _WAITING or self._characters >= _WAITING_CHARACTERS:
+                self._characters = 0
                 self._draw()
             if self._trouble is not None:
                 raise self._trouble

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from scriptmode.display.values import Frame
-    from scriptmode.platforms import LogEvent, Platform
+    from scriptmode.platforms import Platform
 
 #: A notebook shows so many lines, and of each so many characters.
 LAST_LINES, LINE_CHARACTERS = 20, 500
@@ -38,7 +38,7 @@ class NotebookView:
         self._name = name
         self._platform = platform
         self._handle: Any = None
-        self._last: deque[LogEvent] = deque(maxlen=LAST_LINES)
+        self._last: deque[tuple[str, str]] = deque(maxlen=LAST_LINES)
         self._notes: list[str] = []
         self._sent = ""
         self._next = 0.0
@@ -64,11 +64,15 @@ class NotebookView:
         self._show(frame, places)
 
     def _take(self, frame: Frame) -> None:
-        self._last.extend(frame.events)
+        # Cut at once: a line may have a million characters.
+        self._last.extend(
+            (event.host, words.cut(shown(event.message), LINE_CHARACTERS))
+            for event in [event for event in frame.events if not event.continues][-LAST_LINES:]
+        )
         self._notes += frame.said
 
     def _show(self, frame: Frame, places: dict[str, str]) -> None:
-        lines = [(event.host, words.cut(shown(event.message), LINE_CHARACTERS)) for event in self._last]
+        lines = list(self._last)
         html = page.card(frame.view, lines=lines, notes=self._notes, places=places)
         if html == self._sent:
             return

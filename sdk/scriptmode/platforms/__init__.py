@@ -40,10 +40,14 @@ STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 
 @dataclass(frozen=True)
 class LogEvent:
-    """One line of one host's log, without its line end."""
+    """One line of one host's log, without its line end; one of more than 1 MiB comes in pieces.
+
+    ``continues`` says that the host's next event goes on with the same line.
+    """
 
     host: str
     message: str
+    continues: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -11,21 +12,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+#: Bytes of a read, and of a line's piece at most: what a client holds of one log.
 CHUNK = 1024 * 1024
 
 
 class LogReader:
-    """One host's log. A line is what ends with a line feed: a progress bar's carriage returns stay within it."""
+    """One host's log. A line is what ends with a line feed: a progress bar's carriage returns stay within it.
+
+    A line of more than `CHUNK` bytes comes in pieces, so that memory does not grow with it. One is cut before a
+    carriage return where it has any, so that what a progress bar draws at once stays together.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO | None = None
-        self._begun: list[bytes] = []
+        #: Of the line that is not complete, what was not given out; less than a chunk.
+        self._begun = b""
+        #: A character's bytes may be divided between two pieces.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_divided = False
 
-    def lines(self, *, final: bool) -> Iterator[str]:
-        """Yield the lines completed since the last call; with ``final`` also what no line feed ended.
+    def lines(self, *, final: bool) -> Iterator[tuple[str, bool]]:
+        """Yield the lines completed since the last call, each with whether it goes on in the next one.
 
-        Raises ``OSError`` for what is not a regular file or cannot be read.
+        With ``final`` also what no line feed ended. Raises ``OSError`` for what is no regular file or cannot be read.
         """
         if self._file is None:
             with suppress(FileNotFoundError):
@@ -33,13 +43,32 @@ class LogReader:
         while self._file is not None and (chunk := self._file.read(CHUNK)):
             whole, feed, begun = chunk.rpartition(b"\n")
             if feed:
-                yield from (b"".join(self._begun) + whole).decode("utf-8", "replace").split("\n")
-                self._begun = []
-            if begun:
-                self._begun.append(begun)
-        if final and self._begun:
-            yield b"".join(self._begun).decode("utf-8", "replace")
-            self._begun = []
+                first, *others = (self._begun + whole).split(b"\n")
+                self._begun = b""
+                yield self._ended(first)
+                for line in others:
+                    yield line.decode("utf-8", "replace"), False
+            self._begun += begun
+            if len(self._begun) > CHUNK:
+                yield self._piece()
+        if final and (self._begun or self._is_divided):
+            rest, self._begun = self._begun, b""
+            yield self._ended(rest)
+
+    def _ended(self, rest: bytes) -> tuple[str, bool]:
+        if not self._is_divided:
+            return rest.decode("utf-8", "replace"), False
+        text = self._decoder.decode(rest, final=True)
+        self._decoder.reset()
+        self._is_divided = False
+        return text, False
+
+    def _piece(self) -> tuple[str, bool]:
+        """Take all that was read of a long line but its last drawing."""
+        at = self._begun.rfind(b"\r", 1)
+        piece, self._begun = (self._begun, b"") if at < 0 else (self._begun[:at], self._begun[at:])
+        self._is_divided = True
+        return self._decoder.decode(piece), True
 
     def close(self) -> None:
         """Close the file."""

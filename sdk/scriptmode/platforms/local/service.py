@@ -406,9 +406,9 @@ def _log_events(
                 shown = state
             quiet = True
             for host, reader in readers:
-                for line in _lines(folder, host, reader, final=ended):
+                for line, continues in _lines(folder, host, reader, final=ended):
                     quiet = False
-                    yield LogEvent(host, line)
+                    yield LogEvent(host, line, continues)
             if ended and on_description is not None:
                 on_description(describe(request, state))
             if ended or not follow:
@@ -420,8 +420,8 @@ def _log_events(
             reader.close()
 
 
-def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[str]:
-    """Yield a host's new lines; raise `UnreadableJobError` for a log that cannot be read."""
+def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[tuple[str, bool]]:
+    """Yield a host's new lines, each with whether it goes on; raise `UnreadableJobError` for a log that cannot be read."""
     try:
         yield from reader.lines(final=final)
     except OSError as error:
