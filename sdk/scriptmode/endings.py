@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.display.terminal_text import safe
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.platforms import FAILED, STOPPED
 from scriptmode_runtime import contract
@@ -54,7 +55,8 @@ def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFaile
     """Say the first cause, which the reason begins with, then where the whole log is, then what to do."""
     name = description["TrainingJobName"]
     reason = description.get("FailureReason") or _NO_REASON
-    text = f"training job {name} failed: {reason}"
+    # Python prints it to a terminal as it is; `reason` keeps all of it.
+    text = f"training job {name} failed: {safe(reason)}"
     if reason.startswith(_NO_CAPACITY):
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description)

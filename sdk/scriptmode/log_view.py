@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import sizes
+from scriptmode.display import terminal_text
 from scriptmode.platforms import LOCAL_PROCESS, host_count, is_of_processes
 
 if TYPE_CHECKING:
@@ -87,26 +88,42 @@ def spot_savings(description: Mapping[str, Any]) -> float | None:
 
 
 def _say(text: str, stream: TextIO | None) -> None:
-    _write_line(text, sys.stdout if stream is None else stream)
+    out = sys.stdout if stream is None else stream
+    _write(f"{terminal_text.safe(text) if out.isatty() else text}\n", out)
 
 
-def _write_line(text: str, out: TextIO) -> None:
+def _write(text: str, out: TextIO) -> None:
     try:
-        out.write(f"{text}\n")
+        out.write(text)
     except UnicodeEncodeError:
         # A progress bar on a terminal, or in a file, of few characters: no reason to stop following a job.
         encoding = out.encoding or "ascii"
-        out.write(f"{text.encode(encoding, 'backslashreplace').decode(encoding)}\n")
+        out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
 
 
 def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
-    """Write each event as ``host | line``; colours only where ``stream`` is a terminal."""
-    coloured = (sys.stdout if stream is None else stream).isatty()
-    turns: dict[str, int] | None = {} if coloured else None
-    for event in events:
-        # Whose output it is may change from line to line: while a view is in the terminal, the view takes it.
-        _say(prefixed(event, turns), stream)
+    """Write each event as ``host | line``; colours only where ``stream`` is a terminal, which gets no other controls.
+
+    What goes elsewhere is written byte for byte; a long line's pieces are joined again, unless another host's line
+    comes between them.
+    """
+    is_terminal = (sys.stdout if stream is None else stream).isatty()
+    turns: dict[str, int] | None = {} if is_terminal else None
+    open_host: str | None = None
+    try:
+        for event in events:
+            message = terminal_text.shown(event.message, colours=_may_colour()) if is_terminal else event.message
+            if event.host != open_host:
+                message = prefixed(event, turns, message)
+                if open_host is not None:
+                    message = f"\n{message}"
+            open_host = event.host if event.continues else None
+            # Which stream stdout is may change from line to line: while a view is in the terminal, the view takes it.
+            _write(message + ("" if event.continues else "\n"), sys.stdout if stream is None else stream)
+    finally:
+        if open_host is not None:
+            _write("\n", sys.stdout if stream is None else stream)
 
 
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:

@@ -136,6 +136,8 @@ def test_the_command_line_uses_public_names(path):
             is_public |= module in {f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__}
             # One wording, and one measure, of what was probably meant; one wording of times, and of jobs that go on.
             is_public |= module in ("scriptmode.errors.suggestion", "scriptmode.display.words.duration")
+            # One filter of what a terminal would obey.
+            is_public |= module == "scriptmode.display.terminal_text.safe"
             # One set of bounds for what is read from YAML.
             is_public |= module == "scriptmode.bounded_yaml"
             # And the views that there are, looked at before a job is started that one of them shall show.
@@ -143,6 +145,13 @@ def test_the_command_line_uses_public_names(path):
             # A job that cannot be read cannot be attached to: it is deleted by its name.
             is_public |= module == "scriptmode.platforms.delete_here"
             assert is_public or module.startswith("scriptmode.cli."), module
+
+
+@pytest.mark.parametrize("path", sorted((SDK / "cli").glob("*.py")), ids=label)
+def test_the_command_line_prints_in_one_place(path):
+    # Its own help and its completion script are no texts of others'.
+    if path.name not in ("output.py", "group.py", "completion.py"):
+        assert "click.echo(" not in path.read_text(), "output.echo filters what a terminal would obey"
 
 
 PURE = [

@@ -31,7 +31,7 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     description = job.describe()
     if not as_json:
         # The reason of a failure comes at the end, with what to do about it.
-        click.echo(text({**description, "FailureReason": ""}))
+        output.echo(text({**description, "FailureReason": ""}))
         if job.ended:
             job.wait()
         else:

@@ -31,4 +31,4 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     if as_json:
         output.document(description)
     else:
-        click.echo(text(description))
+        output.echo(text(description))

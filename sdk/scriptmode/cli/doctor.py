@@ -6,6 +6,7 @@ import json
 
 import click
 
+from scriptmode.cli import output
 from scriptmode.cli.options import PLATFORMS
 from scriptmode.doctor import examine, text
 
@@ -24,6 +25,6 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
       scriptmode doctor --platform sagemaker
     """  # noqa: D301 - click's mark for lines to be left as they are
     checks = examine(platform=platform)
-    click.echo(json.dumps([check.to_dict() for check in checks], indent=2) if as_json else text(checks))
+    output.echo(json.dumps([check.to_dict() for check in checks], indent=2) if as_json else text(checks))
     if any(check.outcome == "problem" for check in checks):
         raise SystemExit(1)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from scriptmode import ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
+from scriptmode.cli import output
 from scriptmode.cli.flags import in_options
 from scriptmode.cli.output import plain
 
@@ -47,15 +48,15 @@ def tell(error: click.ClickException | Exception, *, as_json: bool) -> int:
         text = str(error) if isinstance(error, ScriptmodeError) or not isinstance(error, OSError) else _refusal(error)
     text = in_options(text)
     if as_json:
-        click.echo(json.dumps(_object(error, text, code)), err=True)
+        output.echo(json.dumps(_object(error, text, code)), err=True)
         return code
     if isinstance(error, click.UsageError):
         # Click's sentences begin as sentences do; names of arguments are in capitals.
         text = text if text[1:2].isupper() else text[:1].lower() + text[1:]
-    click.echo(f"scriptmode: {text}", err=True)
+    output.echo(f"scriptmode: {text}", err=True)
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
-        click.echo(f"see {context.command_path} --help", err=True)
+        output.echo(f"see {context.command_path} --help", err=True)
     return code
 
 

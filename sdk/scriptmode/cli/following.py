@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import click
 
 from scriptmode import ScriptmodeError
+from scriptmode.cli import output
 from scriptmode.display import kind
 from scriptmode.patience import goes_on
 
@@ -72,4 +73,4 @@ def _say(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
     text = f"{goes_on(job.name)}. Stop it: scriptmode stop {job.name}"
     if as_json:
         text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
-    click.echo(text if as_json else f"\n{text}", err=True)
+    output.echo(text if as_json else f"\n{text}", err=True)

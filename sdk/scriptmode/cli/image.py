@@ -83,8 +83,8 @@ def _print(what: str, name: str, *, as_json: bool) -> None:
     if as_json:
         output.document({what: name})
     else:
-        click.echo(name)
+        output.echo(name)
 
 
 def _show(line: str) -> None:
-    click.echo(line, err=True)
+    output.echo(line, err=True)

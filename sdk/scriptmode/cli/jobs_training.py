@@ -14,7 +14,7 @@ from typing import Any, Callable
 import click
 
 from scriptmode import Estimator, SpecError, TrainingInput
-from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, starting
+from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, output, starting
 from scriptmode.cli.ending import EXIT_CODES
 from scriptmode.cli.flags import speaking
 from scriptmode.cli.options import PLATFORMS, as_json, pairs, use, use_profile
@@ -127,11 +127,11 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         starting.print_json(job, wait=stream_logs)
         return
     with following.unwritten(job):
-        click.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
+        output.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
         if stream_logs:
             following.follow(job, is_plain=given["is_plain"])
         else:
-            click.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
+            output.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
 
 
 def _job_name(name: str) -> str:

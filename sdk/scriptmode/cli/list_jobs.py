@@ -48,13 +48,13 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         return
     if not jobs:
         which = "such training jobs" if status or name or since else "training jobs"
-        click.echo(none_there(platform, which), err=True)
+        output.echo(none_there(platform, which), err=True)
         return
     head = [("CREATED", "STATUS", "TIME", "NAME")] if sys.stdout.isatty() else []
     output.columns([*head, *(_row(job) for job in jobs)])
     for job in jobs:
         if note := job.get("StatusMessage"):
-            click.echo(f"{job['TrainingJobName']}: {output.visible(note)}", err=True)
+            output.echo(f"{job['TrainingJobName']}: {output.visible(note)}", err=True)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:

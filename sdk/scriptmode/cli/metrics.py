@@ -37,4 +37,4 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     if as_json:
         output.document(found)
     else:
-        click.echo(found.table())
+        output.echo(found.table())

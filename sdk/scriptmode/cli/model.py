@@ -42,11 +42,11 @@ def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, a
     """  # noqa: D301 - click's mark for lines to be left as they are
     place = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
     if not no_extract and not any(place.iterdir()):
-        click.echo(f"the model of {job.name} is empty: its script wrote nothing into SM_MODEL_DIR", err=True)
+        output.echo(f"the model of {job.name} is empty: its script wrote nothing into SM_MODEL_DIR", err=True)
     if as_json:
         output.document({"job": job.name, "folder": str(place), "files": _files(place)})
     else:
-        click.echo(place)
+        output.echo(str(place))
 
 
 def _files(place: Path) -> list[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from scriptmode.display.terminal_text import safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,6 +31,12 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, float)) else str(value)
 
 
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a text; a terminal gets of its control characters colours alone, a pipe or a file all of it."""
+    stream = sys.stderr if err else sys.stdout
+    click.echo(safe(text) if stream.isatty() else text, err=err)
+
+
 def document(value: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(plain(value), indent=2))
@@ -41,7 +50,9 @@ def line(value: Any) -> None:
 def events(found: Iterable[LogEvent]) -> None:
     """Print each line of a log as one JSON object, as it comes."""
     for event in found:
-        line({"host": event.host, "message": event.message})
+        # One of more than 1 MiB comes in pieces.
+        more = {"continues": True} if event.continues else {}
+        line({"host": event.host, "message": event.message, **more})
 
 
 def moment(value: datetime) -> str:
@@ -61,4 +72,4 @@ def columns(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
     # Written at once: there may be thousands.
-    click.echo("\n".join(lines))
+    echo("\n".join(lines))

@@ -31,4 +31,4 @@ def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
     if as_json:
         output.document(made.to_dict())
     else:
-        click.echo(str(made))
+        output.echo(str(made))

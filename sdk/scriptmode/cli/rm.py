@@ -40,7 +40,7 @@ def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
         output.document([{"job": name} for name in deleted])
     else:
         for name in deleted:
-            click.echo(f"training job {name} is deleted")
+            output.echo(f"training job {name} is deleted")
     for failure in failures[:-1]:
         tell(failure, as_json=as_json)
     if failures:

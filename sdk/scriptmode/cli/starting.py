@@ -34,11 +34,11 @@ def started(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> N
         return
     with following.unwritten(job):
         if wait:
-            click.echo(f"training job {job.name} started")
+            output.echo(f"training job {job.name} started")
             following.follow(job, is_plain=is_plain)
         else:
-            click.echo(job.name)
-            click.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
+            output.echo(job.name)
+            output.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
 
 
 def print_json(job: TrainingJob, *, wait: bool) -> None:

@@ -44,7 +44,7 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
         output.document([{"job": job.name, "status": status} for job, _, status in statuses])
     else:
         for job, is_asked, status in statuses:
-            click.echo(_told(job, status, is_asked=is_asked, has_waited=wait))
+            output.echo(_told(job, status, is_asked=is_asked, has_waited=wait))
     for failure in failures[:-1]:
         tell(failure, as_json=as_json)
     if failures:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from scriptmode import log_view
 from scriptmode.display.panel import Panel
-from scriptmode.display.terminal_text import shown
+from scriptmode.display.terminal_text import safe, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from scriptmode.display.values import Frame
+    from scriptmode.platforms import LogEvent
 
 #: Columns and rows of a terminal that does not say how large it is.
 _SIZE = (80, 24)
 #: Columns that stay free: Ctrl-C shows itself as ``^C`` where the cursor stands, and must not begin a row.
 _FREE = 2
+#: Of a log line so many characters are shown.
+LINE_CHARACTERS = 8 * 1024
 _BLOCKS = "\u2581\u203a\u2500\u2026"
 
 
@@ -41,6 +44,8 @@ class TerminalView:
         #: The columns that each drawn row takes.
         self._drawn: list[int] = []
         self._panel = ""
+        #: Hosts whose line came in part.
+        self._long: set[str] = set()
         self._asides: list[_Aside] = []
 
     @contextmanager
@@ -73,17 +78,35 @@ class TerminalView:
         self._write(text + (f"{self._rendered(summary)}\n" if summary else ""))
 
     def _lines(self, frame: Frame, *, last: bool = False) -> str:
-        lines = [log_view.prefixed(event, self._turns, shown(event.message, colours=True)) for event in frame.events]
-        lines += [f"scriptmode: {sentence}" for sentence in frame.said]
+        lines = [log_view.prefixed(event, self._turns, self._message(event)) for event in self._whole(frame.events)]
+        lines += [f"scriptmode: {safe(sentence)}" for sentence in frame.said]
         lines += [line for aside in self._asides for line in aside.lines(last=last)]
         return "".join(f"{line}\n" for line in lines)
+
+    def _whole(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Yield lines, and of those that come in pieces the last piece alone."""
+        for event in events:
+            if event.continues:
+                self._long.add(event.host)
+            else:
+                yield event
+
+    def _message(self, event: LogEvent) -> str:
+        text, note = shown(event.message, colours=True), ""
+        if len(text) > LINE_CHARACTERS:
+            text, note = f"{text[:LINE_CHARACTERS]}\x1b[0m", f"{len(text) - LINE_CHARACTERS:,} characters more"
+        if event.host in self._long:
+            self._long.remove(event.host)
+            note = "the end of a line of more than 1 MiB"
+        return f"{text} [{note}: scriptmode logs prints all of it]" if note else text
 
     def _rendered(self, rows: Sequence[Text]) -> str:
         from rich.text import Text
 
         with self._console.capture() as captured:
             self._console.print(Text("\n").join(rows), soft_wrap=True, end="")
-        return captured.get()
+        # Names and messages of the platform stand in it.
+        return safe(captured.get())
 
     def _erased(self, columns: int) -> str:
         """Give what takes the panel away: from its first row on, which a narrower terminal has moved up."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 #: Control sequences (ECMA-48): CSI, strings such as titles (OSC, DCS ...), two-byte escapes; then single controls, the
 #: marks that turn the direction of writing, and what is left: text.
-_TOKENS = re.compile(
+_TOKENS = (
     r"\x1b\[(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~])"
     r"|(?P<string>\x1b[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?)"
     r"|(?P<escape>\x1b[ -/]*[0-~]?)"
@@ -19,6 +20,12 @@ _TAB = 8
 _AT_ONCE = 8
 #: Characters: a progress bar that was drawn anew for days is one line.
 _LONGEST = 64 * 1024
+
+
+@cache
+def _tokens() -> re.Pattern[str]:
+    # Compiled when it is needed: that takes longer than importing this module.
+    return re.compile(_TOKENS)
 
 
 class _Row:
@@ -69,6 +76,22 @@ class _Row:
         return "".join(parts)
 
 
+def safe(text: str) -> str:
+    """Return lines without what a terminal would obey: colours, line ends and tabs alone are left of the controls."""
+    if text.isprintable():
+        return text
+    return "\n".join(line if line.isprintable() else _tokens().sub(_kept, line) for line in text.split("\n"))
+
+
+def _kept(token: re.Match[str]) -> str:
+    if token.lastgroup == "text":
+        return token.group()
+    if token.lastgroup == "control":
+        return "\t" if token.group() == "\t" else ""
+    is_colour = token.lastgroup == "final" and token["final"] == "m" and _COLOUR.fullmatch(token["parameters"])
+    return token.group() if is_colour else ""
+
+
 def shown(line: str, *, colours: bool = False) -> str:
     """Give what a terminal would show of a line last, a progress bar as it stood at the end.
 
@@ -82,7 +105,7 @@ def shown(line: str, *, colours: bool = False) -> str:
         end = line[-_LONGEST:]
         line = end[end.find("\r") + 1 :]
     row = _Row()
-    for token in _TOKENS.finditer(line):
+    for token in _tokens().finditer(line):
         kind = token.lastgroup
         if kind == "text":
             row.write(token.group())

@@ -421,7 +421,7 @@ def _log_events(
 
 
 def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[tuple[str, bool]]:
-    """Yield a host's new lines, each with whether it goes on; raise `UnreadableJobError` for a log that cannot be read."""
+    """Yield a host's new lines, each with whether it goes on; raise `UnreadableJobError` where that is impossible."""
     try:
         yield from reader.lines(final=final)
     except OSError as error:

@@ -1,0 +1,206 @@
+"""Logs with lines of any length and any bytes: bounded memory, nothing that a terminal would obey, pipes unchanged."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+from fakes.terminal import Terminal
+
+pytestmark = pytest.mark.slow
+
+MIB = 1024 * 1024
+LONG = 200 * MIB
+#: Runs the command, and writes the most memory that it had, in KiB.
+MEASURED = """
+import sys
+from scriptmode.cli import main
+peak = sys.argv.pop(1)
+try:
+    main()
+finally:
+    line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    open(peak, "w").write(line.split()[1])
+"""
+#: What a terminal would obey, and what is to be left of it.
+HOSTILE = {
+    "clipboard": ("a\x1b]52;c;c2VjcmV0\x07b", "ab"),
+    "title": ("a\x1b]0;owned\x1b\\b", "ab"),
+    "8-bit title": ("a\x9d0;owned\x9cb", "a0;ownedb"),
+    "device control": ("a\x1bP$qm\x1b\\b", "ab"),
+    "erase screen": ("a\x1b[2Jb", "ab"),
+    "cursor": ("a\x1b[1;1Hb\x1b[5Ac", "abc"),
+    "alternate screen": ("a\x1b[?1049hb", "ab"),
+    "report": ("a\x1b[6nb\x1b[cc", "abc"),
+    "reset": ("a\x1bcb", "ab"),
+    "bell": ("a\x07b", "ab"),
+    "right to left": ("a\u202eb", "ab"),
+    "colour": ("a\x1b[31mb\x1b[0mc", "a\x1b[31mb\x1b[0mc"),
+}
+HOSTILE_BYTES = "\n".join(text for text, _ in HOSTILE.values()).encode()
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    return LocalJobs(tmp_path_factory.mktemp("hostile logs"))
+
+
+@pytest.fixture(scope="module")
+def job(jobs):
+    """A job that ended, whose log is the test's own."""
+    request = jobs.request("pass")
+    request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
+    jobs.platform.create(request)
+    description = jobs.wait(request["TrainingJobName"])
+    return description["TrainingJobName"]
+
+
+@pytest.fixture
+def write(jobs, job):
+    log = jobs.job_folder(job).log("algo-1")
+    return log.write_bytes
+
+
+def environment(jobs):
+    return {**os.environ, "SCRIPTMODE_DATA_DIR": str(jobs.data_dir), "TERM": "xterm-256color"}
+
+
+def measured(jobs, tmp_path, *words, **options):
+    """Run a command; return the bytes' hash, their number, and the peak of its memory."""
+    peak = tmp_path / "peak"
+    command = [sys.executable, "-c", MEASURED, str(peak), *words]
+    digest, count = hashlib.sha256(), 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(jobs), **options) as process:
+        while chunk := process.stdout.read(MIB):
+            digest.update(chunk)
+            count += len(chunk)
+        assert process.wait(60) == 0
+    return digest.hexdigest(), count, int(peak.read_text()) / 1024
+
+
+def write_long(jobs, job, *, before=b"", after=b""):
+    with jobs.job_folder(job).log("algo-1").open("wb") as log:
+        log.write(before)
+        for _ in range(LONG // MIB):
+            log.write(b"x" * MIB)
+        log.write(after)
+
+
+def test_a_line_of_200_mb_costs_little_memory_and_is_written_whole(jobs, job, write, tmp_path):
+    write(b"short\n")
+    at_start = measured(jobs, tmp_path, "logs", job)[2]
+    write_long(jobs, job, before=b"first\n", after=b" loss=0.5\nlast\n")
+    expected = hashlib.sha256(b"algo-1 | first\nalgo-1 | ")
+    for _ in range(LONG // MIB):
+        expected.update(b"x" * MIB)
+    expected.update(b" loss=0.5\nalgo-1 | last\n")
+    digest, _, peak = measured(jobs, tmp_path, "logs", job)
+    assert digest == expected.hexdigest()
+    assert peak < at_start + 64
+    assert measured(jobs, tmp_path, "logs", job, "--tail", "2")[1] > LONG
+    for words in (["logs", job, "--json"], ["logs", "-f", job, "--plain"], ["metrics", job]):
+        assert measured(jobs, tmp_path, *words)[2] < at_start + 100
+    assert [row["value"] for row in attached(jobs, job).metrics()] == [0.5]
+
+
+def attached(jobs, job):
+    from scriptmode import TrainingJob
+
+    return TrainingJob(job, jobs.platform)
+
+
+def test_a_line_of_200_mb_is_a_note_in_the_live_view(jobs, job, tmp_path):
+    write_long(jobs, job, before=b"first\n", after=b"\nlast\n")
+    peak = tmp_path / "peak"
+    terminal = Terminal(
+        100, 40, [sys.executable, "-c", MEASURED, str(peak), "logs", "-f", job], environment(jobs)
+    )  # fmt: skip
+    try:
+        until(lambda: not terminal.read() or terminal.process.poll() is not None, 120)
+        terminal.read()
+        text = "".join(terminal.all_lines())
+        assert "the end of a line of more than 1 MiB: scriptmode logs prints all of it" in text
+        assert "algo-1 | first" in text
+        assert "algo-1 | last" in text
+        until(peak.exists, 10)
+        assert int(peak.read_text()) / 1024 < 220
+    finally:
+        terminal.close()
+
+
+def in_terminal(jobs, *words):
+    """Return the raw bytes that a command writes to a terminal."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("scriptmode"), *words], stdout=theirs, stderr=theirs, env=environment(jobs)
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        written += chunk
+    process.wait(30)
+    os.close(ours)
+    return written.decode()
+
+
+@pytest.mark.parametrize("words", [["logs"], ["logs", "-f", "--plain"], ["logs", "--tail", "100"]], ids=" ".join)
+def test_a_terminal_gets_text_and_colours_alone(jobs, job, write, words):
+    write(HOSTILE_BYTES + b"\n")
+    written = in_terminal(jobs, *words, job)
+    lines = [
+        line.partition("|\x1b[0m ")[2].replace("\x1b[0m", "") for line in written.split("\r\n") if "algo-1" in line
+    ]
+    expected = [left.replace("\x1b[0m", "") for _, left in HOSTILE.values()]
+    assert lines[: len(expected)] == [f"{line}" for line in expected]
+    left = written.replace("\x1b[31m", "").replace("\x1b[0m", "").replace("\x1b[36m", "")
+    assert "\x1b" not in left
+    assert "\x07" not in left
+
+
+def test_a_carriage_return_does_not_overwrite_the_hosts_name(jobs, job, write):
+    write(b"10%\r20%\rok\r\n")
+    assert "algo-1 |\x1b[0m ok%\r\n" in in_terminal(jobs, "logs", job)
+
+
+def test_a_pipe_gets_the_bytes_as_they_are(jobs, job, write):
+    write(HOSTILE_BYTES + b"\n10%\r20%\r\n")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("scriptmode"), "logs", job],
+        env=environment(jobs),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"".join(
+        b"algo-1 | " + line + b"\n" for line in (HOSTILE_BYTES + b"\n10%\r20%\r").split(b"\n")
+    )
+
+
+@pytest.mark.parametrize("words", [["describe"], ["attach"], ["logs", "-f", "--plain"], ["logs", "-f"]], ids=" ".join)
+def test_a_reason_with_control_sequences_is_shown_without_them(jobs, words):
+    script = r"""
+    import sys
+    raise ValueError("wrong \x1b]52;c;c2VjcmV0\x07\x1b]0;owned\x07\x1b[2Jvalue")
+    """
+    description = jobs.run(script)
+    assert "value" in description["FailureReason"]
+    written = in_terminal(jobs, *words, description["TrainingJobName"])
+    assert "value" in written
+    assert "\x1b]" not in written
+    assert "\x1b[2J" not in written
+    assert "\x07" not in written
+
+
+def test_an_argument_that_is_wrong_is_not_obeyed_when_it_is_named(jobs):
+    written = in_terminal(jobs, "describe", "no\x1b]0;owned\x07job")
+    assert "\x1b" not in written
+    assert "\x07" not in written
