@@ -222,8 +222,8 @@ class Run:
         """Return what of the job is not gone: processes, mounts, inputs, FIFOs, and files outside its folder."""
         folder = self.jobs.data_dir / "jobs"
         known = [identity.pid for identity in self._known.values() if identity and tree.running(identity)]
-        # What an agent did not come to remove goes with the job's folder.
-        unfinished = self.victim[0] == "agent"
+        # Once a job has ended nothing is reconciled any more: what an agent did not come to remove goes with the job.
+        unfinished = self.victim[0] == "agent" and self.before["TrainingJobStatus"] in ENDED
         inputs = [] if unfinished else [path for path in _files(folder) if "/input/data/" in path]
         return [
             *(f"process {pid}: {processes.words(pid)}" for pid in {*known, *self.jobs.processes()}),
