@@ -24,7 +24,8 @@ lock() {
         wanted+=("tensorflow-cpu==$version; $INTEL" "tensorflow==$version; ${INTEL/==/!=}")
         replaced+=("tensorflow==$version; ${INTEL/==/!=}")
     fi
-    wanted+=("tf-keras==$version")
+    # TensorFlow 2.21 does not ask for it, and tf.summary and Keras's TensorBoard callback need it.
+    wanted+=("tf-keras==$version" tensorboard)
     printf '%s\n' "${wanted[@]}" |
         uv pip compile --quiet --upgrade --universal --python-version 3.10 --generate-hashes --no-annotate \
             --custom-compile-command container/lock.sh --override <(printf '%s\n' "${replaced[@]}") --output-file "$version-$variant.txt" -

@@ -91,8 +91,12 @@ build() {
     export MAKEFLAGS="${MAKEFLAGS:--j$(getconf _NPROCESSORS_ONLN)}"
     export HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITH_MPI=1 HOROVOD_WITHOUT_GLOO=1
     export HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITHOUT_MXNET=1
-    "$1" -m pip wheel --no-deps --no-build-isolation --no-cache-dir --no-binary horovod \
-        --wheel-dir "$2/wheel" "horovod==$HOROVOD"
+    # From a folder of a known name, and without the absolute paths of this build: the same sources make the same wheel.
+    export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1767225600}
+    export CFLAGS="-ffile-prefix-map=$2=.${CFLAGS:+ $CFLAGS}" CXXFLAGS="-ffile-prefix-map=$2=.${CXXFLAGS:+ $CXXFLAGS}"
+    "$1" -m pip download --no-deps --no-build-isolation --no-cache-dir --no-binary horovod --dest "$2" "horovod==$HOROVOD"
+    tar --extract --file "$2/horovod-$HOROVOD.tar.gz" --directory "$2"
+    "$1" -m pip wheel --no-deps --no-build-isolation --wheel-dir "$2/wheel" "$2/horovod-$HOROVOD"
 }
 
 main() {

@@ -5,6 +5,9 @@ import re
 
 import pytest
 from containers.conftest import STRANGER, docker
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from packageurl import PackageURL
 
 from scriptmode.containers import build_image, recipe
 
@@ -29,6 +32,19 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import tensorflow as tf, tf_keras
 assert tf.keras.layers.Dense is tf_keras.layers.Dense
 print("Keras", tf_keras.__version__)
+"""
+#: Counts compiled files; none may be older than its source, or be compiled anew at each start. (PEP 552)
+COMPILED = """
+import importlib.util, pathlib, struct, sys
+found = 0
+for top in ("/opt/scriptmode/lib", "/usr/lib/python3.11"):
+    for path in pathlib.Path(top).rglob("__pycache__/*.pyc"):
+        magic, flags, time, size = struct.unpack("<4sLLL", path.read_bytes()[:16])
+        source = pathlib.Path(importlib.util.source_from_cache(path)).stat()
+        assert (magic, flags) == (importlib.util.MAGIC_NUMBER, 0), path
+        assert (time, size) == (int(source.st_mtime), source.st_size), path
+        found += 1
+print(found)
 """
 
 
@@ -73,7 +89,7 @@ def test_nothing_of_the_machine_that_built_it_is_there(image):
         image,
         "sh",
         "-c",
-        "ls -d /settings /stage /lock.txt /scriptmode_runtime /difference /before /var/lib/apt/lists/* || true",
+        "ls -d /settings /stage /lock.txt /scriptmode_runtime /difference /before /packages.txt /var/lib/apt/lists/* || true",
     )
     assert not [line for line in files.splitlines() if "No such file" not in line]
     history = docker("history", "--no-trunc", image).stdout
@@ -81,23 +97,56 @@ def test_nothing_of_the_machine_that_built_it_is_there(image):
     assert "PIP_" not in history
 
 
-def test_every_package_is_the_lock_files_and_written_down(image, tensorflow_version):
+def test_it_trusts_debians_certificate_authorities_and_no_others(image):
+    added = "ls -A /usr/local/share/ca-certificates; cat /usr/share/ca-certificates/mozilla/*.crt | grep -c BEGIN"
+    *others, own = in_image(image, "sh", "-c", f"{added}; grep -c BEGIN /etc/ssl/certs/ca-certificates.crt").split()
+    assert others == [own]
+
+
+def test_no_program_gives_more_rights_than_its_user_has(image):
+    assert in_image(image, "find", "/", "-xdev", "-type", "f", "-perm", "/6000") == ""
+
+
+def test_every_package_is_the_lock_files(image, tensorflow_version):
     lock = (recipe.folder() / "locks" / f"{tensorflow_version}-cpu.txt").read_text()
     locked = {
         (name.lower().replace("_", "-"), version) for name, version in re.findall(r"^(\S+?)==(\S+)", lock, re.MULTILINE)
     }
     installed = in_image(image, "python", "-m", "pip", "list", "--format", "freeze")
     found = {tuple(line.lower().replace("_", "-").split("==")) for line in installed.split()}
+    # The distribution without files, which says that TensorFlow is installed; the lock file names it for other machines.
     assert found - locked == {("horovod", "0.28.1")}
-    assert in_image(image, "cat", "/opt/scriptmode/share/sbom/python.txt").split() == installed.split()
-    assert "\nopenssh-server=1:9.2" in in_image(image, "cat", "/opt/scriptmode/share/sbom/debian.txt")
+    assert ("tensorflow", tensorflow_version) in found
+    assert in_image(image, "python", "-m", "pip", "check") == "No broken requirements found.\n"
+
+
+def test_its_bill_of_materials_is_cyclonedx_and_has_every_package(image):
+    text = in_image(image, "cat", "/opt/scriptmode/share/sbom/scriptmode.cdx.json")
+    assert JsonStrictValidator(SchemaVersion.V1_5).validate_str(text) is None
+    components = json.loads(text)["components"]
+    assert ("operating-system", "debian", "12") in {
+        (each["type"], each["name"], each["version"]) for each in components
+    }
+    listed = {PackageURL.from_string(each["purl"]) for each in components if "purl" in each}
+    installed = in_image(image, "python", "-m", "pip", "list", "--format", "freeze").split()
+    pypi = {
+        (re.sub("[-_.]+", "-", name).lower(), version) for name, version in (line.split("==") for line in installed)
+    }
+    assert {(each.name, each.version) for each in listed if each.type == "pypi"} == pypi
+    debian = in_image(image, "dpkg-query", "--show", "--showformat", "${Package} ${Version}\n").splitlines()
+    assert {f"{each.name} {each.version}" for each in listed if each.type == "deb"} == set(debian)
+
+
+def test_compiled_python_files_belong_to_their_sources(image):
+    assert int(in_image(image, "python", "-c", COMPILED)) > 5000
 
 
 def test_it_says_what_it_is(image, tensorflow_version):
     labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", image).stdout)
     assert labels["scriptmode.tensorflow"] == tensorflow_version
     assert labels["org.opencontainers.image.version"] == image.partition(":")[2]
-    assert labels["org.opencontainers.image.base.name"] == "debian:bookworm-slim"
+    assert labels["org.opencontainers.image.base.name"] in ("debian:bookworm-slim", "scriptmode-base:bookworm")
+    assert labels["scriptmode.base"].startswith("sha256:")
     assert tensorflow_version in labels["org.opencontainers.image.description"]
 
 

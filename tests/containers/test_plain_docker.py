@@ -46,6 +46,21 @@ model.fit(features, features.sum(axis=1), epochs=2, verbose=0, callbacks=callbac
 weights = hvd.allgather(tf.reshape(tf.concat([tf.reshape(each, [-1]) for each in model.weights], 0), [1, -1])).numpy()
 print("same weights on", hvd.size(), "ranks:", bool((weights == weights[0]).all()))
 """
+BOARD = """
+import os
+import tensorflow as tf
+
+logs = os.environ["SM_OUTPUT_DATA_DIR"]
+with tf.summary.create_file_writer(os.path.join(logs, "summary")).as_default():
+    tf.summary.scalar("loss", 0.5, step=1)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(loss="mse")
+features = tf.ones((8, 2))
+callback = tf.keras.callbacks.TensorBoard(os.path.join(logs, "fit"))
+model.fit(features, features[:, :1], epochs=1, verbose=0, callbacks=[callback])
+"""
+#: What packages for TensorFlow require by name, such as tensorflow-hub.
+OF_TENSORFLOW = ("tensorflow>=2.15", "tf-keras>=2.14.1")
 
 
 @users
@@ -72,6 +87,25 @@ def test_requirements_are_installed_for(user, image, plain_job):
     plain_job.folder.chmod(0o777)
     done = plain_job.run(image, "train", user=user)
     assert "extra 7 yaml" in done.stdout
+
+
+def test_the_images_tensorflow_is_what_requirements_ask_for(image, plain_job):
+    # Without a network: nothing can be downloaded.
+    plain_job.prepare("import extra, tensorflow as tf; print('extra', extra.NUMBER, tf.__version__)")
+    (plain_job.folder / "code" / wheels.NAME).write_bytes(wheels.extra(requires=OF_TENSORFLOW))
+    (plain_job.folder / "code" / "requirements.txt").write_text(f"tensorflow\ntf-keras\n./{wheels.NAME}\n")
+    done = plain_job.run(image, "train")
+    assert done.returncode == 0, done.stdout
+    assert f"extra 7 {image.partition(':')[2].partition('-')[0]}" in done.stdout
+
+
+def test_a_job_writes_for_tensorboard(image, plain_job):
+    plain_job.prepare(BOARD)
+    done = plain_job.run(image, "train")
+    assert done.returncode == 0, done.stdout
+    written = plain_job.folder / "output" / "data"
+    assert list((written / "summary").glob("events.out.tfevents.*"))
+    assert list((written / "fit" / "train").glob("events.out.tfevents.*"))
 
 
 @users

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 TENSORFLOW_VERSIONS = ("2.15.1", "2.21.0")
 REPOSITORY = "scriptmode"
 DEFAULT_BASE = "debian:bookworm-slim"
+#: What ``base_image.sh`` makes where no registry gives `DEFAULT_BASE`.
+LOCAL_BASE = "scriptmode-base:bookworm"
+#: The stage of the Dockerfile with Debian's packages, and the label of the stages that have ``settings/`` in them.
+DEBIAN_STAGE = "system"
+STAGE_LABEL = "scriptmode.build-stage"
 #: The interpreter of that base, as ``py_version`` spells it.
 PY_VERSION = "py311"
 #: The tag of NVIDIA's images without and with what builds against CUDA.
@@ -28,7 +33,10 @@ _CUDA_RUNTIME, _CUDA_DEVELOPMENT = "-runtime-", "-devel-"
 _FILES = (
     "Dockerfile",
     "difference.sh",
+    "environment.sh",
+    "normalise.sh",
     "runtime.sh",
+    "sbom.py",
     "horovod/build_wheel.sh",
     "horovod/in_image.sh",
     "settings/use.sh",
@@ -77,10 +85,9 @@ class Recipe:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the image says of itself, beside the Dockerfile's own labels."""
+        """The image's labels, beside the Dockerfile's own and those of the base (`images.build_image`)."""
         return {
             "org.opencontainers.image.version": self.name.partition(":")[2],
-            "org.opencontainers.image.base.name": self.base,
             "scriptmode.tensorflow": self.tensorflow,
             "scriptmode.recipe": self.digest,
         }
