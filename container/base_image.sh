@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# See that Docker has the image debian:bookworm-slim: pull it, or make one like it where no registry is in reach.
+# Write the name of an image of Debian 12 that Docker has, to make training images from. Where no registry gives
+# debian:bookworm-slim, one like it is made, with a name of this project's own.
 #
-#     base_image.sh [NAME]
+#     base_image.sh [--refresh]
 #
 # Made with debootstrap (as root) from the mirror that this machine's apt uses, without documentation and translations,
-# as Debian's own slim images are. It trusts the certificate authorities that were added to this machine's, so that
-# programs in containers reach what programs here reach. Made ones are kept in
-# ${XDG_CACHE_HOME:-~/.cache}/scriptmode/images; remove them there to get Debian's newer packages.
+# as Debian's own slim images are, and with nothing of this machine. Made ones are kept in
+# ${XDG_CACHE_HOME:-~/.cache}/scriptmode/images. --refresh pulls or makes it anew, with Debian's newest packages.
 set -euo pipefail
 
-readonly NAME=${1:-debian:bookworm-slim}
+readonly DEBIAN=debian:bookworm-slim
+readonly NAME=scriptmode-base:bookworm
 readonly RELEASE=bookworm
 readonly PULL_SECONDS=300
+readonly AUTHORITIES=/etc/ssl/certs/ca-certificates.crt
 readonly CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/scriptmode/images
-readonly AUTHORITIES=/usr/local/share/ca-certificates
 # Folders of what only people read; licences stay.
 readonly FOR_PEOPLE=(doc-base groff info lintian linda locale man)
 
@@ -23,13 +24,31 @@ fail() {
     exit 1
 }
 
-authorities() { find "$AUTHORITIES" -name '*.crt' -type f 2>/dev/null | sort; }
-
-# The first repository of this machine's apt that is Debian's own, or nothing, which means debootstrap's default.
-mirror() {
+# Write the first repository of this machine's apt that is Debian's own and whose codename matches $1.
+repository() {
     # shellcheck disable=SC2016
     apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
-        awk '$2 == "Debian" && $3 !~ /-/ && $4 == "main" { print $1; exit }'
+        awk -v wanted="$1" '$2 == "Debian" && $3 ~ wanted && $4 == "main" { print $1; exit }'
+}
+
+mirror() {
+    local found
+    found=$(repository '^[a-z]+$')
+    echo "${found:-http://deb.debian.org/debian}"
+}
+
+# Install Debian's security updates in the tree $1: debootstrap knows the release alone.
+update() {
+    local security
+    security=$(repository '^[a-z]+-security$')
+    printf 'deb %s main\n' "$(mirror) $RELEASE" "$(mirror) $RELEASE-updates" \
+        "${security:-http://deb.debian.org/debian-security} $RELEASE-security" >"$1/etc/apt/sources.list"
+    cp /etc/resolv.conf "$1/etc/"
+    # Only while packages are fetched, for mirrors that are reached by https.
+    mkdir -p "$1/etc/ssl/certs"
+    if [ -s $AUTHORITIES ]; then cp $AUTHORITIES "$1/etc/ssl/certs/"; fi
+    chroot "$1" sh -c "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq upgrade --yes"
+    rm -f "$1$AUTHORITIES"
 }
 
 # Take out of the tree $1 what belongs to the machine that made it, and what only people read.
@@ -51,54 +70,58 @@ slim() {
     : >"$1/etc/machine-id"
 }
 
-trust() {
-    local file
-    mkdir -p "$1$AUTHORITIES" "$1/etc/ssl/certs"
-    authorities | while read -r file; do cp "$file" "$1$AUTHORITIES/"; done
-    # Where ca-certificates is installed later, it makes this file anew, of its own ones and those above.
-    if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"; fi
-}
-
 need_debootstrap() {
-    say "no registry has $NAME; installing debootstrap, which makes it"
+    say "no registry has $DEBIAN; installing debootstrap, which makes one like it"
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends debootstrap; } >&2 ||
-        fail "debootstrap cannot be installed; install it, or pull $NAME from a registry"
+        fail "debootstrap cannot be installed; install it, or pull $DEBIAN from a registry"
 }
 
 # Write a tar of the base image to $1.
 make_tar() {
-    [ "$(id -u)" -eq 0 ] || fail "no registry has $NAME, and making it takes root; run as root: $0 $NAME"
+    [ "$(id -u)" -eq 0 ] || fail "no registry has $DEBIAN, and making one like it takes root; run as root: $0"
     PATH=$PATH:/usr/sbin:/sbin
     command -v debootstrap >/dev/null || need_debootstrap
     # Not local: the trap runs when main has returned.
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    say "no registry gives $NAME; making it with debootstrap: about a minute"
-    debootstrap --variant=minbase "$RELEASE" "$work/tree" $(mirror) >"$work/log" 2>&1 ||
+    say "no registry gives $DEBIAN; making one like it with debootstrap: about a minute"
+    debootstrap --variant=minbase "$RELEASE" "$work/tree" "$(mirror)" >"$work/log" 2>&1 ||
         fail "debootstrap failed: $(tail -3 "$work/log" "$work/tree/debootstrap/debootstrap.log" 2>/dev/null | tr '\n' ' ')"
+    update "$work/tree" >>"$work/log" 2>&1 || fail "Debian's updates cannot be installed: $(tail -3 "$work/log" | tr '\n' ' ')"
     slim "$work/tree"
-    trust "$work/tree"
     tar --create --file "$1" --directory "$work/tree" --numeric-owner --sort=name --one-file-system .
 }
 
+has() { docker image inspect "$1" >/dev/null 2>&1; }
+
 main() {
-    local key tar
-    if docker image inspect "$NAME" >/dev/null 2>&1; then exit 0; fi
+    local key tar refresh=""
+    if [ "${1:-}" = --refresh ]; then refresh=yes; fi
     docker version >/dev/null 2>&1 || fail "no Docker daemon answers; start one first"
-    if [ "${NAME%%:*}" = debian ] && timeout $PULL_SECONDS docker pull --quiet "$NAME" >/dev/null 2>&1; then exit 0; fi
-    key=$({ cat "${BASH_SOURCE[0]}" && uname -m && authorities | xargs -r cat; } | sha256sum | cut -c1-12)
+    if [ -z "$refresh" ] && has $NAME; then
+        echo $NAME
+        return
+    fi
+    if timeout $PULL_SECONDS docker pull --quiet $DEBIAN >/dev/null 2>&1; then
+        echo $DEBIAN
+        return
+    fi
+    key=$({ cat "${BASH_SOURCE[0]}" && uname -m; } | sha256sum | cut -c1-12)
     tar=$CACHE/$RELEASE-slim-$key.tar
     mkdir -p "$CACHE"
     exec 9>"$tar.lock"
     flock 9
-    if docker image inspect "$NAME" >/dev/null 2>&1; then exit 0; fi
-    if [ ! -e "$tar" ]; then
+    if [ -n "$refresh" ] || [ ! -e "$tar" ]; then
         make_tar "$tar.part"
         # Complete or not there at all.
         mv "$tar.part" "$tar"
+    elif has $NAME; then
+        echo $NAME
+        return
     fi
-    docker import --change 'CMD ["bash"]' --message "debootstrap --variant=minbase $RELEASE" "$tar" "$NAME" >/dev/null
+    docker import --change 'CMD ["bash"]' --message "debootstrap --variant=minbase $RELEASE" "$tar" $NAME >/dev/null
     say "$NAME is there, after $SECONDS s"
+    echo $NAME
 }
 
 main "$@"

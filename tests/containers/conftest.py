@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode.containers import DEFAULT_BASE, TENSORFLOW_VERSIONS, build_image, engine
+from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, engine
 
 ROOT = Path(__file__).parents[2]
 #: Neither root nor a user that the image knows.
@@ -45,11 +45,11 @@ def docker_daemon():
 
 @pytest.fixture(scope="session")
 def base_image(docker_daemon):
-    """What images are made from; made here where no registry is in reach."""
+    """Name of what images are made from: Debian's image, or one like it that is made where no registry is in reach."""
     made = subprocess.run([ROOT / "container" / "base_image.sh"], check=False, capture_output=True, text=True)
     if made.returncode:
         pytest.fail(made.stderr.strip().splitlines()[-1], pytrace=False)
-    return DEFAULT_BASE
+    return made.stdout.strip()
 
 
 @pytest.fixture(scope="session")
@@ -72,19 +72,27 @@ def image(built, tensorflow_version):
 
 @pytest.fixture(scope="session")
 def make_image(base_image):
-    """Make an image from a Dockerfile's text, by a name for tests alone; Docker keeps it for the next time."""
+    """Build an image from a Dockerfile's text, in which BASE is Debian; its name is for tests alone. Docker keeps it."""
 
     def make(name, dockerfile):
-        context = io.BytesIO()
-        with tarfile.open(fileobj=context, mode="w") as tar:
-            member = tarfile.TarInfo("Dockerfile")
-            member.size = len(dockerfile.encode())
-            tar.addfile(member, io.BytesIO(dockerfile.encode()))
+        dockerfile = dockerfile.replace("FROM BASE\n", f"FROM {base_image}\n")
         image = f"scriptmode-test:{name}"
-        engine.build(context.getvalue(), image, arguments={}, labels={}, on_line=engine.say_nothing)
+        engine.build(engine.Build(packed({"Dockerfile": dockerfile})), image, on_line=engine.say_nothing)
         return image
 
     return make
+
+
+def packed(files):
+    """Return the context of a build, a tar."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        for name, text in files.items():
+            body = text if isinstance(text, bytes) else text.encode()
+            member = tarfile.TarInfo(name)
+            member.size = len(body)
+            tar.addfile(member, io.BytesIO(body))
+    return content.getvalue()
 
 
 @dataclass(frozen=True)

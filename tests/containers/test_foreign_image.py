@@ -1,14 +1,12 @@
 """An image of AWS's toolkit and TensorFlow adapter, with nothing of this project in it, as hosts of a job."""
 
 import hashlib
-import io
 import json
 import os
-import tarfile
 from pathlib import Path
 
 import pytest
-from containers.conftest import ROOT, docker
+from containers.conftest import ROOT, docker, packed
 from containers.estimator_jobs import PROGRAMS, ContainerJob
 from fakes.local_jobs import unpacked
 from processes.launchers import until
@@ -32,20 +30,9 @@ def aws_image(base_image):
     name = f"scriptmode-test-aws:{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
     if not engine.is_there(name):
         settings = {f"settings/{name}": content for name, content in machine.settings(os.environ).items()}
-        proxies = machine.proxies(os.environ)
-        engine.build(packed({**files, **settings}), name, arguments=proxies, labels={}, on_line=print)
+        arguments = {**machine.proxies(os.environ), "BASE": base_image}
+        engine.build(engine.Build(packed({**files, **settings}), arguments), name, on_line=print)
     return name
-
-
-def packed(files):
-    """A build's context."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as tar:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            tar.addfile(member, io.BytesIO(text))
-    return content.getvalue()
 
 
 @pytest.fixture(scope="module")

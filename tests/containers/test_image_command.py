@@ -59,6 +59,34 @@ def test_one_recipe_makes_one_context():
     assert not [name for name in names if name.endswith((".pyc", ".so"))]
 
 
+def test_every_stage_that_has_the_machines_settings_bears_the_label_by_which_they_are_removed():
+    stages = (recipe.folder() / "Dockerfile").read_text().split("\nFROM ")[1:]
+    with_settings = [stage for stage in stages if "COPY settings" in stage]
+    assert len(with_settings) == 2
+    for stage in with_settings:
+        assert stage.index(f"LABEL {recipe.STAGE_LABEL}=") < stage.index("COPY settings")
+    assert stages[-1].startswith("${BASE}\n")
+    assert "settings" not in stages[-1]
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"pip.conf": b"[global]\nindex-url = https://name:word@index.example/simple\n"}, True),
+        ({"pip.conf": b"[global]\nindex-url = https://token@index.example/simple\n"}, True),
+        ({"sources.list": b"deb http://a:b@mirror.example/debian bookworm main\n"}, True),
+        ({"apt.conf": b'Acquire::http::Proxy "http://a:b@proxy.example:3128";\n'}, True),
+        ({"auth.conf": b"machine mirror.example login a password b\n"}, True),
+        ({"pip.conf": b"[global]\nindex-url = https://index.example/@scope/simple\n", "auth.conf": b""}, False),
+        ({"ca-certificates.crt": b"# someone@example.org\n-----BEGIN CERTIFICATE-----\n"}, False),
+        ({}, False),
+    ],
+    ids=["a password", "a token", "in apt's sources", "a proxy's", "apt's", "none", "only certificates", "nothing"],
+)
+def test_credentials_of_package_indexes_are_recognized(files, wanted):
+    assert machine.have_credentials(files) is wanted
+
+
 def test_a_cuda_base_is_built_beside_in_the_image_that_has_headers():
     wanted = recipe.recipe("2.15.1", gpu=True, base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
     assert wanted.development_base == "nvidia/cuda:12.2.2-cudnn8-devel-ubuntu22.04"

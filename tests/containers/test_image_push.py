@@ -5,7 +5,7 @@ import json
 import tarfile
 
 import pytest
-from containers.conftest import answer, docker
+from containers.conftest import answer, docker, packed
 from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
@@ -109,15 +109,10 @@ def test_what_is_no_repository_is_refused(repository):
 
 
 @needs_docker
-def test_a_build_that_fails_shows_the_step_and_its_last_words(base_image, tmp_path):
-    recipe = f"FROM {base_image}\nRUN echo about to fail; exit 3\n".encode()
-    context = io.BytesIO()
-    with tarfile.open(fileobj=context, mode="w") as tar:
-        member = tarfile.TarInfo("Dockerfile")
-        member.size = len(recipe)
-        tar.addfile(member, io.BytesIO(recipe))
+def test_a_build_that_fails_shows_the_step_and_its_last_words(base_image):
+    context = packed({"Dockerfile": f"FROM {base_image}\nRUN echo about to fail; exit 3\n"})
     with pytest.raises(ContainerError) as raised:
-        engine.build(context.getvalue(), "scriptmode-test:broken", arguments={}, labels={}, on_line=engine.say_nothing)
+        engine.build(engine.Build(context), "scriptmode-test:broken", on_line=engine.say_nothing)
     lines = str(raised.value).splitlines()
     assert lines[0].startswith(
         "building scriptmode-test:broken failed at 'RUN echo about to fail; exit 3': The command"

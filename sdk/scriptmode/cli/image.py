@@ -9,7 +9,7 @@ import click
 from scriptmode.cli import completing, output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import account, as_json
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image
+from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image, refresh_image
 
 _OPTIONS = (
     click.option(
@@ -50,14 +50,17 @@ def image() -> None:
 @image.command()
 @_options
 @click.option("--tag", metavar="NAME", help="One more name for the image.")
+@click.option("--refresh", is_flag=True, help="Build anew, with the newest base and Debian's newest packages.")
 @as_json
-def build(tag: str | None, *, as_json: bool, **wanted: Any) -> None:
+def build(tag: str | None, *, refresh: bool, as_json: bool, **wanted: Any) -> None:
     """Build the training image for a TensorFlow version, unless it is there, and print its name.
 
     \b
     Example:
       scriptmode image build --tensorflow 2.15.1 --tag training:1
     """  # noqa: D301 - click's mark for lines to be left as they are
+    if refresh:
+        refresh_image(**wanted, on_line=_show)
     _print("image", build_image(**wanted, tag=tag, on_line=_show), as_json=as_json)
 
 

@@ -12,13 +12,14 @@ import socket
 import sys
 from collections import deque
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import ContainerError
 from scriptmode.installing import install
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 #: Compiling writes nothing for minutes, and so does a push.
 _LONG_SECONDS = 3600
@@ -28,6 +29,8 @@ _SOCKET = "unix://"
 _NO_SPACE = "no space left on device"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STEP = re.compile(r"Step \d+/\d+ : (.*)")
+#: The identifier of the image that a step made or found.
+_MADE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
 #: The builder's own words about what it makes and removes, which would hide the last ones of what failed.
 _OF_THE_BUILDER = re.compile(r" ---> |Removing intermediate container ")
 
@@ -92,16 +95,33 @@ def translated(subject: str) -> Iterator[None]:
 
 
 def is_there(image: str) -> bool:
-    """Tell whether the daemon has an image; raises `ContainerError` where no daemon answers."""
+    """Return whether the daemon has an image; raises `ContainerError` where no daemon answers."""
+    return find(image) is not None
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that the daemon has: the name it was asked for by, its identifier, and the registry's digest or ""."""
+
+    name: str
+    identifier: str
+    digest: str
+
+
+def find(image: str) -> Image | None:
+    """Return what the daemon knows of an image, None where it has none; raises `ContainerError`."""
     with connected(f"image {image}") as client:
         # Not before it is known to be installed.
         from docker.errors import ImageNotFound
+        from docker.utils import parse_repository_tag
 
         try:
-            client.images.get(image)
+            found = client.images.get(image).attrs
         except ImageNotFound:
-            return False
-    return True
+            return None
+        repository, _ = parse_repository_tag(image.partition("@")[0])
+    known = dict(each.split("@", 1) for each in found.get("RepoDigests") or ())
+    return Image(image, found["Id"], known.get(repository, ""))
 
 
 def pull(image: str, login: Mapping[str, str] | None = None) -> None:
@@ -119,26 +139,77 @@ def pull(image: str, login: Mapping[str, str] | None = None) -> None:
         _follow(answers, f"image {image} cannot be pulled", say_nothing)
 
 
-def build(
-    context: bytes, image: str, *, arguments: Mapping[str, str], labels: Mapping[str, str], on_line: OnLine
-) -> None:
-    """Build the image of a context, a tar, by the daemon's own builder; raises `ContainerError` with the last lines.
+@dataclass(frozen=True)
+class Build:
+    """What the daemon builds: a context, a tar, and the values of the Dockerfile's arguments.
 
-    Docker's Python client does not speak to BuildKit, and its builder needs no plug-in of any command line's.
+    ``target`` is a stage, "" for the last one. Stages with the label ``discarded``, if it is named, are removed when
+    the build has ended, whatever its outcome: the builder keeps them as its cache otherwise.
     """
-    with connected(f"building {image} failed") as client:
+
+    context: bytes
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    target: str = ""
+    uses_cache: bool = True
+    discarded: str = ""
+
+
+def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
+    """Build an image by the daemon's own builder; raises `ContainerError` with the builder's last lines.
+
+    Docker's Python client does not speak to BuildKit, and this builder needs no plug-in of any command line's.
+    ``image`` is the name, "" for none.
+    """
+    steps: list[str] = []
+    with connected(f"building {image or wanted.target} failed") as client:
         answers = client.api.build(
-            fileobj=_file(context),
+            fileobj=_file(wanted.context),
             custom_context=True,
-            tag=image,
+            tag=image or None,
             rm=True,
             forcerm=True,
-            buildargs=dict(arguments),
-            labels=dict(labels),
+            buildargs=dict(wanted.arguments),
+            labels=dict(wanted.labels),
+            target=wanted.target or None,
+            nocache=not wanted.uses_cache,
             decode=True,
             timeout=_LONG_SECONDS,
         )
-        _follow(answers, f"building {image} failed", on_line)
+
+        def follow(line: str) -> None:
+            steps.extend(_MADE.findall(line))
+            on_line(line)
+
+        try:
+            _follow(answers, f"building {image or wanted.target} failed", follow)
+        finally:
+            if wanted.discarded:
+                _discard(client, steps, wanted.discarded, on_line)
+
+
+def _discard(client: Any, steps: Sequence[str], label: str, on_line: OnLine) -> None:
+    """Remove the images of a build's steps that have a label, the last ones first: others are made from them."""
+    for identifier in reversed(dict.fromkeys(steps)):
+        if problem := _remove_labelled(client, identifier, label):
+            on_line(
+                f"image {identifier} holds this machine's settings and cannot be removed: {problem}; remove it: docker "
+                f"image rm {identifier}"
+            )
+
+
+def _remove_labelled(client: Any, identifier: str, label: str) -> str:
+    """Remove an image if it has a label; return why that failed or ""."""
+    from docker.errors import APIError, ImageNotFound
+
+    try:
+        if label in (client.api.inspect_image(identifier)["Config"]["Labels"] or {}):
+            client.api.remove_image(identifier, noprune=True)
+    except ImageNotFound:
+        return ""
+    except APIError as error:
+        return str(error.explanation)
+    return ""
 
 
 def tag(image: str, name: str) -> None:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.containers import engine, machine
-from scriptmode.containers.recipe import DEFAULT_BASE, REPOSITORY, folder, recipe
+from scriptmode.containers.recipe import (
+    DEBIAN_STAGE,
+    DEFAULT_BASE,
+    LOCAL_BASE,
+    REPOSITORY,
+    STAGE_LABEL,
+    Recipe,
+    folder,
+    recipe,
+)
 from scriptmode.errors import ContainerError, SpecError
 
 if TYPE_CHECKING:
@@ -71,26 +81,78 @@ def build_image(
     tag: str | None = None,
     on_line: OnLine = engine.say_nothing,
 ) -> str:
-    """Build an image unless it is there; give its name, or ``tag`` if one was given.
+    """Build an image unless Docker has it; return its name, or ``tag`` if one was given.
 
-    ``base`` and ``development_base`` are those of the recipe: Debian's, or what of Debian's kin has CUDA, and its
-    headers. ``on_line`` is given what the builder says. Nothing of this machine's settings is in the image. Raises
-    `SpecError` for what there is no recipe for, `ContainerError`.
+    Nothing of this machine's settings is in the image. If they hold credentials, the stages of the build that read them
+    are removed after it; else Docker keeps them as its cache.
+
+    Args:
+        tensorflow: Version, by default the newest one.
+        gpu: Whether TensorFlow is the one for GPUs.
+        base: Image of Debian or its kin, for GPUs one with CUDA. A digest may stand behind its name.
+        development_base: Image with CUDA's headers.
+        tag: One more name for the image.
+        on_line: Is given each line of the builder's.
+
+    Raises:
+        SpecError: There is no recipe for it.
+        ContainerError: The build failed.
+
     """
     wanted = recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
     if not engine.is_there(wanted.name):
-        for each in dict.fromkeys((wanted.base, wanted.development_base)):
-            _need_base(each, on_line)
-        engine.build(
-            wanted.context(machine.settings(os.environ)),
-            wanted.name,
-            arguments={**wanted.arguments, **machine.proxies(os.environ)},
-            labels=wanted.labels,
-            on_line=on_line,
-        )
+        _build(wanted, refresh=False, on_line=on_line)
     if tag:
         engine.tag(wanted.name, tag)
     return tag or wanted.name
+
+
+def refresh_image(
+    tensorflow: str | None = None,
+    *,
+    gpu: bool = False,
+    base: str | None = None,
+    development_base: str | None = None,
+    on_line: OnLine = engine.say_nothing,
+) -> str:
+    """Build an image anew, on the newest base and with Debian's newest packages; return its name, which stays the same.
+
+    Takes what `build_image` takes, and raises the same. Python's packages are those of the lock file.
+    """
+    wanted = recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
+    _build(wanted, refresh=True, on_line=on_line)
+    return wanted.name
+
+
+def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
+    base, development_base = (
+        _need_base(each, refresh=refresh, on_line=on_line) for each in (wanted.base, wanted.development_base)
+    )
+    settings = machine.settings(os.environ)
+    # By identifier: every stage has the same base, whatever a name may name meanwhile.
+    bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
+    whole = engine.Build(
+        wanted.context(settings),
+        arguments={**wanted.arguments, **bases, **machine.proxies(os.environ)},
+        labels={**wanted.labels, **_base_labels(base)},
+        discarded=STAGE_LABEL if machine.have_credentials(settings) else "",
+    )
+    if refresh and whole.discarded:
+        # What of an earlier build would save time was removed with its credentials.
+        whole = replace(whole, uses_cache=False)
+    elif refresh:
+        # The builder then takes the newest of the stages that it has: only these packages are installed anew.
+        engine.build(replace(whole, target=DEBIAN_STAGE, uses_cache=False), "", on_line=on_line)
+    engine.build(whole, wanted.name, on_line=on_line)
+
+
+def _base_labels(base: engine.Image) -> dict[str, str]:
+    """Return labels that name the base: the annotations of the OCI image specification, and Docker's identifier.
+
+    An image that no registry gave has no digest.
+    """
+    labels = {"org.opencontainers.image.base.name": base.name, "scriptmode.base": base.identifier}
+    return {**labels, "org.opencontainers.image.base.digest": base.digest} if base.digest else labels
 
 
 def push_image(repository: str, image: str, *, session: object = None, on_line: OnLine = engine.say_nothing) -> str:
@@ -126,14 +188,22 @@ def _is_amazons(place: str) -> bool:
     return not names_a_host or bool(HOST.fullmatch(host))
 
 
-def _need_base(base: str, on_line: OnLine) -> None:
-    if engine.is_there(base):
-        return
+def _need_base(base: str, *, refresh: bool, on_line: OnLine) -> engine.Image:
+    """Return the base that Docker has, pulled if it has none or ``refresh``; for Debian's one made here stands in."""
+    local = engine.find(LOCAL_BASE) if base == DEFAULT_BASE else None
+    if not refresh and (found := local or engine.find(base)):
+        return found
     on_line(f"pulling {base}")
     try:
         engine.pull(base)
     except ContainerError as error:
-        made = ""
-        if base == DEFAULT_BASE:
-            made = f"; where there is no registry, root on Debian makes it: {folder() / 'base_image.sh'}"
+        script = folder() / "base_image.sh"
+        if local:
+            on_line(f"{error}; {LOCAL_BASE} is taken, which root on Debian makes anew: {script} --refresh")
+            return local
+        made = f"; where there is no registry, root on Debian makes it: {script}" if base == DEFAULT_BASE else ""
         raise ContainerError(f"{error}{made}; or name another base") from error
+    found = engine.find(base)
+    if not found:
+        raise ContainerError(f"image {base} was pulled and removed again at once; build again")
+    return found

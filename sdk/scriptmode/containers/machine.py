@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -21,15 +22,24 @@ _APT_OPTIONS = ("Acquire::http::", "Acquire::https::", "Acquire::Check-", "Acqui
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 _APT_SECONDS = 30.0
 _AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+#: A URL with a user's name or password in it. (RFC 3986, "userinfo")
+_USER_INFORMATION = re.compile(rb"://[^/\s\"]*@")
 
 
 def settings(environ: Mapping[str, str]) -> dict[str, bytes]:
-    """Give the files that ``settings/use.sh`` of the recipe looks for. What is not set on this machine is left out."""
+    """Return the files that ``settings/use.sh`` of the recipe reads. What is not set on this machine is left out."""
     found = {"pip.conf": _pip(environ), **_apt()}
     written = {name: text.encode() for name, text in found.items() if text}
     with suppress(OSError):
         written["ca-certificates.crt"] = Path(_authorities(environ)).read_bytes()
+        if "apt.conf" in written:
+            written["apt.conf"] += b'Acquire::https::CaInfo "/settings/ca-certificates.crt";\n'
     return written
+
+
+def have_credentials(files: Mapping[str, bytes]) -> bool:
+    """Return whether files of `settings` hold what lets their reader in somewhere."""
+    return bool(files.get("auth.conf")) or any(_USER_INFORMATION.search(content) for content in files.values())
 
 
 def proxies(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,146 @@
+"""How images are built: anew, from a base that is named by its digest, the same each time, and without credentials."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import uuid
+
+import pytest
+from containers.conftest import ROOT, docker, packed
+
+from scriptmode.containers import build_image, engine, machine, push_image, recipe, refresh_image
+from scriptmode.errors import ContainerError
+
+pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
+
+SECRET = "word-of-the-index"
+#: As the recipe: a stage has the settings, another one is made from it, the image gets a copy of a result.
+WITH_SETTINGS = f"""
+FROM BASE AS system
+LABEL MARK=settings
+COPY settings /settings
+RUN grep -q {SECRET} /settings/pip.conf && echo installed > /result
+FROM system AS packages
+RUN LAST
+FROM BASE
+COPY --from=packages /result /result
+"""
+#: What its first stage makes differs each time that it runs.
+RANDOM = """
+FROM BASE AS system
+RUN cat /proc/sys/kernel/random/uuid > /made
+FROM BASE
+COPY --from=system /made /made
+"""
+#: Every file below a folder with all that an image keeps of it, as one line.
+LISTED = "cd {} && find . -exec stat --format '%n %A %u %g %Y %s' {{}} + | sort; find . -type f -exec sha256sum {{}} + | sort"
+
+
+def in_image(image, script):
+    done = docker("run", "--rm", "--network", "none", image, "sh", "-c", script)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def layers(image):
+    return json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
+
+
+def labels(image):
+    return json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", image).stdout)
+
+
+@pytest.mark.parametrize(("last", "fails"), [("true", False), ("exit 3", True)], ids=["built", "failed"])
+def test_no_image_keeps_credentials_of_package_indexes(last, fails, base_image):
+    # Of this build alone: others may run.
+    mark = f"scriptmode-test.{uuid.uuid4()}"
+    dockerfile = WITH_SETTINGS.replace("FROM BASE", f"FROM {base_image}").replace("LAST", last).replace("MARK", mark)
+    context = packed({"Dockerfile": dockerfile, "settings/pip.conf": f"https://name:{SECRET}@index.example"})
+    wanted = engine.Build(context, discarded=mark)
+    name = "scriptmode-test:without-credentials"
+    said = []
+    if fails:
+        with pytest.raises(ContainerError, match="failed at 'RUN exit 3'"):
+            engine.build(wanted, name, on_line=said.append)
+    else:
+        engine.build(wanted, name, on_line=said.append)
+        assert in_image(name, "cat /result; ls /settings 2>&1 || true").startswith("installed\nls: cannot access")
+        assert SECRET not in docker("history", "--no-trunc", name).stdout
+    stages = ("image", "ls", "--all", "--quiet", "--filter", f"label={mark}")
+    assert docker(*stages).stdout == "", said
+    engine.build(
+        engine.Build(packed({"Dockerfile": f"FROM {base_image}\nLABEL {mark}=settings\n"})), name, on_line=print
+    )
+    assert docker(*stages).stdout != ""
+
+
+def test_a_stage_that_is_built_anew_is_used_from_then_on(base_image):
+    context = packed({"Dockerfile": RANDOM.replace("FROM BASE", f"FROM {base_image}")})
+    name = "scriptmode-test:refreshed"
+
+    def built(**more):
+        engine.build(engine.Build(context, **more), "" if more else name, on_line=engine.say_nothing)
+        return in_image(name, "cat /made")
+
+    first = built()
+    assert built() == first
+    built(target="system", uses_cache=False)
+    second = built()
+    assert second != first
+    assert built() == second
+
+
+def test_a_context_without_the_runtime_fails_at_once_and_says_what_to_do(base_image, tmp_path):
+    shutil.copytree(ROOT / "container", tmp_path / "container", ignore=shutil.ignore_patterns("scriptmode_runtime"))
+    words = ("docker", "build", "--build-arg", f"BASE={base_image}", tmp_path / "container")
+    environ = {**os.environ, "DOCKER_BUILDKIT": "0"}
+    done = subprocess.run(words, check=False, text=True, capture_output=True, timeout=100, env=environ)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert "the build context lacks the folder scriptmode_runtime: build with 'scriptmode image build'" in said
+    assert "apt-get" not in said
+
+
+def test_the_base_may_be_named_by_its_digest_and_is_recorded(registry, base_image, built):
+    default = built("2.21.0")
+    assert labels(default)["org.opencontainers.image.base.name"] == base_image
+    identifier = docker("image", "inspect", "--format", "{{.Id}}", base_image).stdout.strip()
+    name = push_image(f"{registry}/debian:12", base_image)
+    digest = re.search(r"Digest: (sha256:\w+)", docker("pull", name).stdout)[1]
+    docker("image", "rm", name)
+    base = f"{name}@{digest}"
+    image = build_image("2.21.0", base=base)
+    try:
+        recorded = labels(image)
+        assert recorded["org.opencontainers.image.base.name"] == base
+        assert recorded["org.opencontainers.image.base.digest"] == digest
+        assert recorded["scriptmode.base"] == identifier
+        assert image != default
+        assert layers(image)[0] == layers(base_image)[0]
+    finally:
+        docker("image", "rm", image, base)
+
+
+def test_a_refreshed_image_has_its_name_and_the_same_packages_make_the_same_files(built, base_image):
+    image = built("2.21.0")
+    said = []
+    assert refresh_image("2.21.0", on_line=said.append) == image
+    assert any(line.startswith("pulling debian:bookworm-slim") for line in said)
+    if base_image == recipe.LOCAL_BASE:
+        assert [line for line in said if "base_image.sh --refresh" in line]
+    assert any("Setting up openssh-server" in line for line in said)
+    refreshed = labels(image)
+    assert refreshed["scriptmode.base"] == docker("image", "inspect", "--format", "{{.Id}}", base_image).stdout.strip()
+
+    wanted = recipe.recipe("2.21.0")
+    context = wanted.context(machine.settings(os.environ))
+    arguments = {**wanted.arguments, **machine.proxies(os.environ), "BASE": base_image, "DEVELOPMENT_BASE": base_image}
+    listed = []
+    for uses_cache in (True, False):
+        stage = engine.Build(context, arguments, target=recipe.DEBIAN_STAGE, uses_cache=uses_cache)
+        engine.build(stage, "scriptmode-test:stage", on_line=engine.say_nothing)
+        listed.append(in_image("scriptmode-test:stage", LISTED.format("/difference")))
+    assert "usr/sbin/sshd" in listed[0]
+    assert listed[0] == listed[1]
