@@ -82,6 +82,11 @@ _TABLE = (
         "Memory ran out: a smaller batch, or a larger host",
     ),
     _Row(
+        r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
+        r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]",
+        "This host may start no more processes and threads: fewer of them, or container_limits with more pids",
+    ),
+    _Row(
         r"Illegal seek",
         "TensorFlow's own readers cannot read a pipe: use scriptmode_runtime.tensorflow.PipeModeDataset",
     ),

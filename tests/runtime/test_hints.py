@@ -89,6 +89,16 @@ MESSAGES = [
         "AttributeError: module 'random' has no attribute 'random' (consider renaming '/opt/ml/code/random.py' since it has the same name as the standard library module named 'random' and prevents importing that standard library module)",
         "has the name of a module",
     ),
+    ("RuntimeError: can't start new thread", "This host may start no more processes and threads: "),
+    ("train.sh: fork: retry: Resource temporarily unavailable", "This host may start no more processes and threads: "),
+    (
+        "    self.pid = _fork_exec(\n               ^^^^\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "This host may start no more processes and threads: ",
+    ),
+    (
+        "    pid = os.fork()\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "This host may start no more processes and threads: ",
+    ),
     ("MemoryError", "Memory ran out: "),
     (
         "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array with shape (1099511627776,)",

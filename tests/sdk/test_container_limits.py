@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms.local.limits import VARIABLE, ContainerLimits, limits
+from scriptmode.platforms.local.limits import VARIABLE, ContainerLimits, default_pids, limits
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 def test_nothing_is_limited_unless_it_is_asked_for():
     assert limits(None, {}) == limits({}, {}) == limits({}, {VARIABLE: ""}) == ContainerLimits()
-    assert ContainerLimits() == ContainerLimits(shm_size=None, memory=None, cpus=None)
+    assert ContainerLimits() == ContainerLimits(
+        shm_size=None, memory=None, cpus=None, pids=None, no_new_privileges=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,33 @@ def test_sizes_are_bytes_or_dockers_units(asked, size):
 def test_cpus_may_be_parts_of_one(asked, cpus):
     assert limits({"cpus": asked}, {}).cpus == cpus
     assert limits(None, {VARIABLE: f"cpus={asked}"}).cpus == cpus
+
+
+@pytest.mark.parametrize(("asked", "pids"), [(32, 32), ("4096", 4096), (10**6, 10**6)])
+def test_pids_are_a_number_of_processes_and_threads(asked, pids):
+    assert limits({"pids": asked}, {}) == limits(None, {VARIABLE: f"pids={asked}"}) == ContainerLimits(pids=pids)
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"), [(False, False), (True, True), ("false", False), ("True", True), ("0", False), ("no", False)]
+)
+def test_new_privileges_may_be_allowed(asked, wanted):
+    assert limits({"no_new_privileges": asked}, {}).no_new_privileges is wanted
+    assert limits(None, {VARIABLE: f"no_new_privileges={asked}"}).no_new_privileges is wanted
+
+
+@pytest.mark.parametrize(
+    ("hosts", "cpus", "kernel", "pids"),
+    [
+        pytest.param(1, 2, 32768, 6144, id="a small machine"),
+        pytest.param(4, 2, 32768, 4096, id="its hosts together leave half"),
+        pytest.param(64, 2, 32768, 1024, id="enough for TensorFlow, however many"),
+        pytest.param(8, 96, 4194304, 102400, id="a large machine"),
+    ],
+)
+def test_hosts_may_have_many_processes_and_leave_the_machine_some(hosts, cpus, kernel, pids):
+    assert default_pids(hosts, cpus, kernel) == pids
+    assert default_pids(hosts) >= 1024
 
 
 def test_what_is_given_goes_before_the_variable():
@@ -68,6 +97,13 @@ def test_what_is_given_goes_before_the_variable():
         ({"cpus": "inf"}, "container_limits['cpus'] is 'inf'"),
         ({"cpus": True}, "container_limits['cpus'] is True"),
         ({"cpus": [2]}, "container_limits['cpus'] is [2]"),
+        ({"pids": 31}, "container_limits['pids'] is 31; give the number of processes and threads that a host may have"),
+        ({"pids": True}, "container_limits['pids'] is True"),
+        ({"pids": "4k"}, "container_limits['pids'] is '4k'"),
+        ({"pids": -1}, "container_limits['pids'] is -1"),
+        ({"pids": 1.5}, "container_limits['pids'] is 1.5"),
+        ({"no_new_privileges": "maybe"}, "container_limits['no_new_privileges'] is 'maybe'; give True or False"),
+        ({"no_new_privileges": None}, "container_limits['no_new_privileges'] is None"),
     ],
 )
 def test_what_is_wrong_is_told_with_key_and_value(asked, told):
@@ -92,7 +128,11 @@ def test_the_variable_is_named_where_it_is_wrong(text, told):
     assert str(raised.value).startswith(told)
 
 
-@given(st.dictionaries(st.sampled_from(["memory", "cpus", "shm_size", "x"]), st.text() | st.integers() | st.floats()))
+@given(
+    st.dictionaries(
+        st.sampled_from(["memory", "cpus", "shm_size", "pids", "x"]), st.text() | st.integers() | st.floats()
+    )
+)
 def test_whatever_is_asked_is_taken_or_refused_as_a_wrong_argument(asked):
     try:
         found = limits(asked, {})
@@ -100,3 +140,4 @@ def test_whatever_is_asked_is_taken_or_refused_as_a_wrong_argument(asked):
         return
     assert found.memory is None or found.memory >= 6 * MIB
     assert found.cpus is None or found.cpus > 0
+    assert found.pids is None or found.pids >= 32

@@ -10,6 +10,7 @@ import shutil
 import stat
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine, images
@@ -19,7 +20,7 @@ from scriptmode.platforms.local import cluster, file_systems, places, records, s
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost
 from scriptmode.platforms.local.hosts.job_containers import Written
-from scriptmode.platforms.local.limits import ContainerLimits
+from scriptmode.platforms.local.limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.sandbox import Sandbox, receivers
 from scriptmode_runtime import beneath, contract
 
@@ -109,7 +110,9 @@ class ContainerFleet:
         images.pull_image(self._image)
 
     def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
-        """Make the hosts."""
+        """Return the hosts."""
+        limits = ContainerLimits(**self._job.limits)
+        limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
         algorithm = self._job.request["AlgorithmSpecification"]
         entry, arguments = algorithm.get("ContainerEntrypoint", ()), algorithm.get("ContainerArguments", ())
         types = {name: group.instance_type for group in cluster.groups(self._job.request) for name in group.hosts}
@@ -129,7 +132,7 @@ class ContainerFleet:
                     entrypoint=tuple(entry),
                     # `train` is the argument of an image's own entry point, which one of the request's replaces.
                     command=tuple(arguments) if entry or arguments else ("train",),
-                    limits=ContainerLimits(**self._job.limits),
+                    limits=limits,
                     has_gpus=types[name] == LOCAL_GPU,
                 ),
                 self._folder.log(name),

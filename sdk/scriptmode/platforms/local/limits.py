@@ -1,10 +1,14 @@
-"""What a container of this machine may use. Pure."""
+"""What a container of this machine may use."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Callable
 
 from scriptmode.errors import SpecError, suggestion
 
@@ -15,19 +19,53 @@ _SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 #: Docker refuses less. (docker run documentation, "Memory")
 _LEAST_MEMORY = 6 * 1024**2
+#: A shell, Python and the runtime with its threads.
+_LEAST_PIDS = 32
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+#: The default of ``pids``: a number for each host, and one for each of the machine's CPUs, as TensorFlow has pools of a
+#: thread for each CPU, and MPI a rank for each. (The kernel's own ``pid_max`` grows by 1024 for each CPU, too.)
+_PIDS, _PIDS_OF_CPU = 4096, 1024
+#: Enough for TensorFlow, however many hosts share the machine.
+_FEWEST_PIDS = 1024
+#: The kernel's limits of all processes and threads together, and what it has where they cannot be read. (proc(5))
+_KERNEL_LIMITS = (Path("/proc/sys/kernel/pid_max"), Path("/proc/sys/kernel/threads-max"))
+_KERNEL_DEFAULT = 32768
 
 
 @dataclass(frozen=True)
 class ContainerLimits:
-    """Bytes of ``/dev/shm`` and of memory, and a number of CPUs; ``None`` where nothing was asked."""
+    """What was asked for; ``None`` where nothing was.
+
+    ``shm_size`` and ``memory`` are bytes, ``pids`` a number of processes and threads. ``no_new_privileges``: whether no
+    program, such as sudo, gives its process more rights than it has (prctl(2), PR_SET_NO_NEW_PRIVS).
+    """
 
     shm_size: int | None = None
     memory: int | None = None
     cpus: float | None = None
+    pids: int | None = None
+    no_new_privileges: bool = True
+
+
+def default_pids(hosts: int, cpus: int | None = None, kernel: int | None = None) -> int:
+    """Return how many processes and threads each of a job's hosts may have unless ``pids`` was asked for.
+
+    The hosts together leave the machine half of those that its kernel allows, so that it stays usable.
+    """
+    of_cpus = _PIDS + _PIDS_OF_CPU * (cpus or os.cpu_count() or 1)
+    half = (kernel or min(map(_kernel_limit, _KERNEL_LIMITS))) // 2
+    return max(_FEWEST_PIDS, min(of_cpus, half // max(1, hosts)))
+
+
+def _kernel_limit(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return _KERNEL_DEFAULT
 
 
 def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> ContainerLimits:
-    """Check what was asked for: sizes in bytes or as ``"512m"`` and ``"8g"``; raise `SpecError` naming the value.
+    """Validate what was asked for: sizes in bytes or as ``"512m"`` and ``"8g"``; raise `SpecError` naming the value.
 
     What was given goes before `VARIABLE`.
     """
@@ -38,20 +76,14 @@ def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> Co
     }
     asked.update({name: ("container_limits", value) for name, value in (given or {}).items()})
     known = [field.name for field in fields(ContainerLimits)]
-    found: dict[str, float] = {}
+    found: dict[str, Any] = {}
     for name, (owner, value) in asked.items():
         if name not in known:
             hint = suggestion(str(name), known)
             raise SpecError(f"{owner} has no key {name!r}{hint}; there are {', '.join(known)}")
         where = f"{owner}: {name}" if owner == VARIABLE else f"{owner}[{name!r}]"
-        found[name] = (
-            _cpus(where, value)
-            if name == "cpus"
-            else _size(where, value, least=_LEAST_MEMORY if name == "memory" else 1)
-        )
-    return ContainerLimits(
-        shm_size=_whole(found.get("shm_size")), memory=_whole(found.get("memory")), cpus=found.get("cpus")
-    )
+        found[name] = _PARSERS[name](where, value)
+    return ContainerLimits(**found)
 
 
 def _entries(text: str) -> list[tuple[str, str]]:
@@ -75,7 +107,7 @@ def _cpus(where: str, value: object) -> float:
     return number
 
 
-def _size(where: str, value: object, *, least: int) -> int:
+def _size(where: str, value: object, *, least: int = 1) -> int:
     found = _SIZE.fullmatch(str(value)) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if size == 0:
@@ -85,5 +117,28 @@ def _size(where: str, value: object, *, least: int) -> int:
     return size
 
 
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
+def _pids(where: str, value: object) -> int:
+    is_number = isinstance(value, (int, str)) and not isinstance(value, bool) and re.fullmatch(r"\d{1,9}", str(value))
+    number = int(str(value)) if is_number else 0
+    if number < _LEAST_PIDS:
+        raise SpecError(
+            f"{where} is {value!r}; give the number of processes and threads that a host may have, {_LEAST_PIDS} or "
+            "more; TensorFlow needs some hundreds"
+        )
+    return number
+
+
+def _flag(where: str, value: object) -> bool:
+    found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
+    if found is None:
+        raise SpecError(f"{where} is {value!r}; give True or False")
+    return found
+
+
+_PARSERS: dict[str, Callable[[str, object], object]] = {
+    "shm_size": _size,
+    "memory": partial(_size, least=_LEAST_MEMORY),
+    "cpus": _cpus,
+    "pids": _pids,
+    "no_new_privileges": _flag,
+}

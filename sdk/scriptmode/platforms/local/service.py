@@ -52,8 +52,10 @@ class LocalPlatform:
 
     Hosts that are containers (instance types ``local``, ``local_gpu``) need a Docker daemon of this machine. Each may
     use what ``container_limits`` says, or the variable SCRIPTMODE_CONTAINER_LIMITS (``memory=8g,cpus=2,shm_size=4g``):
-    ``memory`` and ``shm_size``, that of ``/dev/shm``, in bytes or as ``"8g"``, and ``cpus``. Unlimited are memory and
-    CPUs by default; ``/dev/shm`` has half of this machine's memory.
+    ``memory`` and ``shm_size``, that of ``/dev/shm``, in bytes or as ``"8g"``, ``cpus``, and ``pids``, a number of
+    processes and threads. Unlimited are memory and CPUs by default; ``/dev/shm`` has half of this machine's memory,
+    ``pids`` is some thousands. No program of a container gives its process more rights than it has, as sudo does,
+    unless ``no_new_privileges`` is False.
 
     On a host that is a process ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of
     Environment, that name ``/opt/ml`` or a path below it are changed to name that folder. A job is deleted by removing

@@ -164,7 +164,7 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
 
 
 def create(api: Any, container: Container, user: str | None = None) -> str:
-    """Make a container, not started; give Docker's identifier. ``user`` is its processes', by default the image's."""
+    """Create a container, not started; return Docker's identifier. ``user`` is by default the image's."""
     from docker.types import DeviceRequest, LogConfig, Mount
 
     limits = container.limits
@@ -176,6 +176,8 @@ def create(api: Any, container: Container, user: str | None = None) -> str:
         shm_size=limits.shm_size or _half_of_memory(),
         mem_limit=limits.memory,
         nano_cpus=limits.cpus and int(limits.cpus * 10**9),
+        pids_limit=limits.pids,
+        security_opt=["no-new-privileges"] if limits.no_new_privileges else None,
         device_requests=gpus,
     )
     known_as = api.create_endpoint_config(aliases=[container.hostname])
