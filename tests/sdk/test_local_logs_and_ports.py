@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scriptmode.platforms.local import logs
 from scriptmode.platforms.local import ports as ports_module
 from scriptmode.platforms.local.hosts import tree
-from scriptmode.platforms.local.logs import LogReader
+from scriptmode.platforms.local.logs import LogReader, append_line
 from scriptmode.platforms.local.ports import LOWEST, ROLES, Ports
 
 
@@ -130,3 +130,15 @@ def test_processes_are_found_by_what_their_environment_says(tmp_path):
         assert tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
         assert tree.with_variable(f"BASE_DIR={tmp_path}/hosts/") == []
         assert tree.kill_until_gone(lambda: tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", "said\n"), ("whole\n", "whole\nsaid\n"), ("of a killed proc", "of a killed proc\nsaid\n")],
+    ids=["empty", "whole", "half a line"],
+)
+def test_an_appended_line_is_never_part_of_another(tmp_path, before, after):
+    log = tmp_path / "algo-1.log"
+    log.write_text(before)
+    append_line(log, "said")
+    assert log.read_text() == after

@@ -27,6 +27,7 @@ from scriptmode.platforms.local import (
     full_disk,
     heartbeat,
     job_variables,
+    logs,
     mounting,
     outputs,
     progress,
@@ -281,11 +282,11 @@ class Agent:
 
     def _sync_logs(self) -> None:
         """Make the hosts' logs durable: a job's last state is not to outlive them."""
-        logs = [self._folder.log(name) for name in self._sandboxes]
+        of_hosts = [self._folder.log(name) for name in self._sandboxes]
         with suppress(OSError):
-            for log in filter(Path.exists, logs):
+            for log in filter(Path.exists, of_hosts):
                 sync_file(log)
-            sync_directory(logs[0].parent)
+            sync_directory(of_hosts[0].parent)
 
     def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
         if self.removed():
@@ -357,8 +358,8 @@ class Agent:
     def _say_to_host(self, host: str, text: str) -> None:
         """Write to a host's log, where it can be written; the agent's log has it too."""
         self._say(text)
-        with suppress(OSError), self._folder.log(host).open("a", encoding="utf-8") as log:
-            log.write(f"scriptmode: {text}\n")
+        with suppress(OSError):
+            logs.append_line(self._folder.log(host), f"scriptmode: {text}")
 
 
 def main(arguments: list[str]) -> None:

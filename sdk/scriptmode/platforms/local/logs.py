@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
 
 #: Bytes of a read, and of a line's piece at most: what a client holds of one log.
 CHUNK = 1024 * 1024
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line of its own to a log, of which the last line may have no end; raise ``OSError``."""
+    with path.open("ab+") as log:
+        size = log.seek(0, os.SEEK_END)
+        log.seek(max(0, size - 1))
+        start = b"" if log.read(1) in (b"", b"\n") else b"\n"
+        log.write(start + line.encode("utf-8", "replace") + b"\n")
 
 
 class LogReader:
