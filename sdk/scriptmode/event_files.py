@@ -6,15 +6,17 @@ forget what it was showing. Once a job ended, here or elsewhere, its artifacts a
 
 from __future__ import annotations
 
+import os
+import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
 from scriptmode import fetched
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.platforms import ENDED
-from scriptmode_runtime import contract
+from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -57,7 +59,7 @@ class EventFiles:
         self._link_folders(description)
         for host, base in self._platform.host_folders(self._name).items():
             for area, inside in _AREAS.items():
-                self._copy_all(base / inside, area, host)
+                self._copy_all(base, area, inside, host)
         if has_ended:
             for area, folder in self._artifacts(description):
                 self._copy_all(folder, area)
@@ -104,9 +106,9 @@ class EventFiles:
                 # Not there: a job need not have left it.
                 continue
 
-    def _copy_all(self, root: Path, area: str, host: str = "") -> None:
-        for path in _event_files(root):
-            inside = f"{area}/{path.relative_to(root).as_posix()}"
+    def _copy_all(self, root: Path, area: str, below: str = "", host: str = "") -> None:
+        for name, file in _event_files(root, below):
+            inside = f"{area}/{name}"
             copies = self._copies.setdefault(inside, [])
             target = self.folder / host / inside
             if host and target not in copies:
@@ -114,30 +116,30 @@ class EventFiles:
             elif not host:
                 # Of hosts with the same path an artifact has the first one's.
                 target = copies[0] if copies else target
-            _append(path, target)
+            _append(file, target)
 
 
-def _event_files(root: Path) -> Iterator[Path]:
-    """Give the event files below a folder, in order; what vanishes meanwhile is not there.
+def _event_files(root: Path, below: str = "") -> Iterator[tuple[str, BinaryIO]]:
+    """Yield the names and contents of the event files in ``below`` of a folder, in order, but those that vanish.
 
     Links are not followed: those of a container mean nothing on this machine.
     """
-    if root.is_symlink():
-        return
-    with suppress(OSError):
-        for path in sorted(root.rglob(f"*{_MARK}*")):
-            if path.is_file() and not path.is_symlink():
-                yield path
+    with suppress(OSError), beneath.Directory(root) as base, base.below(below) as directory:
+        entries = directory.walk(failed=lambda *_: None)
+        names = [entry.path for entry in entries if _MARK in entry.path and stat.S_ISREG(entry.status.st_mode)]
+        for name in names:
+            if _MARK in name.rpartition("/")[2]:
+                with suppress(FileNotFoundError), os.fdopen(directory.open_file(name), "rb") as file:
+                    yield name, file
 
 
-def _append(source: Path, target: Path) -> None:
+def _append(file: BinaryIO, target: Path) -> None:
     """Copy what a growing file has more than its copy."""
-    with suppress(FileNotFoundError), source.open("rb") as file:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("ab") as copy:
-            file.seek(copy.tell())
-            while piece := file.read(_PIECE):
-                copy.write(piece)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("ab") as copy:
+        file.seek(copy.tell())
+        while piece := file.read(_PIECE):
+            copy.write(piece)
 
 
 def _named_folders(description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:

@@ -29,6 +29,12 @@ def base(tmp_path):
     return base
 
 
+@pytest.fixture(params=["descriptors", "paths"])
+def way(request, monkeypatch):
+    """Both ways of doing it: systems without ``dir_fd`` have paths alone."""
+    monkeypatch.setattr(beneath, "_HAS_DESCRIPTORS", request.param == "descriptors")
+
+
 @contextlib.contextmanager
 def mounted(folder):
     """Mount a file system at a folder."""
@@ -78,7 +84,7 @@ def nested(folder, depth):
         pytest.param("a//./b/", "link/../b/./file", id="up from where the link leads"),
     ],
 )
-def test_links_that_stay_beneath_are_followed(base, target, path):
+def test_links_that_stay_beneath_are_followed(way, base, target, path):
     (base / path.replace("/b/file", "").replace("/a", "").replace("/../b/./file", "")).symlink_to(target)
     with Directory(base, seen_as="/opt/ml") as directory:
         assert content(directory, path) == "inside"
@@ -89,7 +95,7 @@ def test_links_that_stay_beneath_are_followed(base, target, path):
     "target",
     ["/etc/passwd", "../secret", "a/../../secret", "/opt/mlx/a", "/opt/ml/../../secret", "none/../../secret", "/"],
 )
-def test_links_that_lead_out_are_not_followed(base, target):
+def test_links_that_lead_out_are_not_followed(way, base, target):
     (base / "link").symlink_to(target)
     (base / "again").symlink_to("link")
     with Directory(base, seen_as="/opt/ml") as directory:
@@ -101,7 +107,7 @@ def test_links_that_lead_out_are_not_followed(base, target):
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "..", "../secret", "a/../../secret"])
-def test_paths_that_lead_out_are_refused(base, path):
+def test_paths_that_lead_out_are_refused(way, base, path):
     with Directory(base) as directory, pytest.raises(EscapeError):
         directory.stat(path)
     with pytest.raises(EscapeError):
@@ -122,7 +128,7 @@ def test_a_chain_longer_than_any_path_leads_nowhere(tmp_path):
         assert content(directory, "inside") == "inside"
 
 
-def test_a_circle_of_links_ends(base):
+def test_a_circle_of_links_ends(way, base):
     (base / "one").symlink_to("two")
     (base / "two").symlink_to("one")
     with Directory(base) as directory, pytest.raises(OSError) as caught:
@@ -130,7 +136,7 @@ def test_a_circle_of_links_ends(base):
     assert caught.value.errno == errno.ELOOP
 
 
-def test_only_regular_files_are_opened(base):
+def test_only_regular_files_are_opened(way, base):
     os.mkfifo(base / "fifo")
     (base / "to-fifo").symlink_to("fifo")
     with Directory(base) as directory:
@@ -141,7 +147,7 @@ def test_only_regular_files_are_opened(base):
             directory.open_file("a")
 
 
-def test_files_and_folders_are_made_where_links_stay_beneath(base):
+def test_files_and_folders_are_made_where_links_stay_beneath(way, base):
     (base / "link").symlink_to("a/b")
     (base / "out").symlink_to("..")
     with Directory(base) as directory:
@@ -183,7 +189,7 @@ def test_few_descriptors_are_enough_for_any_depth(base):
     assert not base.exists()
 
 
-def test_a_walk_names_everything_and_follows_no_link(base):
+def test_a_walk_names_everything_and_follows_no_link(way, base):
     (base / "link").symlink_to(base.parent)
     (base / "a" / "z").write_text("")
     with Directory(base) as directory:
@@ -218,7 +224,7 @@ with beneath.Directory(sys.argv[1]) as directory:
     assert done.stdout.splitlines() == ["closed 13", "['a', 'a/b', 'a/b/file', 'closed', 'z']"]
 
 
-def test_nothing_is_removed_through_a_link(base):
+def test_nothing_is_removed_through_a_link(way, base):
     kept = base.parent / "kept"
     (kept / "data").mkdir(parents=True)
     (base / "input").symlink_to(kept)
@@ -245,7 +251,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_is_removed(base):
     assert [path.name for path in (base / "a").iterdir()] == ["kept"]
 
 
-def test_what_does_not_exist_is_removed_already(base):
+def test_what_does_not_exist_is_removed_already(way, base):
     beneath.remove_tree(base / "none" / "none")
     beneath.remove_tree(base / "a" / "b" / "file")
     beneath.remove_tree(base / "a" / "b" / "file")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fakes.sagemaker_jobs import started
 
-from scriptmode import DataAccessError
+from scriptmode import DataAccessError, event_files
 from scriptmode.event_files import EventFiles
 from scriptmode.testing import Life, ServiceError
 
@@ -128,3 +128,16 @@ def test_only_jobs_of_this_machine_have_folders_here(jobs, tmp_path):
     assert jobs.platform.host_folders(name) == {
         host: Path(jobs.job_folder(name).host(host)) for host in ("algo-1", "algo-2")
     }
+
+
+def test_what_a_container_links_to_is_no_event_file_of_its(tmp_path):
+    (tmp_path / "elsewhere" / "data").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "data" / "events.out.tfevents.1").write_bytes(b"of this machine")
+    host = tmp_path / "algo-1"
+    (host / "model").mkdir(parents=True)
+    (host / "output").symlink_to(tmp_path / "elsewhere")
+    (host / "model" / "events.out.tfevents.1").symlink_to(tmp_path / "elsewhere" / "data" / "events.out.tfevents.1")
+    (host / "model" / "events.out.tfevents.2").write_bytes(b"own")
+    assert list(event_files._event_files(host, "output/data")) == []
+    found = [(name, file.read()) for name, file in event_files._event_files(host, "model")]
+    assert found == [("events.out.tfevents.2", b"own")]
