@@ -137,6 +137,21 @@ def test_a_mount_that_somebody_took_away_is_the_reason(objects, views, place):
     assert view.error == f"the mount at {str(place)!r} is gone: somebody unmounted it"
 
 
+def test_a_mount_is_not_taken_away_through_a_link(tmp_path):
+    real, place = tmp_path / "real", tmp_path / "real" / "channel"
+    place.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    device = mounts.attach(place)
+    try:
+        # As if the link had come after the mounts were read.
+        assert "Not a directory" in mounts._detach_one(os.fsencode(tmp_path / "link" / "channel"))
+        assert mounts.mounted_below(place) == [os.fsencode(place)]
+    finally:
+        os.close(device)
+        mounts.detach(place)
+    assert mounts.mounted_below(place) == []
+
+
 def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views, place, tmp_path):
     store = objects({"a": bytes(MIB)})
     view = views.mount(store.tree, place)

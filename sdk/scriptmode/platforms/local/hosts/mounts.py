@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scriptmode.errors import DataError
+from scriptmode_runtime import beneath
 
 DEVICE = "/dev/fuse"
 #: What the mounts' type is in /proc/mounts.
@@ -135,9 +136,14 @@ def _attach_by(helper: str, place: Path) -> int:
 def _detach_one(mounted: bytes) -> str:
     """Unmount lazily; say why it could not be."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.umount2(mounted, _DETACH | _NO_FOLLOW) == 0:
-        return ""
-    said = os.strerror(ctypes.get_errno())
+    try:
+        # No link on the way is followed: a container may have put one there since the mounts were read.
+        with beneath.Directory("/") as root, root.at(os.fsdecode(mounted)[1:], links=False) as at:
+            if libc.umount2(os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW) == 0:
+                return ""
+            said = os.strerror(ctypes.get_errno())
+    except OSError as error:
+        return str(error)
     helper = _helper()
     return _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {}) if helper else said
 
