@@ -74,7 +74,7 @@ def link(target):
 def sparse(path, _):
     erase(path)
     with path.open("wb") as file:
-        file.truncate(2**25)
+        file.truncate(2**27)
 
 
 def mutated(path, rng):
@@ -149,7 +149,7 @@ KINDS = {
     "a dangling link": link("nowhere"),
     "a link to itself": link("state.json"),
     "a device": link("/dev/zero"),
-    "32 MB of nothing": sparse,
+    "128 MB of nothing": sparse,
     "a draft beside": drafts,
 }
 

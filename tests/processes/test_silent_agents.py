@@ -69,6 +69,14 @@ def test_an_agent_records_that_it_works(jobs):
     assert jobs.job_folder(name).silent_since() is None
 
 
+def test_an_agent_records_that_it_works_while_inputs_are_copied(jobs):
+    name = jobs.start_a_long_download()
+    lock = jobs.job_folder(name).lock_file
+    first = lock.read_text()
+    until(lambda: lock.read_text() != first, 3 * heartbeat.INTERVAL_SECONDS)
+    assert jobs.job_folder(name).read_state().secondary == "Downloading"
+
+
 def test_an_agent_that_was_just_stopped_is_not_silent_yet(jobs):
     name, _ = a_stopped_agent(jobs)
     let_time_pass(jobs, name, heartbeat.SILENT_SECONDS / 2)
@@ -128,7 +136,7 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
     let_time_pass(jobs, name, 100)
     # It is stopped anew whenever it is continued, as one that hangs is: nothing wakes it.
     monkeypatch.setattr(tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
-    done = invoke("stop", name, "--wait")
+    done = invoke("stop", name)
     assert done.exit_code == 0
     assert done.stdout == f"training job {name} has ended: Failed\n"
     reason = jobs.platform.describe(name)["FailureReason"]

@@ -57,6 +57,17 @@ def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, 
     assert kept(tmp_path) == {"state": "new"}
 
 
+@pytest.mark.parametrize("content", ["", "[]", '{"more": 1}', '{"signatures": {"algo-1": 5}}', "[" * 100_000])
+def test_a_record_of_copies_that_cannot_be_read_has_all_copied_again(tmp_path, hosts, content):
+    write(hosts[0], "state", "1", moment=1)
+    made = keeper(tmp_path, hosts)
+    assert finished(made) == []
+    (tmp_path / "record.json").write_text(content)
+    (tmp_path / "kept" / "state").unlink()
+    assert finished(made) == []
+    assert kept(tmp_path) == {"state": "1"}
+
+
 def test_a_name_that_looks_encoded_is_a_name(tmp_path, hosts):
     write(hosts[0], "%2e%2e", "1", moment=1)
     assert finished(keeper(tmp_path, hosts)) == []

@@ -9,6 +9,8 @@ from scriptmode.cli import completing, output
 from scriptmode.cli.ending import tell
 from scriptmode.cli.options import account, as_json, attached, last, platform
 
+_ENDED = ("Completed", "Failed", "Stopped")
+
 
 @click.command()
 @click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completing.running_jobs)
@@ -70,7 +72,8 @@ def _ended(job: TrainingJob) -> str:
 def _told(job: TrainingJob, status: str, *, is_asked: bool, has_waited: bool) -> str:
     if not is_asked:
         return f"training job {job.name} has ended already: {status}"
-    if has_waited:
+    if has_waited or status in _ENDED:
+        # Without waiting: a job whose agent did not answer is ended at once.
         return f"training job {job.name} has ended: {status}"
     return f"training job {job.name} is stopping; follow it: {_follows()} {job.name}"
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode.platforms.local import outputs, places
+from scriptmode.platforms.local import outputs, places, records, shapes
 from scriptmode.platforms.local.durable import Entries, replace_file
 from scriptmode.platforms.local.sandbox import checkpoints_path
 from scriptmode_runtime.beneath import EscapeError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 #: A file that did not change for so long is copied.
 REST_SECONDS = 2.0
+_KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
 
 
 @dataclass
@@ -167,9 +168,12 @@ class Keeper:
         replace_file(self._record, json.dumps(asdict(kept)).encode(), durable=False)
 
     def _read(self) -> Kept:
+        """Return what was copied; of a record that cannot be read nothing is known, and all is copied again."""
         try:
-            return Kept(**json.loads(self._record.read_bytes()))
-        except FileNotFoundError:
+            content = records.read_json(self._record)
+            shapes.check(content, _KEPT, "")
+            return Kept(**content)
+        except (OSError, ValueError, TypeError):
             return Kept()
 
 

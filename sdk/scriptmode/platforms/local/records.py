@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Bytes of the largest record. A request of the service's largest has less than 1 MB.
-MOST_BYTES = 16 * 1024 * 1024
+#: Bytes of the largest record: what is known of 500,000 checkpoints. The service's largest request has less than 1 MB.
+MOST_BYTES = 64 * 1024 * 1024
 #: Levels of nesting of the deepest record; a request has about ten. What recurses over a record stays far from Python's
 #: limit.
 MOST_LEVELS = 50
