@@ -17,7 +17,8 @@ from scriptmode.doctor import examine, text
 def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click gives it so
     """See what this machine has for training jobs, and what to do about what is missing.
 
-    Exit code 1 when there is a problem, which lets no job start. A warning is about what only some jobs need.
+    Exit code 1 when there is a problem: it lets no job start, or a job's files are damaged. A warning is about what
+    only some jobs need.
 
     \b
     Example:

@@ -17,7 +17,7 @@ class Check:
     """One subject: ``outcome`` is ``"ok"``, ``"warning"`` or ``"problem"``.
 
     ``found`` is what was found, with versions and paths; ``advice`` is what to do about it, "" where there is nothing.
-    A warning is about what only some jobs need; a problem lets no job start.
+    A warning is about what only some jobs need; a problem lets no job start, or is damage.
     """
 
     name: str
@@ -41,7 +41,7 @@ def warning(name: str, found: str, advice: str) -> Check:
 
 
 def problem(name: str, found: str, advice: str) -> Check:
-    """Say what lets no job start."""
+    """Return what lets no job start, or is damage."""
     return Check(name, PROBLEM, found, advice)
 
 
