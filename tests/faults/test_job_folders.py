@@ -151,6 +151,8 @@ def test_every_verb_meets_every_damage(file, baseline, victim, tmp_path):
             (check,) = storage.jobs()
             assert check.outcome == "problem"
             assert VICTIM in check.found
+            # One that cannot be read is no one's newest job.
+            assert invoke("describe", "--last", "--json").stdout == baseline["described"]
         assert completing.jobs(None, None, GOOD[:2]) == [GOOD]
         if path.is_dir():
             with promptly("rm"):

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from scriptmode import ScriptmodeError, TrainingJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import click
 
@@ -19,8 +19,18 @@ _Completes = Callable[["click.Context", "click.Parameter", str], Any]
 
 
 def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
-    """Give the names of this machine's jobs that begin with what is there, newest first."""
+    """Return the names of this machine's jobs that begin with what is there, newest first; only those to be read."""
+    return [job["TrainingJobName"] for job in _listed(incomplete) if is_readable(job)]
+
+
+def all_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Return the names that `jobs` returns, and those of jobs whose files are damaged."""
     return [job["TrainingJobName"] for job in _listed(incomplete)]
+
+
+def is_readable(job: Mapping[str, Any]) -> bool:
+    """Return whether the files of a listed job can be read."""
+    return bool(job["TrainingJobStatus"] != "Unreadable")
 
 
 def running_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
@@ -86,7 +96,7 @@ def _asked(ctx: click.Context, question: Callable[[TrainingJob], list[Any]]) -> 
         # Where an option's value is yet to come, click has read no argument.
         name = ctx.params.get("job") or next(iter(ctx.args), None)
         if ctx.params.get("last"):
-            name = next((job["TrainingJobName"] for job in TrainingJob.list("local", limit=1)), None)
+            name = next((job["TrainingJobName"] for job in TrainingJob.list("local") if is_readable(job)), None)
         return question(TrainingJob.attach(name, platform="local")) if name else []
 
     return _quietly(ask)

@@ -82,8 +82,13 @@ def attached(name: str | None, *, last: bool, platform: str | None) -> TrainingJ
 
 
 def newest(platform: str | None) -> str:
-    """Give the name of the newest job, on this machine where no platform is named."""
+    """Return the name of the newest job that can be read, on this machine where no platform is named."""
     found = TrainingJob.list(platform, limit=1)
+    if found and not completing.is_readable(found[0]):
+        click.echo(
+            f"--last: {found[0]['TrainingJobName']} is passed over, it cannot be read: scriptmode list", err=True
+        )
+        found = list(filter(completing.is_readable, TrainingJob.list(platform)))
     if not found:
         raise click.ClickException(f"--last: there are {none_there(platform)}; start one with scriptmode run")
     return str(found[0]["TrainingJobName"])

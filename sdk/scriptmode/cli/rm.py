@@ -12,7 +12,7 @@ from scriptmode.platforms import delete_here
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completing.jobs)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completing.all_jobs)
 @click.option("-f", "--force", is_flag=True, help="End a JOB that still runs; it has no time to save anything.")
 @as_json
 def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
