@@ -198,6 +198,14 @@ def test_pips_indexes_reach_the_build_and_folders_do_not(tmp_path):
     ]
 
 
+def test_apt_trusts_in_the_build_what_this_machine_trusts(tmp_path):
+    (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\n")
+    files = machine.settings({"HOME": str(tmp_path), "SSL_CERT_FILE": str(tmp_path / "ca.crt")})
+    assert files["ca-certificates.crt"] == b"-----BEGIN CERTIFICATE-----\n"
+    # Where this machine has apt.
+    assert files.get("apt.conf", b'"/settings/ca-certificates.crt";\n').endswith(b'"/settings/ca-certificates.crt";\n')
+
+
 def test_only_proxies_are_arguments_of_the_build():
     environ = {"HTTPS_PROXY": "http://p:1", "no_proxy": "a", "http_proxy": "", "PIP_INDEX_URL": "https://x"}
     assert machine.proxies(environ) == {"HTTPS_PROXY": "http://p:1", "no_proxy": "a"}
