@@ -10,6 +10,7 @@ from scriptmode.platforms.local.data import staging
 from scriptmode.platforms.local.data.fast_file import ObjectTree
 from scriptmode.platforms.local.data.read_ahead import read_ahead
 from scriptmode.platforms.local.data.s3_objects import S3Objects
+from scriptmode.platforms.local.full_disk import is_full
 from scriptmode.platforms.sagemaker.service import _was_retried
 
 pytestmark = pytest.mark.slow
@@ -71,6 +72,23 @@ def test_a_dead_connection_is_an_error_that_says_what_happened(server, views, tm
         f"s3://bkt/x: the connection to the S3 endpoint {server.endpoint} broke: {reason}; retry, and check the network"
     )
     assert server.gets > 2
+
+
+def test_an_error_is_not_its_own_cause(server):
+    server.fault = lambda request: Fault(cut=True) if request.is_get else None
+    with pytest.raises(DataError) as caught:
+        S3Objects(patience=1).read(S3Objects().find("s3://bkt/x"), 0, len(CONTENT))
+    seen, error = [], caught.value
+    while error is not None:
+        assert error not in seen
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_a_chain_of_causes_without_an_end_is_no_full_disk():
+    error = DataError("x")
+    error.__cause__ = error
+    assert not is_full(error)
 
 
 @pytest.mark.parametrize(

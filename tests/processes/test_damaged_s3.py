@@ -1,4 +1,4 @@
-"""A job whose input was damaged or changed its range on the way from S3 fails with that as its reason."""
+"""A job whose input was damaged on its way from S3, or did not come, fails with that as its reason."""
 
 import base64
 import zlib
@@ -48,3 +48,17 @@ def test_a_job_whose_bytes_were_damaged_once_completes_with_the_right_ones(jobs,
     description = jobs.run(script, channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
     assert description["TrainingJobStatus"] == "Completed", description
     assert not left
+
+
+def test_jobs_whose_connection_is_dead_fail_with_that_reason(jobs, server):
+    server.fault = lambda request: Fault(cut=True) if request.is_get else None
+    names = [
+        jobs.start(f"import os; {READ[mode]}", channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
+        for mode in READ
+    ]
+    for name in names:
+        # A connection is retried for a minute without progress.
+        description = jobs.wait(name, 150)
+        assert description["TrainingJobStatus"] == "Failed"
+        told = description["FailureReason"] + "\n".join(jobs.lines(name))
+        assert f"s3://bkt/train/x: the connection to the S3 endpoint {server.endpoint} broke: it was closed" in told

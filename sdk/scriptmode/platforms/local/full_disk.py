@@ -30,7 +30,10 @@ class FullDiskError(DataError):
 
 def is_full(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, says that a disk is full."""
-    while error is not None:
+    seen: set[int] = set()
+    # `raise error from error` makes a chain without an end.
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         if isinstance(error, FullDiskError) or (isinstance(error, OSError) and error.errno in _FULL):
             return True
         error = error.__cause__ or error.__context__

@@ -117,6 +117,8 @@ class SageMakerPlatform:
             self._make(bucket, owner)
             self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         except DataAccessError as error:
+            if owner is None:
+                raise
             raise _whose(error, owner) from error
         self._ready_bucket = bucket
 
@@ -256,6 +258,8 @@ class SageMakerPlatform:
             if not self._s3.has_bucket(bucket, owner=owner):
                 self._make(bucket, owner)
         except DataAccessError as error:
+            if owner is None:
+                raise
             raise _whose(error, owner) from error
         self._ready_bucket = bucket
 
@@ -287,10 +291,8 @@ class SageMakerPlatform:
         return str(found["TrainingJobArn"]) if same else None
 
 
-def _whose(error: DataAccessError, owner: str | None) -> DataAccessError:
+def _whose(error: DataAccessError, owner: str) -> DataAccessError:
     """Say of a bucket that is named for an account, and may not be used, whose it may be."""
-    if owner is None:
-        return error
     return DataAccessError(
         f"{error}. The bucket may belong to another account than {owner}, whose name it bears: give output_path, or "
         "DefaultS3Bucket in the SageMaker config file"

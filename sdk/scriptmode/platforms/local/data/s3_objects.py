@@ -146,7 +146,10 @@ class S3Objects:
             try:
                 headers = self._resume(asked, target, start, done) or headers
             except PlatformError as error:
-                raise _told(asked, error) from error
+                if (told := _told(asked, error)) is error:
+                    # An error that is its own cause is a chain without an end.
+                    raise
+                raise told from error
         return headers
 
     def _fetched(self, item: s3.S3Object, target: Target, start: int) -> Answer:
