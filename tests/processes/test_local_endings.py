@@ -92,7 +92,8 @@ def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(tmp_path):
         """,
         hosts=2,
     )
-    jobs.until_line(name, "algo-2: up")
+    for host in ("algo-1", "algo-2"):
+        jobs.until_line(name, f"{host}: up")
     begun = time.monotonic()
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
