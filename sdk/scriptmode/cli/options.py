@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import click
 
 from scriptmode import TrainingJob
-from scriptmode.cli import completing
+from scriptmode.cli import completing, output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,7 +85,7 @@ def newest(platform: str | None) -> str:
     """Return the name of the newest job that can be read, on this machine where no platform is named."""
     found = TrainingJob.list(platform, limit=1)
     if found and not completing.is_readable(found[0]):
-        click.echo(
+        output.echo(
             f"--last: {found[0]['TrainingJobName']} is passed over, it cannot be read: scriptmode list", err=True
         )
         found = list(filter(completing.is_readable, TrainingJob.list(platform)))
