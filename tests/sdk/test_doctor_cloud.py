@@ -42,10 +42,15 @@ def answering(status, body, ahead):
         thread.join()
 
 
-@pytest.fixture
-def account(monkeypatch, tmp_path, no_settings):
-    """Look at the account of a server that answers so."""
+@pytest.fixture(autouse=True)
+def data_dir(monkeypatch, tmp_path):
+    """A data directory that exists: the clock check writes to it, and leaves it out where there is none."""
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+
+
+@pytest.fixture
+def account(monkeypatch, no_settings):
+    """Look at the account of a server that answers so."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
