@@ -179,7 +179,7 @@ def shows_logs(value: object) -> bool:
     if isinstance(value, bool):
         return value
     words = [value] if isinstance(value, str) else value
-    if not isinstance(words, (list, tuple)) or any(word not in LOGS for word in words):
+    if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word in LOGS for word in words):
         raise SpecError(
             f"logs is {value!r}; say True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union
@@ -219,10 +220,13 @@ def _without_scheme(text: str) -> str:
         return f"which lacks slashes; say 'file://{_whole(rest)}'"
     if not text:
         return "which is empty; give an 's3://...' or 'file://...' string"
-    here = Path(text).expanduser()
+    here = Path(text)
+    with suppress(RuntimeError):
+        # Another user's home directory, which may not exist.
+        here = here.expanduser()
     in_s3 = f"for data in S3 say 's3://{text.lstrip('/')}'"
     on_this_machine = f"for this machine's files say 'file://{here.absolute()}'"
-    if here.exists() or text.startswith(("/", ".", "~")):
+    if _exists(here) or text.startswith(("/", ".", "~")):
         return f"which names no scheme; {on_this_machine}"
     return f"which names no scheme; {in_s3}, {on_this_machine}"
 
@@ -230,5 +234,13 @@ def _without_scheme(text: str) -> str:
 def _whole(path: str) -> Path:
     """Give the whole path that was meant: from the root where it begins as something there, else from here."""
     from_root = Path("/", path.lstrip("/"))
-    begins_there = Path(*from_root.parts[:2]).exists() and not Path(path).absolute().exists()
+    begins_there = _exists(Path(*from_root.parts[:2])) and not _exists(Path(path).absolute())
     return from_root if path.startswith("/") or begins_there else Path(path).absolute()
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        # Longer than any path, or in a directory that may not be searched.
+        return False

@@ -167,6 +167,12 @@ def test_a_bucket_without_a_scheme_is_suggested_as_one(code, tmp_path, monkeypat
         estimator(code).request("data")
 
 
+@pytest.mark.parametrize("text", ["x" * 5000, "a/" * 3000, "~no-such-user/data", "file:" + "x" * 5000])
+def test_what_cannot_be_a_path_here_is_refused_like_any_other_text(code, text):
+    with pytest.raises(SpecError, match=r"(?s)inputs is .*, which (names no scheme|lacks slashes)"):
+        estimator(code).request(text)
+
+
 @pytest.mark.parametrize("logs", ["Rules", "Training", ["All"], ["Training", "Rules"], ("All",), True])
 def test_v2s_words_show_the_log(code, logs, capsys):
     estimator(code).fit(logs=logs)
@@ -189,7 +195,7 @@ def test_waiting_with_the_log_shows_it(code, logs, capsys):
     assert capsys.readouterr().out.count("algo-1") == 2
 
 
-@pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}])
+@pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}, [["All"]]])
 def test_other_words_for_logs_are_refused(code, logs):
     made = estimator(code)
     with pytest.raises(SpecError, match="logs is .*; say True or False, or 'All', 'Training', 'Rules' or 'None'"):
