@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -11,8 +11,15 @@ if TYPE_CHECKING:
 MAX_BYTES = 512 * 1024
 #: Values of a document, with each alias counted as all that it stands for.
 MAX_VALUES = 100_000
-#: Levels of nesting. What reads the values recurses, and Python allows about 1,000 calls.
+#: Levels of nesting, aliases expanded. What reads the values recurses, and Python allows about 1,000 calls.
 MAX_DEPTH = 100
+
+
+class _Size(NamedTuple):
+    """The values of a node, itself among them, and the levels of collections in it; aliases expanded."""
+
+    values: int
+    depth: int
 
 
 class BoundsError(ValueError):
@@ -38,41 +45,44 @@ def _require_bounds(events: Iterable[Any]) -> None:
     """Count a document's values from its parse events, aliases expanded: nothing is built yet, and nothing recurses."""
     import yaml
 
-    #: Values of each anchor's node; none while it is not complete.
-    anchored: dict[str, int | None] = {}
-    #: The collections that are open: anchor and values so far. The first is the document.
-    open_nodes: list[tuple[str | None, int]] = [(None, 0)]
+    #: The size of each anchor's node; none while it is not complete.
+    anchored: dict[str, _Size | None] = {}
+    #: The collections that are open: anchor and size so far. The first is the document.
+    open_nodes: list[tuple[str | None, _Size]] = [(None, _Size(0, 1))]
     for event in events:
         if isinstance(event, yaml.CollectionStartEvent):
-            open_nodes.append((event.anchor, 1))
-            if len(open_nodes) > MAX_DEPTH:
-                raise BoundsError(
-                    f"its values are too deep within one another, over {MAX_DEPTH} levels; make it flatter"
-                )
+            open_nodes.append((event.anchor, _Size(1, 1)))
+            _require_depth(len(open_nodes))
             if event.anchor:
                 anchored[event.anchor] = None
             continue
         if isinstance(event, yaml.CollectionEndEvent):
-            anchor, values = open_nodes.pop()
+            anchor, size = open_nodes.pop()
         elif isinstance(event, yaml.AliasEvent):
-            anchor, values = None, _values_of(event.anchor, anchored)
+            anchor, size = None, _size_of(event.anchor, anchored)
+            _require_depth(len(open_nodes) + size.depth)
         elif isinstance(event, yaml.ScalarEvent):
-            anchor, values = event.anchor, 1
+            anchor, size = event.anchor, _Size(1, 0)
         else:
             continue
         if anchor:
-            anchored[anchor] = values
+            anchored[anchor] = size
         outer, before = open_nodes[-1]
-        if before + values > MAX_VALUES:
+        if before.values + size.values > MAX_VALUES:
             raise BoundsError(
                 f"it has more than {MAX_VALUES:,} values once its aliases (*name) are expanded; write fewer aliases"
             )
-        open_nodes[-1] = (outer, before + values)
+        open_nodes[-1] = (outer, _Size(before.values + size.values, max(before.depth, 1 + size.depth)))
 
 
-def _values_of(anchor: str, anchored: dict[str, int | None]) -> int:
-    """Return how many values an alias stands for; PyYAML itself refuses one whose anchor is not there."""
-    values = anchored.get(anchor, 1)
-    if values is None:
+def _require_depth(levels: int) -> None:
+    if levels > MAX_DEPTH:
+        raise BoundsError(f"its values are too deep within one another, over {MAX_DEPTH} levels; make it flatter")
+
+
+def _size_of(anchor: str, anchored: dict[str, _Size | None]) -> _Size:
+    """Return the size of what an alias stands for; PyYAML itself refuses one whose anchor is not there."""
+    size = anchored.get(anchor, _Size(1, 0))
+    if size is None:
         raise BoundsError(f"the alias *{anchor} stands within the value that it repeats; write the value out")
-    return values
+    return size

@@ -22,6 +22,8 @@ MERGED = "a: &a {x: 1}\n" + "\n".join(
     f"{name}: &{name} {{{', '.join(f'k{number}: *{before}' for number in range(20))}}}"
     for before, name in zip("abcdef", "bcdefg")
 )
+#: Each line is one level; together they are as deep as there are lines.
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{level}: &a{level} [*a{level - 1}]\n" for level in range(1, 400))
 REFUSED = {
     "aliases of aliases": (BOMB, "values once its aliases"),
     "aliases in mappings": (MERGED, "values once its aliases"),
@@ -32,6 +34,8 @@ REFUSED = {
     "deep lists": ("[" * 5_000, "too deep within one another"),
     "deep mappings": ("{a: " * 5_000, "too deep within one another"),
     "deep blocks": ("\n".join(" " * level + "a:" for level in range(MAX_DEPTH + 1)), "too deep within one another"),
+    "depth by aliases": (CHAIN, "too deep within one another"),
+    "depth by an alias in depth": (f"a: &a {'[' * 60}{']' * 60}\nb: {'[' * 60}*a{']' * 60}", "too deep"),
     "a large file": ("# " + "x" * MAX_BYTES, "more than 512 KiB"),
 }
 
