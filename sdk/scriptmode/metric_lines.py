@@ -88,9 +88,11 @@ class Definition:
 def _is_simple(regex: str) -> bool:
     """Return whether an expression surely takes no more than the square of a line's length.
 
-    It has one repetition at most, no repeated group, and few optional parts; escapes are counted as if they were none.
+    It has one repetition at most, no repeated group, and few optional parts and alternatives; escapes are counted as if
+    they were none.
     """
-    return len(_REPEAT.findall(regex)) <= 1 and _REPEATED_GROUP.search(regex) is None and regex.count("?") <= _OPTIONS
+    options = regex.count("?") + regex.count("|")
+    return len(_REPEAT.findall(regex)) <= 1 and _REPEATED_GROUP.search(regex) is None and options <= _OPTIONS
 
 
 def warn(definitions: Iterable[Definition]) -> None:
