@@ -149,9 +149,9 @@ def _source_root(script: Script) -> Path:
     root = _existing(Path(source_dir), "source_dir", source_dir)
     if not root.is_dir():
         raise SourceError(f"source_dir {source_dir!r} is not a folder; for one file, give entry_point alone")
-    entry = Path(script.entry_point)
-    inside = os.path.relpath(entry, root)
-    if entry.is_absolute() and not inside.startswith(".."):
+    entry, base = Path(script.entry_point), Path(os.path.normpath(root.absolute()))
+    if entry.is_absolute() and base in entry.parents:
+        inside = str(entry.relative_to(base))
         raise SourceError(f"entry_point {script.entry_point!r} is a whole path; name it within source_dir: {inside!r}")
     try:
         with _opened(root) as directory:

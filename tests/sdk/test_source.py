@@ -101,6 +101,8 @@ def test_a_packed_source_is_only_referred_to():
         pytest.param("train.py", "cod", "did you mean 'code'?", id="the near folder is told"),
         pytest.param("train.py", "code/train.py", "is not a folder", id="a file as folder"),
         pytest.param("{code}/train.py", "code", "name it within source_dir: 'train.py'", id="a whole path"),
+        pytest.param("{code}/train.py", "x/../code", "name it within source_dir: 'train.py'", id="a folder by .."),
+        pytest.param("{code}/..later/train.py", "code", "name it within source_dir: '..later/train.py'", id="dots"),
         pytest.param("../secret.py", "code", "is outside source_dir", id="outside"),
         pytest.param("nowhere.py", None, "entry_point 'nowhere.py' does not exist", id="no such file"),
         pytest.param("code", None, "is a folder", id="a folder as script"),
@@ -109,6 +111,7 @@ def test_a_packed_source_is_only_referred_to():
 def test_what_is_not_there_is_named(code, monkeypatch, entry, folder, message):
     monkeypatch.chdir(code.parent)
     (code.parent / "secret.py").write_text("")
+    (code.parent / "x").mkdir()
     with pytest.raises(SourceError) as caught:
         pack(Script(entry.format(code=code), folder))
     assert message in str(caught.value)
