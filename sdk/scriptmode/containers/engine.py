@@ -203,7 +203,8 @@ def _remove_labelled(client: Any, identifier: str, label: str) -> str:
     from docker.errors import APIError, ImageNotFound
 
     try:
-        if label in (client.api.inspect_image(identifier)["Config"]["Labels"] or {}):
+        # Newer daemons leave out what is empty.
+        if label in ((client.api.inspect_image(identifier).get("Config") or {}).get("Labels") or {}):
             client.api.remove_image(identifier, noprune=True)
     except ImageNotFound:
         return ""

@@ -125,9 +125,10 @@ def refresh_image(
 
 
 def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
-    base, development_base = (
-        _need_base(each, refresh=refresh, on_line=on_line) for each in (wanted.base, wanted.development_base)
-    )
+    names = (wanted.base, wanted.development_base)
+    # Each is pulled once: the same name may be another image a moment later.
+    found = {name: _need_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
+    base, development_base = (found[name] for name in names)
     settings = machine.settings(os.environ)
     # By identifier: every stage has the same base, whatever a name may name meanwhile.
     bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
