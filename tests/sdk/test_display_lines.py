@@ -49,6 +49,14 @@ def test_what_is_overwritten_keeps_no_colour():
     assert shown(f"{RED}xxxx{RESET}\rab", colours=True) == f"ab{RED}xx{RESET}"
 
 
+@pytest.mark.parametrize("colours", [True, False])
+def test_all_of_a_long_line_is_shown_where_it_was_not_drawn_anew(colours):
+    line = f"start\t{RED}" + "x" * 200_000 + "\x1b]0;title\x07 end"
+    text = shown(line, colours=colours)
+    assert text.replace(RED, "").replace(RESET, "") == "start\t" + "x" * 200_000 + " end"
+    assert (RED in text, text.endswith(RESET)) == (colours, colours)
+
+
 def test_a_line_that_was_drawn_anew_for_days_takes_little_time():
     line = "".join(f"\x1b[3{n % 8}m{n} of many\r" for n in range(200_000))
     assert shown(line, colours=True).endswith(RESET)

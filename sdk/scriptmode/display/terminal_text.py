@@ -92,14 +92,21 @@ def _kept(token: re.Match[str]) -> str:
     return token.group() if is_colour else ""
 
 
+def _text(token: re.Match[str]) -> str:
+    return token.group() if token.lastgroup == "text" or token.group() == "\t" else ""
+
+
 def shown(line: str, *, colours: bool = False) -> str:
     """Give what a terminal would show of a line last, a progress bar as it stood at the end.
 
     With ``colours`` as control sequences that end with the line; everything else that a terminal obeys is left out. Of
-    more than 64 Ki characters with such in them the end is given.
+    more than 64 Ki characters that were drawn anew, by carriage returns or backspaces, the end is given.
     """
     if line.isprintable():
         return line
+    if len(line) > _LONGEST and "\r" not in line and "\b" not in line:
+        text = safe(line)
+        return f"{text}\x1b[0m" if colours else _tokens().sub(_text, text)
     if len(line) > _LONGEST:
         # From where it was drawn anew, if it was.
         end = line[-_LONGEST:]
