@@ -117,6 +117,14 @@ def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_ar
     }
 
 
+def test_a_status_without_a_message_has_no_line_for_one():
+    _, job = started(Life.completed())
+    description = {**job.describe(), "SecondaryStatusTransitions": [{"Status": "Starting", "StatusMessage": ""}]}
+    assert "message" not in text(description)
+    description["SecondaryStatusTransitions"] = [{"Status": "Starting", "StatusMessage": "Launching"}]
+    assert "\nmessage  Launching\n" in text(description)
+
+
 def test_a_job_that_the_service_describes_with_the_least_is_told_too():
     _, job = started(Life.completed())
     assert text(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")

@@ -37,9 +37,8 @@ def text(description: Mapping[str, Any]) -> str:
 def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "job", description["TrainingJobName"]
     yield "status", _status(description)
-    transitions = description.get("SecondaryStatusTransitions")
-    if transitions and description["TrainingJobStatus"] in ("InProgress", "Stopping"):
-        yield "message", transitions[-1].get("StatusMessage", "")
+    if message := _message(description):
+        yield "message", message
     yield "created", moment(description["CreationTime"])
     if reason := description.get("FailureReason"):
         yield "failed", reason
@@ -64,6 +63,13 @@ def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "output", description.get("OutputDataConfig", {}).get("S3OutputPath", "")
     if model := (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts"):
         yield "model", model
+
+
+def _message(description: Mapping[str, Any]) -> str:
+    """Return the newest message about a job that has not ended, or ""."""
+    transitions = description.get("SecondaryStatusTransitions") or [{}]
+    is_running = description["TrainingJobStatus"] in ("InProgress", "Stopping")
+    return str(transitions[-1].get("StatusMessage", "")) if is_running else ""
 
 
 def _status(description: Mapping[str, Any]) -> str:
