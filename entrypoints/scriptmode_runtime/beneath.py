@@ -164,11 +164,13 @@ class Directory:
         Links in the parent directories are an error unless ``links``. Other file systems mounted below are not entered.
         """
         errors: list[OSError] = []
-        try:
-            with self.at(path, links=links) as at:
-                _remove(at, failed or (lambda _, error: errors.append(error)))
-        except FileNotFoundError:
-            return
+        tell = failed or (lambda _, error: errors.append(error))
+        with contextlib.suppress(FileNotFoundError), self.at(path, links=links) as at:
+            try:
+                _remove(at, tell)
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError):
+                    tell(path, error)
         if errors:
             raise errors[0]
 

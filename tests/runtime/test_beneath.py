@@ -251,6 +251,19 @@ def test_what_cannot_be_removed_is_told_and_the_rest_is_removed(base):
     assert [path.name for path in (base / "a").iterdir()] == ["kept"]
 
 
+def test_a_file_that_cannot_be_removed_is_told_like_the_rest(base, monkeypatch):
+    def refuse(name, **_):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
+
+    told = []
+    with Directory(base) as directory:
+        monkeypatch.setattr(os, "unlink", refuse)
+        directory.remove_tree("a/b/file", failed=lambda path, error: told.append((path, error.errno)))
+        with pytest.raises(PermissionError):
+            directory.remove_tree("a/b/file")
+    assert told == [("a/b/file", errno.EACCES)]
+
+
 def test_what_does_not_exist_is_removed_already(way, base):
     beneath.remove_tree(base / "none" / "none")
     beneath.remove_tree(base / "a" / "b" / "file")
