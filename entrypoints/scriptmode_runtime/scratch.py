@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 from typing import TYPE_CHECKING
 
+from scriptmode_runtime import beneath
 from scriptmode_runtime.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def directory(tmpdir: str) -> Iterator[str]:
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
         os.close(lock)
 
 
@@ -51,9 +51,11 @@ def remove_orphans(directories: Iterable[str]) -> None:
     """Remove what killed launchers of this user left in ``directories``."""
     for place in filter(os.path.isabs, dict.fromkeys(directories)):
         with contextlib.suppress(OSError), os.scandir(place) as entries:
-            for entry in entries:
-                if _NAME.fullmatch(entry.name) and _is_own(entry) and _is_orphan(entry.path):
-                    shutil.rmtree(entry.path, ignore_errors=True)
+            for entry in filter(lambda each: _NAME.fullmatch(each.name), entries):
+                # Another launcher may remove it at the same time.
+                with contextlib.suppress(OSError):
+                    if _is_own(entry) and _is_orphan(entry.path):
+                        _remove(entry.path)
 
 
 def _create(directories: Iterable[str]) -> tuple[str, int]:
@@ -70,10 +72,16 @@ def _create(directories: Iterable[str]) -> tuple[str, int]:
             os.rename(draft, path)
         except OSError as error:
             problem = f"{path} cannot be created: {error.strerror}"
-            shutil.rmtree(draft, ignore_errors=True)
+            _remove(draft)
             continue
         return path, lock
     raise ClusterError(f"{problem}; set TMPDIR to a folder this host may write to, with a short name without blanks")
+
+
+def _remove(path: str) -> None:
+    """Remove as much of a directory as can be; a script may have nested others in it, thousands deep."""
+    with contextlib.suppress(OSError):
+        beneath.remove_tree(path, failed=lambda *_: None)
 
 
 def _is_own(entry: os.DirEntry[str]) -> bool:

@@ -21,7 +21,6 @@ ALLOWED = {
         "realpath"
     },  # the job's folder as /proc/self/mountinfo spells it
     "entrypoints/scriptmode_runtime/installed_mpi.py": {"realpath"},  # the installed mpirun's prefix
-    "entrypoints/scriptmode_runtime/scratch.py": {"rmtree"},  # the launcher's own temporary folders, closed to others
 }
 
 

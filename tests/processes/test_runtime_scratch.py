@@ -9,7 +9,7 @@ import pytest
 from fakes.host_folders import write_host, write_job
 from processes.launchers import child, holding, until
 
-from scriptmode_runtime import scratch, system
+from scriptmode_runtime import beneath, scratch, system
 
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}
@@ -21,7 +21,7 @@ def tmpdir_of_job():
     folder = Path(f"/tmp/t{os.urandom(4).hex()}")
     folder.mkdir()
     yield folder
-    shutil.rmtree(folder)
+    beneath.remove_tree(folder)
 
 
 def left(folder):
@@ -105,4 +105,39 @@ def test_a_local_job_leaves_nothing_in_tmpdir_whoever_is_killed(jobs, monkeypatc
     }
     os.kill(pids[victim], signal.SIGKILL)
     assert jobs.wait(name)["TrainingJobStatus"] == "Failed"
+    assert left(tmpdir_of_job) == []
+
+
+def orphan(folder, number):
+    path = folder / f"scriptmode-{number:016x}"
+    path.mkdir()
+    (path / ".lock").touch()
+    return path
+
+
+def test_an_orphan_with_thousands_of_folders_in_each_other_is_removed(tmpdir_of_job):
+    descriptor = os.open(orphan(tmpdir_of_job, 1), os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("below", dir_fd=descriptor)
+        below = os.open("below", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    scratch.remove_orphans([str(tmpdir_of_job)])
+    assert left(tmpdir_of_job) == []
+
+
+def test_an_orphan_that_another_launcher_removes_meanwhile_keeps_none_of_the_others(tmpdir_of_job, monkeypatch):
+    for number in range(3):
+        orphan(tmpdir_of_job, number)
+    with os.scandir(tmpdir_of_job) as entries:
+        second = [entry.path for entry in entries][1]
+    locked = scratch._lock
+
+    def lock_as_the_second_goes(path, *arguments):
+        shutil.rmtree(second, ignore_errors=True)
+        return locked(path, *arguments)
+
+    monkeypatch.setattr(scratch, "_lock", lock_as_the_second_goes)
+    scratch.remove_orphans([str(tmpdir_of_job)])
     assert left(tmpdir_of_job) == []
