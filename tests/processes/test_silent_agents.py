@@ -60,6 +60,15 @@ def let_time_pass(jobs, name, seconds):
     os.utime(folder.lock_file, (before, before))
 
 
+def make_older(jobs, name, seconds):
+    """Make all that the job did before older."""
+    file = jobs.job_folder(name).path / "state.json"
+    state = json.loads(file.read_text())
+    for transition in state["transitions"]:
+        transition["started"] -= seconds
+    file.write_text(json.dumps(state))
+
+
 def test_an_agent_records_that_it_works(jobs):
     name = jobs.start(SAVES)
     jobs.until_line(name, "up")
@@ -90,6 +99,17 @@ def test_a_machine_that_was_suspended_or_set_its_clock_has_no_silent_agents(jobs
         moment = time.time() - seconds
         os.utime(jobs.job_folder(name).lock_file, (moment, moment))
         assert jobs.job_folder(name).silent_since() is None
+
+
+def test_a_file_server_whose_clock_is_ahead_makes_no_agent_silent(jobs):
+    name, _ = a_stopped_agent(jobs)
+    lock = jobs.job_folder(name).lock_file
+    # Of another machine, with which this one shares the data directory.
+    lock.write_text(f"another-boot {time.monotonic():.3f}")
+    for ahead, is_silent in ((2, False), (7200, True)):
+        moment = time.time() + ahead
+        os.utime(lock, (moment, moment))
+        assert (jobs.job_folder(name).silent_since() is not None) == is_silent
 
 
 @pytest.mark.parametrize("content", ["", "x", "a b", "\0" * 64], ids=["empty", "word", "words", "NUL"])
@@ -146,16 +166,22 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
     assert not jobs.processes()
 
 
+def test_a_job_past_its_time_whose_agent_is_continued_was_not_stopped(jobs):
+    name, _ = a_stopped_agent(jobs, max_run=1)
+    time.sleep(1)
+    let_time_pass(jobs, name, 100)
+    make_older(jobs, name, 200)
+    jobs.platform.describe(name)
+    description = jobs.wait(name)
+    assert description["SecondaryStatus"] == "MaxRuntimeExceeded"
+
+
 def test_a_job_past_its_time_is_ended_by_the_next_look(jobs, monkeypatch):
     monkeypatch.setattr(recovery, "_WAKING_SECONDS", 0.2)
     name, agent = a_stopped_agent(jobs, max_run=50)
     let_time_pass(jobs, name, 100)
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
-    folder = jobs.job_folder(name)
-    state = json.loads((folder.path / "state.json").read_text())
-    for transition in state["transitions"]:
-        transition["started"] -= 200
-    (folder.path / "state.json").write_text(json.dumps(state))
+    make_older(jobs, name, 200)
     monkeypatch.setattr(tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == "Failed"

@@ -85,11 +85,10 @@ def _why_to_end(folder: JobFolder, state: JobState) -> str:
 
 
 def _answers_when_woken(folder: JobFolder, agent: Identity) -> bool:
-    """Continue a stopped agent and ask it to end its job; return whether it works again."""
+    """Continue a stopped agent; return whether it works again. It finds by itself why its job is to end."""
     from scriptmode.platforms.local.hosts import tree
 
-    for number in (signal.SIGCONT, signal.SIGTERM):
-        tree.send(agent, number)
+    tree.send(agent, signal.SIGCONT)
     deadline = time.monotonic() + _WAKING_SECONDS
     while folder.silent_since() is not None and tree.running(agent):
         if time.monotonic() > deadline:
