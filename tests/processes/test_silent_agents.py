@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -24,6 +26,22 @@ SAVES = """
     print("up", flush=True)
     while True:
         time.sleep(0.05)
+"""
+
+
+WAITS = """
+import os, pathlib, signal, subprocess
+from scriptmode.platforms.local import heartbeat
+from scriptmode.platforms.local.hosts import tree
+heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
+path = pathlib.Path({lock!r})
+lock = os.open(path, os.O_RDWR | os.O_CREAT)
+with heartbeat.Heartbeat(lock).going_on():
+    path.write_text(tree.boot() + " 0.0")
+    os.utime(path, (0, 0))
+    subprocess.run(["sleep", "1"], check=True)
+print(heartbeat.silent_since(path) is not None)
+print(signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0))
 """
 
 
@@ -84,6 +102,15 @@ def test_an_agent_records_that_it_works_while_inputs_are_copied(jobs):
     first = lock.read_text()
     until(lambda: lock.read_text() != first, 3 * heartbeat.INTERVAL_SECONDS)
     assert jobs.job_folder(name).read_state().secondary == "Downloading"
+
+
+@pytest.mark.parametrize(("longest", "is_silent"), [(60.0, False), (0.0, True)], ids=["works", "works for too long"])
+def test_an_agent_that_waits_for_other_programs_works(tmp_path, longest, is_silent):
+    """It has no turn to record that: another process is asked to, as pytest needs this one's timer."""
+    lock = tmp_path / "agent.lock"
+    program = WAITS.format(lock=str(lock), longest=longest)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == f"{is_silent}\nTrue\n"
 
 
 def test_an_agent_that_was_just_stopped_is_not_silent_yet(jobs):

@@ -135,7 +135,7 @@ class Agent:
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
         try:
-            with full_disk.reported(self._disk):
+            with full_disk.reported(self._disk), self._heartbeat.going_on():
                 self._spool.mkdir(parents=True, exist_ok=True)
                 self._fleet.prepare()
         except (ContainerError, DataError, OSError) as error:
@@ -199,7 +199,7 @@ class Agent:
         environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
         self._hosts = self._fleet.hosts(environments)
         try:
-            with full_disk.reported(self._disk):
+            with full_disk.reported(self._disk), self._heartbeat.going_on():
                 self._feeding.make()
                 for host in self._hosts:
                     host.start()
@@ -283,7 +283,7 @@ class Agent:
     def _sync_logs(self) -> None:
         """Make the hosts' logs durable: a job's last state is not to outlive them."""
         of_hosts = [self._folder.log(name) for name in self._sandboxes]
-        with suppress(OSError):
+        with suppress(OSError), self._heartbeat.going_on():
             for log in filter(Path.exists, of_hosts):
                 sync_file(log)
             sync_directory(of_hosts[0].parent)
@@ -326,9 +326,10 @@ class Agent:
 
     def _clear_processes(self) -> None:
         """End every process of the job and take its mounts away."""
-        problems = [*self._mounting.end(), *self._fleet.end()]
-        if not self._children.kill_all():
-            problems.append("some processes of the job could not be killed")
+        with self._heartbeat.going_on():
+            problems = [*self._mounting.end(), *self._fleet.end()]
+            if not self._children.kill_all():
+                problems.append("some processes of the job could not be killed")
         try:
             # A child that was killed just as it mounted.
             mounts.detach(self._folder.hosts)

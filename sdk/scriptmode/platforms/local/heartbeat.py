@@ -9,19 +9,24 @@ machines) the file's time of change has to do.
 from __future__ import annotations
 
 import os
+import signal
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.platforms.local import records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 INTERVAL_SECONDS = 5.0
 #: An agent that was silent for so long is stopped or hangs: even on a machine that has a hundred times more to do than
 #: processors to do it with, a process runs some times a minute.
 SILENT_SECONDS = 60.0
+#: An agent that waits for Docker, a disk or another program for longer hangs. `job_containers` has the longest limit of
+#: its own, 600 s to change the owner of millions of files.
+LONGEST_WORK_SECONDS = 900.0
 _LENGTH = 64
 
 
@@ -38,6 +43,21 @@ class Heartbeat:
         if now >= self._next:
             self._next = now + INTERVAL_SECONDS
             record(self._lock)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Record the time all the while that this process waits for others, `LONGEST_WORK_SECONDS` at most.
+
+        A timer's signal does so, because the agent has no threads. It is for work without a turn to call `beat`.
+        """
+        until = time.monotonic() + LONGEST_WORK_SECONDS
+        before = signal.signal(signal.SIGALRM, lambda *_: self.beat() if time.monotonic() < until else None)
+        signal.setitimer(signal.ITIMER_REAL, INTERVAL_SECONDS, INTERVAL_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def record(lock: int) -> None:
