@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import system
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from scriptmode_runtime.system import Process
 
 #: Seconds between two looks at which processes are left.
@@ -26,11 +28,14 @@ LOOK = 0.1
 class ProcessTree:
     """The processes of the program whose first process is, or was, ``leader``.
 
-    Make it before the program is signalled: who is whose parent is known only as long as both live.
+    Make it before the program is signalled: who is whose parent is known only as long as both live. Where the leader
+    ``has_ended`` and was reaped, its number may be another program's by now: then only processes below this one, which
+    adopts orphans (`system.adopt_orphans`), are the program's.
     """
 
-    def __init__(self, leader: int) -> None:
+    def __init__(self, leader: int, *, has_ended: bool = False) -> None:
         self._leader = leader
+        self._has_ended = has_ended
         #: When each process was started: with its number that names one process.
         self._known: dict[int, int] = {}
         #: Processes that a signal to the leader's group does not reach.
@@ -60,18 +65,27 @@ class ProcessTree:
         below: dict[int, list[int]] = {}
         for pid, process in processes.items():
             below.setdefault(process.parent, []).append(pid)
-        pending = [pid for pid, process in processes.items() if self._is_known(pid, process)]
-        members: dict[int, Process] = {}
-        while pending:
-            pid = pending.pop()
-            if pid not in members:
-                members[pid] = processes[pid]
-                pending += below.get(pid, ())
+        own = _reachable(below, [os.getpid()]) if self._has_ended else processes.keys()
+        roots = [pid for pid, process in processes.items() if pid in own and self._is_known(pid, process)]
+        found = _reachable(below, roots)
+        members = {pid: processes[pid] for pid in found}
         self._known = {pid: process.started for pid, process in members.items()}
         return members
 
     def _is_known(self, pid: int, process: Process) -> bool:
         return self._leader in (process.group, process.session) or self._known.get(pid) == process.started
+
+
+def _reachable(below: Mapping[int, Iterable[int]], roots: Iterable[int]) -> set[int]:
+    """Return the roots and all that is below them."""
+    found: set[int] = set()
+    pending = list(roots)
+    while pending:
+        pid = pending.pop()
+        if pid not in found:
+            found.add(pid)
+            pending += below.get(pid, ())
+    return found
 
 
 def _exists(group: int) -> bool:

@@ -307,7 +307,7 @@ class Supervisor:
     def _tell_trainers(self, number: int) -> Callable[[], bool]:
         """Signal trainers and daemons; return whether all their processes have ended, as something to be called."""
         told = [child for child in self._started if child.part in (_TRAINER, _DAEMON)]
-        self._stopped = [ProcessTree(child.pid) for child in told]
+        self._stopped = [ProcessTree(child.pid, has_ended=not child.running) for child in told]
         for child, tree in zip(told, self._stopped):
             if child.running or tree.remains():
                 child.signal(number)
