@@ -61,8 +61,9 @@ class LoopbackOnly:
             there = {(address, port) for address in self._addresses() for port in self._ports}
             for gone in self._listeners.keys() - there:
                 self._end(self._listeners.pop(gone))
-            for new in sorted(there - self._listeners.keys()):
-                self._listeners[new] = self._listen(*new)
+            # An address that has just come is not ready at once (IPv6 looks for duplicates for a second or two).
+            for missing in sorted(each for each in there if not self._listeners.get(each)):
+                self._listeners[missing] = self._listen(*missing)
 
     @property
     def exposed(self) -> list[str]:

@@ -182,3 +182,17 @@ def test_a_listener_that_cannot_be_had_is_named():
         )
         assert one.exposed == [f"127.0.0.2 port {port}"]
         one.close()
+
+
+def test_a_listener_that_could_not_be_had_is_tried_again():
+    now = [0.0]
+    with socket.create_server(("127.0.0.2", 0)) as taken:
+        port = taken.getsockname()[1]
+        one = loopback.LoopbackOnly(
+            [port], selectors.DefaultSelector(), lambda: now[0], lambda: {(socket.AF_INET, "127.0.0.2", ())}
+        )
+        assert one.exposed
+    now[0] = one.deadline()
+    one.tick()
+    assert one.exposed == []
+    one.close()
