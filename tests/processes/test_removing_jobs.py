@@ -1,5 +1,6 @@
 """A job is deleted whole, whatever it does meanwhile and whatever its folder holds."""
 
+import fcntl
 import json
 import os
 import signal
@@ -137,3 +138,23 @@ def test_what_an_interrupted_removal_left_goes_with_the_next(jobs):
     done = invoke("rm", name, "--json")
     assert json.loads(done.stdout) == [{"job": name}]
     assert list((jobs.data_dir / "jobs").iterdir()) == []
+
+
+def test_what_another_process_is_removing_is_left_to_it(jobs):
+    folder = jobs.data_dir / "jobs"
+    made, moved = folder / ".removed-made", folder / ".removed-moved"
+    for path in (made, moved / "job-0"):
+        path.mkdir(parents=True)
+    # Its agent has not ended yet.
+    with (moved / "job-0" / "agent.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        name = jobs.start("pass")
+        jobs.wait(name)
+        jobs.platform.delete(name)
+        assert sorted(folder.iterdir()) == [made, moved]
+        assert list(moved.iterdir()) == [moved / "job-0"]
+    os.utime(made, (0, 0))
+    name = jobs.start("pass")
+    jobs.wait(name)
+    jobs.platform.delete(name)
+    assert list(folder.iterdir()) == []

@@ -52,9 +52,17 @@ def remove(folder: JobFolder) -> None:
     mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
     for left in folder.path.parent.glob(f"{_PREFIX}*"):
-        # Of a removal that was interrupted. What another process is removing, that one removes.
         with suppress(OSError):
-            beneath.remove_tree(left)
+            if _was_interrupted(left):
+                beneath.remove_tree(left)
+
+
+def _was_interrupted(left: Path) -> bool:
+    """Return whether the removal of a folder was interrupted: no agent is in it, or no job comes into it any more."""
+    jobs = [JobFolder(path) for path in left.iterdir()]
+    if not jobs:
+        return time.time() - left.stat().st_mtime > _ENDING_SECONDS
+    return all(map(_is_free, jobs))
 
 
 def _is_free(folder: JobFolder) -> bool:
