@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SourceError
 from scriptmode.nearby import near
+from scriptmode.source import contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,8 @@ def stored(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]
     """Return a completed spec whose rules name their programs below the code location, and the files to store there.
 
     A file is stored at ``<code location>/<digest>/<name>``, those of a directory below ``<code location>/<digest>``;
-    the same content is stored once. Raises `SourceError` for a program that does not exist.
+    the same content is stored once. Raises `SourceError` for a program that does not exist, and for what `source.pack`
+    refuses of a directory.
     """
     files: list[RuleFile] = []
 
@@ -58,20 +60,21 @@ def stored(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]
 
 
 def _files(rule: str, source: str, location: str) -> list[RuleFile]:
-    """Read a rule's program: one file, or each file of a directory, in the order of their names."""
+    """Read a rule's program: one file, or of a directory what would be packed of a source folder."""
     root = Path(source)
+    is_directory = bool(source) and root.is_dir()
+    found = contents(root) if is_directory else {}
     if root.is_file():
-        contents = {root: (root.name, root.read_bytes())}
-    else:
-        found = sorted(path for path in root.rglob("*") if path.is_file())
-        contents = {path: (path.relative_to(root).as_posix(), path.read_bytes()) for path in found}
-    if not contents:
-        what = "is an empty directory" if root.is_dir() else f"does not exist (looked in {Path.cwd()}){near(root)}"
+        found[root.name] = root.read_bytes()
+    if not found:
+        what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()}){near(root)}"
         raise SourceError(
             f"rule {rule!r}: source {source!r} {what}; give the rule's Python file, or the s3:// URI of a stored one"
         )
     digest = hashlib.sha256()
-    for name, data in contents.values():
+    for name, data in found.items():
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     below = f"{location.rstrip('/')}/{digest.hexdigest()}"
-    return [RuleFile(rule, path, data, f"{below}/{name}") for path, (name, data) in contents.items()]
+    return [
+        RuleFile(rule, root / name if is_directory else root, data, f"{below}/{name}") for name, data in found.items()
+    ]

@@ -131,6 +131,16 @@ def _pack(script: Script) -> Archive:
     return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return by name what would be packed of a folder; raise `SourceError` as `pack` does, for secrets among others."""
+    found = {}
+    for name, member in _tree(folder).items():
+        if not member.is_folder:
+            with member.open() as file:
+                found[name] = file.read()
+    return found
+
+
 def program(script: Script) -> str:
     """Give the entry point's name inside the archive."""
     if script.source_dir is None:

@@ -205,6 +205,26 @@ def test_a_rules_folder_is_stored_file_by_file(code, tmp_path):
     }
 
 
+def test_of_a_rules_folder_is_stored_what_of_a_source_folder_is_packed(code, tmp_path):
+    folder = tmp_path / "rule"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "__pycache__/rule.cpython-311.pyc").write_bytes(b"differs on each machine")
+    (folder / "rule.py").write_text("class OwnRule: ...")
+    made = estimator(code, rules=[CustomRule(source_s3_uri=str(folder))])
+    made.fit(logs=False)
+    assert not [uri for uri in made.platform.stored if uri.endswith(".pyc")]
+    (folder / ".env").write_text("PASSWORD=hunter2")
+    with pytest.raises(SourceError, match="files that look like secrets: '.env'"):
+        made.request()
+
+
+def test_an_empty_rules_program_is_not_the_current_folder(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("private")
+    with pytest.raises(SourceError, match=r"rule 'r': source '' does not exist"):
+        estimator(code, rules=[CustomRule(source_s3_uri="")]).request()
+
+
 def test_a_rules_program_that_is_not_there_is_refused_before_anything_is_stored(code):
     made = estimator(code, rules=[CustomRule(source_s3_uri="nowhere/rule.py")])
     with pytest.raises(
