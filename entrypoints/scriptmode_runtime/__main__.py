@@ -202,7 +202,7 @@ def _keep_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
     from scriptmode_runtime import loopback
 
     ports = loopback.served_ports(plan)
-    # A task whose port another program has tells so itself; who sets the variable decides about the ports himself.
+    # A task reports a port that another program has. A job that sets the variable decides about the ports itself.
     if ports and loopback.REUSE_PORT not in os.environ and not any(map(loopback.is_taken, ports)):
         os.environ[loopback.REUSE_PORT] = "true"
         supervisor.keep_to_loopback(ports)

@@ -1,6 +1,6 @@
 """Open, create, remove and walk what is beneath a directory, and nothing else.
 
-Paths and symbolic links that somebody else wrote (archives, containers, checkpoints) are never given to the operating
+Paths and symbolic links that others wrote (archives, containers, checkpoints) are never given to the operating
 system as a whole, nor turned into a resolved path. A path is walked one component at a time from an open directory:
 
 * a directory is entered with ``O_NOFOLLOW`` relative to the descriptor of the one above it, so that a directory that is

@@ -1,8 +1,8 @@
 """Writing files so that they survive a power cut.
 
 A file system may keep a new file's content, its name and a removal in memory for some seconds, and lose any of them at
-a power cut. Whoever promises that a file is there does three things in this order: sync the file's content, give it its
-name, and sync the directory that holds the name. Only then may another file say so, or another copy be removed.
+a power cut. A file is certain to be there after three steps in this order: sync its content, give it its name, and sync
+the directory that holds the name. Only then may another file say so, or another copy be removed.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def record(lock: int) -> None:
 
     content = f"{boot()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
-        # As long as what it replaces: nobody reads half of it.
+        # As long as what it replaces, so that no reader sees half of it.
         os.pwrite(lock, content.encode(), 0)
     except OSError:
         # A full disk takes a time, if nothing else.

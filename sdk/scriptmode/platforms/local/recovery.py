@@ -148,7 +148,7 @@ def _bury(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
     )
     log = folder.agent_log_tail()
     buried = state.moved("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
-    # A full disk must not hide what happened; whoever asks next tries again.
+    # A full disk must not hide what happened; the next look tries again.
     with suppress(OSError):
         folder.write_state(buried)
     return buried

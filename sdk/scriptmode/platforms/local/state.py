@@ -80,7 +80,7 @@ class JobState:
     training_ended: float | None = None
     reason: str = ""
     artifacts: str = ""
-    #: What is wrong with the job now, found by whoever looks at it; never recorded.
+    #: What is wrong with the job now, found by the process that looks at it; never recorded.
     note: str = ""
 
     @property

@@ -254,7 +254,7 @@ class JobFolder:
     def owned(self) -> Iterator[bool | None]:
         """Try to take the dead agent's place; False while an agent (or another in its place) lives.
 
-        Where the folder cannot be written nobody takes that place: None says that the agent is dead.
+        Where the folder cannot be written, no process takes that place: None says that the agent is dead.
         """
         descriptor, is_writable = self._open_lock()
         try:
