@@ -11,7 +11,7 @@ ScriptmodeError
 │   ├── TransientError               no answer, or "slow down": the same call may succeed later
 │   ├── DataError                    an input or an output place cannot be read or written
 │   │   ├── DataNotFoundError        there is no such object or bucket
-│   │   ├── DataAccessError          the credentials do not allow it, or the bucket is somebody else's
+│   │   ├── DataAccessError          the credentials do not allow it, or the bucket is another account's
 │   │   └── UnreadableJobError       a file of a job's folder on this machine is damaged; ``job_name``, ``path``
 │   ├── ContainerError               Docker is not there, or an image or a container cannot be had from it
 │   ├── JobNotFoundError             no job of that name
@@ -82,9 +82,9 @@ class DataAccessError(DataError):
 
 
 class UnreadableJobError(DataError):
-    """A job of this machine that a file of its folder, missing or damaged, says nothing about any more.
+    """A file of a job's folder on this machine is missing or damaged, so that the job cannot be described.
 
-    Other jobs are not concerned. ``job_name`` is the job's name, ``path`` that of the file.
+    Other jobs are not affected. ``job_name`` is the job's name, ``path`` that of the file.
     """
 
     def __init__(self, job_name: str, path: os.PathLike[str], cause: object) -> None:

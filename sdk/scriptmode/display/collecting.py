@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Of a host's last line so many characters are of use.
 LINE_CHARACTERS = 500
-#: Of a host's last line so many are kept.
+#: Number of characters kept of a host's last line.
 KEPT_CHARACTERS = 64 * 1024
 #: Seconds over which a rate is taken, and before which there is none.
 _WINDOW, _SOON = 10.0, 0.4

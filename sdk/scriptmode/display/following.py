@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SECONDS = 0.5
 #: So many lines wait for one drawing at most: who reads an old, long log is drawn to at the speed of the terminal.
 _WAITING = 5000
-#: And so many characters: lines may be long.
+#: Number of characters that wait for one drawing at most: lines may be long.
 _WAITING_CHARACTERS = 8 * 1024 * 1024
 #: Seconds for which the reader lets lines gather, unless as many came in so long as only an old log has.
 _REST, _BUSY = 0.2, 2000

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SIZE = (80, 24)
 #: Columns that stay free: Ctrl-C shows itself as ``^C`` where the cursor stands, and must not begin a row.
 _FREE = 2
-#: Of a log line so many characters are shown.
+#: Number of characters shown of a log line.
 LINE_CHARACTERS = 8 * 1024
 _BLOCKS = "\u2581\u203a\u2500\u2026"
 
@@ -44,7 +44,7 @@ class TerminalView:
         #: The columns that each drawn row takes.
         self._drawn: list[int] = []
         self._panel = ""
-        #: Hosts whose line came in part.
+        #: Hosts of which only a part of the last line has come.
         self._long: set[str] = set()
         self._asides: list[_Aside] = []
 
