@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 #: The name of a socket has 107 characters at most (unix(7)).
 _LONGEST = 80
 _PREFIX = "scriptmode-"
+#: Of one that is being made or removed, and may have no lock.
+_DRAFT_PREFIX = f"{_PREFIX}new-"
 _NAME = re.compile(_PREFIX + r"(new-)?[0-9a-f]{16}")
 _LOCK = ".lock"
-#: Seconds after which a directory that its launcher neither locked nor named is an orphan; it takes microseconds.
+#: Seconds without a change after which one that is being made or removed is an orphan; it takes milliseconds.
 _MAKING_SECONDS = 600.0
 
 
@@ -62,7 +64,7 @@ def _create(directories: Iterable[str]) -> tuple[str, int]:
     problem = ""
     for place in directories:
         name = os.urandom(8).hex()
-        path, draft = (os.path.join(place, f"{prefix}{name}") for prefix in (_PREFIX, f"{_PREFIX}new-"))
+        path, draft = (os.path.join(place, f"{prefix}{name}") for prefix in (_PREFIX, _DRAFT_PREFIX))
         if not os.path.isabs(place) or len(path) > _LONGEST or " " in path:
             continue
         try:
@@ -80,6 +82,13 @@ def _create(directories: Iterable[str]) -> tuple[str, int]:
 
 def _remove(path: str) -> None:
     """Remove as much of a directory as can be; a script may have nested others in it, thousands deep."""
+    place, name = os.path.split(path)
+    if not name.startswith(_DRAFT_PREFIX):
+        draft = os.path.join(place, name.replace(_PREFIX, _DRAFT_PREFIX, 1))
+        with contextlib.suppress(OSError):
+            # Once the lock is removed, the rest is found by this name, should this process be killed.
+            os.rename(path, draft)
+            path = draft
     with contextlib.suppress(OSError):
         beneath.remove_tree(path, failed=lambda *_: None)
 
@@ -89,7 +98,7 @@ def _is_own(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_orphan(path: str) -> bool:
-    if os.path.basename(path).startswith(f"{_PREFIX}new-"):
+    if os.path.basename(path).startswith(_DRAFT_PREFIX):
         return time.time() - os.stat(path).st_mtime > _MAKING_SECONDS
     try:
         os.close(_lock(path))

@@ -141,3 +141,15 @@ def test_an_orphan_that_another_launcher_removes_meanwhile_keeps_none_of_the_oth
     monkeypatch.setattr(scratch, "_lock", lock_as_the_second_goes)
     scratch.remove_orphans([str(tmpdir_of_job)])
     assert left(tmpdir_of_job) == []
+
+
+def test_a_removal_that_was_interrupted_is_finished_by_a_later_one(tmpdir_of_job, monkeypatch):
+    (orphan(tmpdir_of_job, 1) / "login_key").touch()
+    with monkeypatch.context() as patched:
+        # The lock goes first, and the process with it.
+        patched.setattr(beneath, "remove_tree", lambda path, **_: Path(path, ".lock").unlink())
+        scratch.remove_orphans([str(tmpdir_of_job)])
+    (rest,) = tmpdir_of_job.iterdir()
+    os.utime(rest, (0, 0))
+    scratch.remove_orphans([str(tmpdir_of_job)])
+    assert left(tmpdir_of_job) == []
