@@ -45,6 +45,8 @@ class ParameterServer:
         for name in ("coordinator", "chief"):
             if not isinstance(getattr(self, name), bool):
                 raise SpecError(f"ParameterServer {name} is {getattr(self, name)!r}; say True or False")
+        if self.chief and self.coordinator:
+            raise SpecError("ParameterServer has chief=True, but a coordinator is always the chief; leave chief out")
         if self.chief and self.roles:
             raise SpecError("ParameterServer chief=True and roles both say what the first trainer is; say it in roles")
         known = [role for role in ROLES if role != "master" or not self.coordinator]

@@ -116,6 +116,11 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
             id="chief that is no switch",
         ),
         pytest.param(
+            {"parameter_server": {"enabled": True, "chief": True, "coordinator": True}},
+            "a coordinator is always the chief; leave chief out",
+            id="chief of a coordinator",
+        ),
+        pytest.param(
             {"parameter_server": {"enabled": True, "evaluater": True}}, "did you mean 'evaluator'?", id="near evaluator"
         ),
         pytest.param({"mpi": {"enabled": True, "evaluator": True}}, "['mpi'] has no key 'evaluator'", id="not of MPI"),
