@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import children, system
+from scriptmode_runtime import children, contract, system
 from scriptmode_runtime.leftovers import Leftovers
 from scriptmode_runtime.loop import STOPPING, Loop
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
@@ -301,6 +301,8 @@ class Supervisor:
         for child in self._running(_SERVICE, *(() if cause else (_DAEMON,))):
             child.signal(signal.SIGTERM)
         self._loop.until(lambda: not self._running() and ended(), deadline, LOOK)
+        if cause and graceful:
+            self._say_killed(_signal_of(cause))
         self._kill()
         self._loop.until(lambda: not self._running(), self._clock() + 1.0)
 
@@ -321,6 +323,16 @@ class Supervisor:
             return not self._stopped
 
         return ended
+
+    def _say_killed(self, number: int) -> None:
+        """Say which processes are killed because their time is up: what they were saving is cut off."""
+        pids = sorted({pid for tree in self._stopped for pid in tree.pids()})
+        if pids:
+            which = f"process {pids[0]} is" if len(pids) == 1 else f"processes {', '.join(map(str, pids))} are"
+            self.say(
+                f"{self._host}: {which} killed, not having ended within {self._grace:g} s of "
+                f"{signal.Signals(number).name} ({contract.STOP_GRACE_VARIABLE})"
+            )
 
     def _kill(self) -> None:
         """Kill what still runs of all that was started."""

@@ -112,6 +112,16 @@ while True:
     assert not holding(str(launcher.base))
 
 
+@pytest.mark.parametrize("kind", ["foreground", "background"])
+def test_a_save_that_is_cut_off_is_told_with_the_seconds_it_had(tmp_path, launch, kind):
+    launcher = start(tmp_path, launch, "train.sh", shell(kind, 60.0), SCRIPTMODE_STOP_GRACE_SECONDS="1.5")
+    launcher.says("training")
+    launcher.send(signal.SIGTERM)
+    assert launcher.wait() == 143
+    said = r"algo-1: process(es)? [\d, ]+ (is|are) killed, not having ended within 1\.5 s of SIGTERM \(SCRIPTMODE_STOP_"
+    assert re.search(said, launcher.output), launcher.output
+
+
 def test_after_a_failure_of_another_host_a_shell_scripts_program_has_a_second(tmp_path, launch):
     code = {
         "train.sh": f'[ "$SM_CURRENT_HOST" = algo-1 ] || exec "$WAITS"\n{sys.executable} {SAVES} 0.8\ntrue\n',
