@@ -15,6 +15,16 @@ _Value = TypeVar("_Value")
 _STOP_GRACE = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
 
 
+class SettingError(ConfigurationError):
+    """A variable whose value is not what the launcher may be asked for; `allowed` says what is."""
+
+    def __init__(self, name: str, value: str, allowed: str) -> None:
+        super().__init__(f"{name}={value!r} is not {allowed}")
+        self.name = name
+        self.value = value
+        self.allowed = allowed
+
+
 class Settings(NamedTuple):
     """How this host's launcher behaves; times in seconds."""
 
@@ -35,7 +45,7 @@ class Settings(NamedTuple):
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Read the settings; raises `ConfigurationError` naming the variable, its value and what it may be."""
+    """Read the settings; raises `SettingError` naming the variable, its value and what it may be."""
     return Settings(
         stop_grace=_read(environ, contract.STOP_GRACE_VARIABLE, _seconds, _STOP_GRACE),
         host_timeout=_read(environ, contract.HOST_TIMEOUT_VARIABLE, _some_seconds, contract.DEFAULT_HOST_TIMEOUT),
@@ -57,7 +67,7 @@ def _read(environ: Mapping[str, str], name: str, parse: Callable[[str], _Value],
     try:
         return parse(text) if text else default
     except ValueError as error:
-        raise ConfigurationError(f"{name}={text!r} is not {error}") from error
+        raise SettingError(name, text, str(error)) from error
 
 
 def _seconds(text: str) -> float:

@@ -12,7 +12,7 @@ from scriptmode.errors import SpecError
 from scriptmode.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
 from scriptmode.monitoring import rule_for_job
 from scriptmode.spec import CODE_CHANNEL
-from scriptmode_runtime import contract
+from scriptmode_runtime import contract, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
             "RoleArn": spec.role,
             "AlgorithmSpecification": _algorithm(spec),
             "HyperParameters": _hyperparameters(spec, placement),
-            "Environment": dict(spec.environment or {}),
+            "Environment": _environment(spec),
             "InputDataConfig": [_channel(channel) for channel in _channels(spec, placement)],
             "OutputDataConfig": {
                 "S3OutputPath": _output_path(spec),
@@ -69,6 +69,16 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
     )
     # Whoever changes a request must not change the next one.
     return copy.deepcopy(_with_additional(fields, spec.additional_fields))
+
+
+def _environment(spec: TrainingJobSpec) -> dict[str, str]:
+    """Give the job's variables; raise `SpecError` for a setting that its hosts' launchers would refuse."""
+    variables = dict(spec.environment or {})
+    try:
+        settings.read(variables)
+    except settings.SettingError as error:
+        raise SpecError(f"environment[{error.name!r}] is {error.value!r}; give {error.allowed}") from error
+    return variables
 
 
 def names_algorithm(spec: TrainingJobSpec) -> bool:

@@ -82,6 +82,9 @@ def test_the_two_halves_meet_in_the_contract_alone(path):
     met = {module for module in imported(path) if module.partition(".")[0] == "scriptmode_runtime"}
     # One unpacker that lets nothing out of its folder, not two; one way to open what others wrote.
     met = {module for module in met if not f"{module}.".startswith("scriptmode_runtime.beneath.")}
+    if path == SDK / "request.py":
+        # What launchers would refuse is refused before there is a job.
+        met -= {"scriptmode_runtime.settings"}
     if path == LOCAL / "outputs.py":
         # No deeper than what it packs is unpacked.
         met -= {"scriptmode_runtime.archive.DEEPEST"}

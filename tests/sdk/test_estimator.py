@@ -206,6 +206,24 @@ def test_a_hyperparameter_that_cannot_travel_is_named(code, value, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("SCRIPTMODE_STOP_GRACE_SECONDS", "-1", "a number of seconds from 0 on"),
+        ("SCRIPTMODE_STOP_GRACE_SECONDS", "nan", "a number of seconds from 0 on"),
+        ("SCRIPTMODE_HOST_TIMEOUT_SECONDS", "0", "a number of seconds above 0"),
+        ("SCRIPTMODE_HANG_SECONDS", "soon", "a number of seconds from 0 on"),
+        ("SCRIPTMODE_HANG_ACTION", "explode", "fail or continue"),
+        ("SCRIPTMODE_MPI_LAUNCHER", "rsh", "peers or ssh"),
+        ("SCRIPTMODE_LOG_PREFIX", "yes", "0 or 1"),
+    ],
+)
+def test_a_setting_the_launcher_would_refuse_is_refused_before_there_is_a_job(code, name, value, allowed):
+    with pytest.raises(SpecError) as caught:
+        estimator(code, environment={name: value}).request()
+    assert str(caught.value) == f"environment[{name!r}] is {value!r}; give {allowed}"
+
+
 def test_a_reserved_hyperparameter_is_refused(code):
     with pytest.raises(SpecError, match="'sagemaker_program'.*rename"):
         estimator(code, hyperparameters={"sagemaker_program": "x"}).request()
