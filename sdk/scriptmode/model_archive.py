@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.archive import MODEL_LIMITS, place
 from scriptmode_runtime.errors import UserCodeError
 
@@ -46,8 +46,19 @@ def _fetch(platform: Platform, uri: str, target: Path, *, extract: bool) -> None
     # Beside the folder: a rename within one file system is whole or not at all.
     with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as beside:
         fetched, unpacked = Path(beside, "fetched"), Path(beside, "unpacked")
-        files = platform.fetch(uri, fetched)
-        if extract and files in [[fetched / name] for name in _ARCHIVES]:
+        try:
+            files = platform.fetch(uri, fetched)
+        except DataNotFoundError as error:
+            raise DataNotFoundError(
+                f"the model of the job is gone from its place: nothing is at {uri} any more; put it back there, or run "
+                "the job again: scriptmode rerun"
+            ) from error
+        # A folder without files is not copied.
+        fetched.mkdir(exist_ok=True)
+        name = uri.rstrip("/").rpartition("/")[2]
+        if name in _ARCHIVES and files != [fetched / name]:
+            raise DataError(f"the model {uri} is a directory, not an archive; put the archive {name} itself there")
+        if extract and name in _ARCHIVES:
             place(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
         else:
             fetched.rename(unpacked)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from scriptmode.errors import DataError
+from scriptmode.errors import DataError, DataNotFoundError
+from scriptmode.platforms.local import records
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
@@ -52,12 +53,11 @@ def copy(path: Path, folder: Path) -> list[Path]:
     Links to files become files. One that leads out of the folder is refused: a container may have left it there.
     """
     if not exists(path):
-        raise DataError(
-            f"there is no file or folder {str(path)!r}, or no longer; see which jobs are left: scriptmode list"
-        )
+        raise DataNotFoundError(f"there is no file or folder {str(path)!r}, or no longer; correct the path")
     try:
         if path.is_dir():
             return list(_copied(path, folder))
+        _require_regular(path)
         folder.mkdir(parents=True, exist_ok=True)
         copy_file(path, folder / path.name)
     except beneath.EscapeError as error:
@@ -67,6 +67,14 @@ def copy(path: Path, folder: Path) -> list[Path]:
     except OSError as error:
         raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}; name another folder") from error
     return [folder / path.name]
+
+
+def _require_regular(path: Path) -> None:
+    try:
+        records.open_regular(path).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise DataError(f"{str(path)!r} cannot be read: {reason}; put a file there that can be read") from error
 
 
 def _copied(path: Path, folder: Path) -> Iterator[Path]:
@@ -98,8 +106,8 @@ def _read(descriptor: int, start: int) -> bytes:
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """Copy a file's bytes; file systems that can share blocks do."""
-    with source.open("rb") as reader, target.open("wb") as writer:
+    """Copy a regular file's bytes; file systems that can share blocks do. Raise ``OSError`` for a FIFO or a device."""
+    with records.open_regular(source) as reader, target.open("wb") as writer:
         copy_open(reader.fileno(), writer.fileno(), partial(_read, reader.fileno()))
 
 
