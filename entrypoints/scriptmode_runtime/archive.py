@@ -42,6 +42,8 @@ class Limits(NamedTuple):
     reserve: float = 0.0
     #: What to do about too many members.
     advice: str = "put them into fewer ones, or into a channel"
+    #: What to do about a member that cannot be unpacked.
+    remedy: str = "pack it anew without it"
 
 
 #: What a job's model may take: any size that the disk has room for.
@@ -49,6 +51,11 @@ MODEL_LIMITS = Limits(
     members=_MOST_MEMBERS,
     reserve=0.05,
     advice="download the archive as it is stored (--no-extract) and unpack it there",
+    remedy="pack it anew without it, or download the archive as it is stored (--no-extract)",
+)
+#: What the order and the kinds of an archive's members lead to, and no disk or permission does.
+_OF_MEMBERS = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.ENAMETOOLONG}
 )
 
 
@@ -112,6 +119,7 @@ class _Unpacking:
     def __init__(self, folder: str, title: str, limits: Limits) -> None:
         self._folder = beneath.Directory(folder)
         self._title = title
+        self._remedy = limits.remedy
         self._room = _Room(folder, title, limits)
         #: Paths that did not exist before, without what is below another of them. None has a link in it.
         self._new: list[str] = []
@@ -138,43 +146,53 @@ class _Unpacking:
                     try:
                         self._add(archive, member)
                     except beneath.EscapeError as error:
-                        raise self._escape(member.name) from error
+                        raise self._escape(member.name, member.linkname) from error
+                    except OSError as error:
+                        if error.errno not in _OF_MEMBERS:
+                            raise
+                        raise self._impossible(member, error) from error
         for name in self._links:
             # What came later may have turned them.
             self._check_link(name)
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        name = self._inside(member.name)
+        name = self._inside(member.name, member)
         if member.isdir():
             self._make(name)
         elif member.isreg():
             with self._cleared(name) as at:
                 _write(archive, member, at)
         elif member.issym():
-            self._inside(os.path.join(os.path.dirname(member.name), member.linkname))
+            self._inside(os.path.join(os.path.dirname(member.name), member.linkname), member)
             with self._cleared(name) as at:
                 os.symlink(member.linkname, at.name, dir_fd=at.dir_fd)
             self._add_link(name)
         elif member.islnk():
-            with self._folder.at(self._inside(member.linkname)) as target, self._cleared(name) as at:
+            with self._folder.at(self._inside(member.linkname, member)) as target, self._cleared(name) as at:
                 _link(target, at)
             self._add_link(name)
         else:
             raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is no file, folder or link")
 
-    def _inside(self, name: str) -> str:
-        """Return ``name`` as a path of the folder; refuse one that leaves it by itself."""
+    def _inside(self, name: str, member: tarfile.TarInfo) -> str:
+        """Return ``name``, or the target of a link, as a path of the folder; refuse one that leaves it by itself."""
         if name.count("/") > DEEPEST:
             raise UserCodeError(f"{self._title} holds {shown(name)}, more than {DEEPEST} folders deep")
         if os.path.isabs(name):
-            raise self._escape(name)
+            raise self._escape(member.name, member.linkname)
         try:
             return beneath.checked(os.path.normpath(name).replace(os.sep, "/"))
         except beneath.EscapeError as error:
-            raise self._escape(name) from error
+            raise self._escape(member.name, member.linkname) from error
 
-    def _escape(self, name: str) -> UserCodeError:
-        return UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder")
+    def _escape(self, name: str, target: str) -> UserCodeError:
+        to = f" (to {shown(target)})" if target else ""
+        return UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder{to}; {self._remedy}")
+
+    def _impossible(self, member: tarfile.TarInfo, error: OSError) -> UserCodeError:
+        kind = f" (a hard link to {shown(member.linkname)})" if member.islnk() else ""
+        reason = f"{shown(member.name)}{kind}, which cannot be unpacked: {error.strerror}"
+        return UserCodeError(f"{self._title} holds {reason}; {self._remedy}")
 
     def _add_link(self, name: str) -> None:
         self._check_link(name)
@@ -186,8 +204,9 @@ class _Unpacking:
             self._folder.stat(name)
         except beneath.EscapeError as error:
             with self._folder.at(name) as at:
+                target = os.readlink(at.name, dir_fd=at.dir_fd)
                 os.unlink(at.name, dir_fd=at.dir_fd)
-            raise self._escape(name) from error
+            raise self._escape(name, target) from error
         except OSError as error:
             # Nothing can follow it: it leads to nothing, or to too many others, or through a file.
             if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import tarfile
 from typing import IO, TYPE_CHECKING
 
@@ -89,10 +91,19 @@ def members(archive: tarfile.TarFile, content: Content) -> Iterator[tarfile.TarI
         yield member
 
 
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 @contextlib.contextmanager
 def opened(source: str, title: str) -> Iterator[IO[bytes]]:
-    """Open an archive, whatever it is compressed with; by its first bytes, as its name may be any."""
-    with open(source, "rb") as file:
+    """Open an archive, whatever it is compressed with; by its first bytes, as its name may be any.
+
+    Only a regular file is read: a FIFO would be waited for without end.
+    """
+    with open(source, "rb", opener=_open_without_waiting) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise UserCodeError(f"{title} is not a regular file; put the archive itself there")
         start = file.read(8)
         file.seek(0)
         for magic, kind in _OTHER_KINDS.items():

@@ -151,6 +151,35 @@ def test_what_is_no_archive_is_named(tmp_path, content, said):
         place(str(path), str(tmp_path / "code"))
 
 
+@pytest.mark.prompt
+def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "a.tar.gz")
+    with pytest.raises(UserCodeError, match="is not a regular file"):
+        place(str(tmp_path / "a.tar.gz"), str(tmp_path / "code"))
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ([member("link", tarfile.SYMTYPE, "/outside")], "holds 'link', which leads out of its folder .to '/outside'."),
+        ([member("d/up", tarfile.SYMTYPE, "../../x")], "holds 'd/up', which leads out of its folder .to '../../x'."),
+        ([member("hl", tarfile.LNKTYPE, "../x")], "holds 'hl', which leads out of its folder .to '../x'."),
+        ([member("hl", tarfile.LNKTYPE, "none")], "holds 'hl' .a hard link to 'none'., which cannot be unpacked: No "),
+        ([member("f"), member("f/g")], "holds 'f/g', which cannot be unpacked: Not a directory"),
+        ([member("d/f"), member("d")], "holds 'd', which cannot be unpacked: Is a directory"),
+        (
+            [member("a", tarfile.SYMTYPE, "b"), member("b", tarfile.SYMTYPE, "a"), member("a/f")],
+            "holds 'a/f', which cannot be unpacked: Too many levels",
+        ),
+    ],
+    ids=["absolute", "upwards", "hard link out", "hard link to nothing", "below a file", "over a folder", "circle"],
+)
+def test_a_member_that_cannot_be_unpacked_is_named_with_the_next_step(tmp_path, members, said):
+    with pytest.raises(UserCodeError, match=f"^the model {said}.*; pack it anew") as caught:
+        place(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"), title="the model")
+    assert str(tmp_path / "code") not in str(caught.value)
+
+
 def test_half_an_archive_is_named(tmp_path):
     whole = pack(tmp_path / "whole.tar.gz", write_files(tmp_path / "s", {"a.py": "".join(map(str, range(9999)))}))
     half = tmp_path / "half.tar.gz"
