@@ -197,3 +197,16 @@ def test_a_running_job_whose_processes_are_not_known_is_ended_all_the_same(kind,
     assert description["TrainingJobStatus"] == "Failed"
     assert "was killed or crashed in Training" in description["FailureReason"]
     assert not jobs.processes()
+
+
+def test_a_running_job_whose_log_became_a_fifo_is_stopped_as_any_other(tmp_path):
+    jobs = LocalJobs(tmp_path)
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)", hosts=2)
+    jobs.until_line(name, "algo-2: up")
+    log = jobs.job_folder(name).log("algo-1")
+    log.unlink()
+    os.mkfifo(log)
+    jobs.platform.stop(name)
+    description = jobs.wait(name, SECONDS)
+    assert (description["TrainingJobStatus"], description.get("FailureReason")) == ("Stopped", None)
+    assert not jobs.processes()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scriptmode.platforms.local import logs
 from scriptmode.platforms.local import ports as ports_module
+from scriptmode.platforms.local.durable import sync_file
 from scriptmode.platforms.local.hosts import tree
 from scriptmode.platforms.local.logs import LogReader, append_line
 from scriptmode.platforms.local.ports import LOWEST, ROLES, Ports
@@ -142,3 +143,11 @@ def test_an_appended_line_is_never_part_of_another(tmp_path, before, after):
     log.write_text(before)
     append_line(log, "said")
     assert log.read_text() == after
+
+
+@pytest.mark.parametrize("act", [lambda log: append_line(log, "said"), sync_file], ids=["append", "sync"])
+def test_a_fifo_in_a_logs_place_is_refused_at_once(tmp_path, act):
+    log = tmp_path / "algo-1.log"
+    os.mkfifo(log)
+    with pytest.raises(OSError, match=r"it is a FIFO|Invalid argument"):
+        act(log)

@@ -283,10 +283,13 @@ class Agent:
     def _sync_logs(self) -> None:
         """Make the hosts' logs durable: a job's last state is not to outlive them."""
         of_hosts = [self._folder.log(name) for name in self._sandboxes]
-        with suppress(OSError), self._heartbeat.going_on():
-            for log in filter(Path.exists, of_hosts):
-                sync_file(log)
-            sync_directory(of_hosts[0].parent)
+        with self._heartbeat.going_on():
+            for log in of_hosts:
+                # One that something else has replaced keeps the others from nothing.
+                with suppress(OSError):
+                    sync_file(log)
+            with suppress(OSError):
+                sync_directory(of_hosts[0].parent)
 
     def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
         if self.removed():

@@ -91,7 +91,8 @@ class Entries:
 
 
 def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    # A FIFO in the file's place is refused by fsync, its writer not waited for.
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

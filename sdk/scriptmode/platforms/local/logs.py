@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from scriptmode.platforms.local.records import open_regular
+from scriptmode.platforms.local.records import open_regular, open_to_append
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ CHUNK = 1024 * 1024
 
 def append_line(path: Path, line: str) -> None:
     """Append a line of its own to a log, of which the last line may have no end; raise ``OSError``."""
-    with path.open("ab+") as log:
+    with open_to_append(path) as log:
         size = log.seek(0, os.SEEK_END)
         log.seek(max(0, size - 1))
         start = b"" if log.read(1) in (b"", b"\n") else b"\n"

@@ -155,6 +155,8 @@ def collect(what: str, sandboxes: Sequence[Sandbox], root: str) -> Collected:
 def pack(tree: Collected, archive: Path) -> None:
     """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
     draft = archive.with_name(f".{archive.name}")
+    # To open a FIFO in its place would wait for a reader.
+    draft.unlink(missing_ok=True)
     try:
         _pack(tree, draft)
     except BaseException:

@@ -1,6 +1,6 @@
-"""Read the files of a job's folder, whatever is in them.
+"""Open the files of a job's folder, whatever is in them.
 
-A power cut, a full disk or another program may have left them empty, garbled, or of another kind. Every reader here
+A power cut, a full disk or another program may have left them empty, garbled, or of another kind. Every function here
 returns what was asked for or raises ``OSError`` or ``ValueError``, and none of them waits: a FIFO in a file's place is
 opened without blocking and refused.
 """
@@ -37,6 +37,17 @@ def open_regular(path: Path) -> BinaryIO:
     return os.fdopen(_open(path), "rb")
 
 
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a regular file for reading and for writing at its end; one that is missing is created.
+
+    Raises ``OSError`` for anything else: a FIFO's reader is not waited for.
+    """
+    descriptor = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+    # Programs inherit it as their output.
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "ab+")
+
+
 def read_bytes(path: Path) -> bytes:
     """Return a regular file's content of at most `MOST_BYTES` bytes."""
     # Thousands of files are read in a second: no file object is made for them.
@@ -69,8 +80,8 @@ def read_json(path: Path) -> Any:
     return value
 
 
-def _open(path: Path) -> int:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+def _open(path: Path, flags: int = os.O_RDONLY) -> int:
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0o666)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return descriptor

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine
 from scriptmode.errors import ContainerError
+from scriptmode.platforms.local import records
 from scriptmode.platforms.local.hosts.children import Chore
 from scriptmode.platforms.local.limits import ContainerLimits
 from scriptmode.sizes import in_words
@@ -153,7 +154,7 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
         attached = client.api.attach_socket(identifier, params=wanted)
         client.api.start(identifier)
-        with log.open("ab", buffering=0) as file, engine.translated("the container cannot be followed"):
+        with records.open_to_append(log) as file, engine.translated("the container cannot be followed"):
             with closing(Sink(file.fileno())) as sink:
                 for _, said in frames_iter(attached, tty=False):
                     sink.write(said)

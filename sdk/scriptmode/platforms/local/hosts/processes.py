@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scriptmode.platforms.local import records
 from scriptmode.platforms.local.hosts import tree
 from scriptmode.platforms.local.sandbox import LOOPBACK
 
@@ -55,7 +56,7 @@ class ProcessHost:
             if os.getppid() != agent:
                 os._exit(1)
 
-        with self.log.open("ab") as log:
+        with records.open_to_append(self.log) as log:
             self._process = subprocess.Popen(
                 self.argv,
                 env=self.env,
@@ -92,7 +93,7 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
     The program forks and its first process ends when it is ready, so nothing of it is this process's child
     afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
     """
-    with log.open("ab") as output:
+    with records.open_to_append(log) as output:
         try:
             process = subprocess.Popen(
                 argv,
