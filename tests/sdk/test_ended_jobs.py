@@ -75,25 +75,25 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
         '{"a": 1}',
         '{"a": ["x"]}',
         "\x00",
-        '{"a": [INODE, MTIME, "arn", "x", 9.0, "Completed", 9.0]}',
-        '{"a": [INODE, MTIME, "arn", 0.0, 9.0, "Ended", 9.0]}',
-        '{"a": [INODE, MTIME, "arn", 1e400, 9.0, "Completed", 9.0]}',
-        '{"a": [INODE, MTIME, "arn", 0.0, 9.0, "Completed", 1e300]}',
+        '{"a": [VERSION, "arn", "x", 9.0, "Completed", 9.0]}',
+        '{"a": [VERSION, "arn", 0.0, 9.0, "Ended", 9.0]}',
+        '{"a": [VERSION, "arn", 1e400, 9.0, "Completed", 9.0]}',
+        '{"a": [VERSION, "arn", 0.0, 9.0, "Completed", 1e300]}',
         "[" * 100_000,
     ],
     ids=["empty", "half", "list", "number", "short", "nul", "type", "status", "infinite", "late", "deep"],
 )
 def test_a_broken_file_is_made_anew(store, content):
-    version = (ended(store, "a").path / "state.json").stat()
-    store.ended_jobs.write_text(
-        content.replace("INODE", str(version.st_ino)).replace("MTIME", str(version.st_mtime_ns))
-    )
+    ended(store, "a")
+    ((_, version),) = store.versions()
+    store.ended_jobs.write_text(content.replace("VERSION", ", ".join(map(str, version))))
     assert listed(store) == [("a", "Completed")]
-    assert json.loads(store.ended_jobs.read_text())["a"][3:] == [0.0, 9.0, "Completed", 9.0]
+    assert json.loads(store.ended_jobs.read_text())["a"][5:] == [0.0, 9.0, "Completed", 9.0]
 
 
 def test_a_job_that_goes_on_is_asked_each_time(store):
-    with store.create(JOB, starting("a", "arn/a", 0.0)) as (folder, _):
+    job = replace(JOB, request={**JOB.request, "TrainingJobName": "a"})
+    with store.create(job, starting("a", "arn/a", 0.0)) as (folder, _):
         assert listed(store) == [("a", "InProgress")]
         assert not store.ended_jobs.exists()
         folder.write_state(folder.read_state().moved("Failed", 3.0))
@@ -150,11 +150,17 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
     assert [*trial.troubled(store.data_dir).unreadable] == ["b"]
 
 
-def test_a_job_whose_request_is_broken_says_so_itself(store):
-    (ended(store, "a").path / "job.json").write_text("[]")
-    assert listed(store) == [("a", "Completed")]
-    with pytest.raises(UnreadableJobError, match="'a' cannot be read: .*/job.json: "):
-        LocalPlatform(data_dir=store.data_dir).describe("a")
+def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
+    ended(store, "a")
+    file = ended(store, "b", 5.0).path / "job.json"
+    assert listed(store) == [("b", "Completed"), ("a", "Completed")]
+    file.write_text("[]")
+    # Also where both were listed before, and known.
+    assert sorted(listed(store)) == [("a", "Completed"), ("b", "Unreadable")]
+    file.unlink()
+    assert sorted(listed(store)) == [("a", "Completed"), ("b", "Unreadable")]
+    with pytest.raises(UnreadableJobError, match="'b' cannot be read: .*/job.json: "):
+        LocalPlatform(data_dir=store.data_dir).describe("b")
 
 
 def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):

@@ -1,4 +1,4 @@
-"""What jobs are listed as. Ended ones are kept in one file, so that a list of thousands does not read every state."""
+"""What jobs are listed as. Ended ones are kept in one file, so that a list of thousands does not read every job."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store import JobStore
 
 _TIME = {int, float}
-#: Types of a row: the file's version, two numbers, then a brief without its name.
-_COLUMNS: tuple[set[type], ...] = ({int}, {int}, {str}, _TIME, _TIME, {str}, {*_TIME, type(None)})
-_FIRST_TIME, _STATUS = 3, 5
+#: Numbers of the version of a job's files that a row begins with.
+_VERSION = 4
+#: Types of a row: the version, then a brief without its name.
+_COLUMNS: tuple[set[type], ...] = ({int}, {int}, {int}, {int}, {str}, _TIME, _TIME, {str}, {*_TIME, type(None)})
+_FIRST_TIME, _STATUS = _VERSION + 1, _VERSION + 3
 
 
 def briefs(store: JobStore) -> list[Brief]:
@@ -32,18 +34,18 @@ def briefs(store: JobStore) -> list[Brief]:
     kept: dict[str, list[Any]] = {}
     found: list[Brief] = []
     is_new = False
-    for name, inode, written in store.state_versions():
+    for name, version in store.versions():
         row = known.get(name)
-        # A state that ended changes no more; another job of that name has another file.
-        if row is not None and row[0] == inode and row[1] == written:
-            found.append(Brief(name, *row[2:]))
+        # Files of a job that ended change no more, unless they are damaged; another job of that name has others.
+        if row is not None and row[:_VERSION] == version:
+            found.append(Brief(name, *row[_VERSION:]))
             kept[name] = row
             continue
         brief = _brief(store, name)
         if brief is not None:
             found.append(brief)
             if STATUS_OF.get(brief.secondary) in ENDED:
-                kept[name] = [inode, written, *brief[1:-1]]
+                kept[name] = [*version, *brief[1:-1]]
                 is_new = True
     if is_new or len(kept) != len(known):
         # Nothing but time is lost where it cannot be written.
@@ -55,6 +57,8 @@ def briefs(store: JobStore) -> list[Brief]:
 def _brief(store: JobStore, name: str) -> Brief | None:
     folder = store.folder(name)
     try:
+        # A damaged request would be met by every verb of the job alone.
+        folder.read_job()
         return recovery.settled(folder).brief
     except JobNotFoundError:  # removed meanwhile
         return None

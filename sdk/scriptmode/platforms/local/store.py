@@ -407,11 +407,11 @@ class JobStore:
         """Give the folder of a job that is known to be there."""
         return JobFolder(self.jobs / name)
 
-    def state_versions(self) -> Iterator[tuple[str, int, int]]:
-        """Yield every job's name with two numbers that change whenever its state is written, in no order.
+    def versions(self) -> Iterator[tuple[str, list[int]]]:
+        """Yield every job's name with numbers that change whenever its state or its request is written, in no order.
 
-        They are 0 for a folder without a state: a job that lost it. Folders with names that no job can have are
-        not this store's.
+        Each file has two, which are 0 where it is missing. Folders with names that no job can have are not this
+        store's.
         """
         # First, as it says what is wrong with the folder.
         names = self.names()
@@ -421,21 +421,28 @@ class JobStore:
             return
         try:
             for name in names:
-                if version := _state_version(name, jobs):
-                    yield name, *version
+                if version := _version(name, jobs):
+                    yield name, version
         finally:
             os.close(jobs)
 
 
-def _state_version(name: str, jobs: int) -> tuple[int, int] | None:
-    """Return a state file's inode and time of change, zeros where a job has none, None for what is no job."""
-    with suppress(OSError):
-        status = os.stat(f"{name}/state.json", dir_fd=jobs)
-        return status.st_ino, status.st_mtime_ns
+def _version(name: str, jobs: int) -> list[int] | None:
+    """Return inode and time of change of a job's state and of its request, zeros for a missing one; None for no job."""
+    version = [*_file_version(f"{name}/state.json", jobs), *_file_version(f"{name}/job.json", jobs)]
+    if version[0]:
+        return version
     with suppress(OSError):
         if _JOB_NAME.fullmatch(name) and stat.S_ISDIR(os.stat(name, dir_fd=jobs).st_mode):
-            return 0, 0
+            return version
     return None
+
+
+def _file_version(path: str, jobs: int) -> tuple[int, int]:
+    with suppress(OSError):
+        status = os.stat(path, dir_fd=jobs)
+        return status.st_ino, status.st_mtime_ns
+    return 0, 0
 
 
 def _above_streams(descriptor: int) -> int:

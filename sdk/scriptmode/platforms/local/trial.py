@@ -84,7 +84,7 @@ def troubled(data_dir: Path) -> Troubled:
     names: list[str] = []
     # What is no folder has no jobs; that it is none is told elsewhere.
     with suppress(DataError):
-        names = sorted(name for name, *_ in store.state_versions())
+        names = sorted(name for name, _ in store.versions())
     found = Troubled()
     for name in names:
         # Removed meanwhile.
