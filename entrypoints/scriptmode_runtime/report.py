@@ -21,6 +21,8 @@ _ELIDED = "[...]"
 _MESSAGE_START = 200
 #: A hint that names something very long out of the output leaves too little room for the error.
 _LONGEST_HINT = 300
+#: Stands before ordinary output, which is no reason: the platform ends it with ", exit code: 7", as if it said that.
+_LOG_HEADING = "its log ends with\n"
 _TRACEBACK = "Traceback (most recent call last):"
 _FAILURE_NAME = os.path.basename(contract.FAILURE_FILE)
 #: Room for the failure file, beside it and in the same folder: to be overwritten in place, and renamed.
@@ -82,7 +84,10 @@ def describe(
     # Whole or not at all: half a hint may state as a fact what the whole one only supposes.
     head = f"{where}\n{hint}\n" if 0 < len(hint) <= _LONGEST_HINT else f"{where}\n"
     # Before it is cut: half a secret is not recognised.
-    text = hide((rank.own if rank and process != spec.name else "") or users_own(environment, host) or output)
+    own = (rank.own if rank and process != spec.name else "") or users_own(environment, host)
+    text = _readable(hide(own or output))
+    if not own and text and not _last_error(text):
+        head += _LOG_HEADING
     tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
     return Cause(host, process, _exit_code(status), (head + tail).strip())
 

@@ -90,7 +90,7 @@ def test_a_log_that_cannot_be_written_does_not_change_the_exit_code(tmp_path, cl
     env = {**os.environ, "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS)}
     command = ["sh", "-c", f'"$0" -m scriptmode_runtime {closed}', sys.executable]
     assert subprocess.run(command, env=env, check=False, timeout=30).returncode == 3
-    assert (base / "output" / "failure").read_text() == "algo-1, script: exit code 3\nthrough"
+    assert (base / "output" / "failure").read_text() == "algo-1, script: exit code 3\nits log ends with\nthrough"
 
 
 NUMBERED = """

@@ -50,6 +50,17 @@ def test_the_first_line_is_host_process_and_end(tmp_path, status, line, code):
     assert cause.exit_code == code
 
 
+def test_ordinary_output_has_a_heading_and_a_traceback_has_none(tmp_path):
+    ordinary = described(tmp_path / "a", SCRIPT, 7, "epoch 1\nepoch 2\n").message
+    assert ordinary == "algo-1, script: exit code 7\nits log ends with\nepoch 1\nepoch 2"
+    first, hint, heading, rest = described(tmp_path / "b", SCRIPT, -9, "epoch 1\n").message.split("\n")
+    assert (first, heading, rest) == ("algo-1, script: killed by SIGKILL", "its log ends with", "epoch 1")
+    assert hint.startswith("If it was not killed on purpose")
+    raised = 'epoch 1\nTraceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: no\n'
+    assert described(tmp_path / "c", SCRIPT, 1, raised).message == f"algo-1, script: exit code 1\n{raised.strip()}"
+    assert described(tmp_path / "d", SCRIPT, 7, "\x1b[0m\n").message == "algo-1, script: exit code 7"
+
+
 def test_what_the_script_wrote_itself_is_told_to_other_hosts_without_its_secrets(tmp_path):
     write_files(tmp_path / "ml" / "output", {"failure": "my own words, not correct-horse\n"})
     cause = described(tmp_path, SCRIPT, 4, "the end\n", db_password="correct-horse")
@@ -72,14 +83,16 @@ def test_the_words_of_one_host_are_not_taken_for_those_of_another(tmp_path):
 
 def test_the_words_of_a_host_on_another_machine_are_not_guessed(tmp_path):
     message = of_another_host(tmp_path, single_machine=False)
-    assert message == "algo-2, rank 1: exit code 3\nit broke"
+    assert message == "algo-2, rank 1: exit code 3\nits log ends with\nit broke"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
 def test_a_failure_file_that_is_none_does_not_hold_up_the_report(tmp_path, make):
     (tmp_path / "ml" / "output").mkdir(parents=True)
     make(tmp_path / "ml" / "output" / "failure")
-    assert described(tmp_path, SCRIPT, 1, "the end").message == "algo-1, script: exit code 1\nthe end"
+    assert (
+        described(tmp_path, SCRIPT, 1, "the end").message == "algo-1, script: exit code 1\nits log ends with\nthe end"
+    )
     report.write(str(tmp_path / "ml" / "output"), "x")
 
 
