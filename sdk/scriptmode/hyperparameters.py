@@ -57,6 +57,10 @@ def _encode_json(key: str, value: object) -> str:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
         shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
+        if isinstance(value, float):
+            raise SpecError(
+                f"hyperparameter {key!r} is {shown}, which JSON cannot carry; give a finite number"
+            ) from error
         if hasattr(value, "tolist"):
             raise SpecError(f"hyperparameter {key!r} is {shown}; give its .tolist(), or put it in a file") from error
         raise SpecError(

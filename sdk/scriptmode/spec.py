@@ -126,6 +126,10 @@ class Algorithm:
 
     def __post_init__(self) -> None:
         _text("image_uri", self.image_uri)
+        if isinstance(self.framework_version, (int, float)):
+            raise SpecError(
+                f"framework_version is {self.framework_version!r}; give a string: {str(self.framework_version)!r}"
+            )
         _text("framework_version", self.framework_version)
         _text("py_version", self.py_version)
         if self.input_mode not in INPUT_MODES:
@@ -220,7 +224,7 @@ class Limits:
                     "max_wait is for spot training and for retries; add use_spot_instances=True or max_retry_attempts, "
                     "or leave it out"
                 )
-            set_whole(self, "max_wait", "max_wait", self.max_run)
+            set_whole(self, "max_wait", "max_wait", self.max_run, hint=f", which is max_run ({self.max_run} s)")
 
 
 @dataclass(frozen=True)

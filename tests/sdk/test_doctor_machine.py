@@ -177,6 +177,15 @@ def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypa
     assert found.startswith("8.4 MB free in the data directory")
 
 
+@pytest.mark.parametrize("size", ["60k", "100k"])
+def test_a_disk_without_room_for_a_jobs_own_files_is_a_problem(tmp_path, monkeypatch, size):
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    outcome, _, found, advice = inside('mount -t tmpfs -o size="$2" none "$1"', "storage.disk", str(tmp_path), size)
+    assert outcome == "problem"
+    assert found.endswith("no job can begin, its own files take 131.1 kB")
+    assert "SCRIPTMODE_DATA_DIR" in advice
+
+
 def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not" / "yet"))
     before = tmp_path.stat().st_mtime_ns

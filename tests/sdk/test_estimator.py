@@ -164,7 +164,11 @@ def test_one_argument_under_both_its_names_is_refused(code):
         ({"max_run": 0}, "max_run is 0"),
         ({"use_spot_instances": True}, "needs max_wait"),
         ({"max_wait": 10}, "max_wait is for spot"),
-        ({"use_spot_instances": True, "max_wait": 10, "max_run": 20}, "max_wait is 10"),
+        (
+            {"use_spot_instances": True, "max_wait": 10, "max_run": 20},
+            "max_wait is 10; give a whole number (int) of at least 20, which is max_run (20 s)",
+        ),
+        ({"framework_version": 2.3, "image_uri": None}, "framework_version is 2.3; give a string: '2.3'"),
         ({"subnets": ["s"]}, "go together"),
         ({"output_path": "/tmp/x"}, "output_path is '/tmp/x'"),
         ({"entry_point": None}, "need entry_point"),
@@ -194,7 +198,7 @@ def test_a_wrong_argument_is_named_when_the_estimator_is_made(code, arguments, m
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (float("nan"), "'x' is nan"),
+        (float("nan"), "'x' is nan, which JSON cannot carry; give a finite number"),
         (object(), "JSON cannot carry"),
         ("y" * 2500, "2502 characters once encoded"),
     ],

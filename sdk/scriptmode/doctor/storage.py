@@ -22,7 +22,7 @@ _NAMES_SHOWN = 5
 
 def disk() -> Iterator[Check]:
     """Write, rename and lock in the data directory if it is there, and look at the space."""
-    from scriptmode.platforms.local import trial
+    from scriptmode.platforms.local import full_disk, trial
 
     folder = default_data_dir()
     another = f"free it, or name another folder in {DATA_DIR_VARIABLE}"
@@ -38,7 +38,9 @@ def disk() -> Iterator[Check]:
         yield problem(DISK, f"jobs cannot be kept in the data directory {folder}: {why}", another)
         return
     found = f"{in_words(free)} free in the data directory {folder}"
-    if free < _LITTLE:
+    if free < full_disk.JOB_BYTES:
+        yield problem(DISK, f"{found}; no job can begin, its own files take {in_words(full_disk.JOB_BYTES)}", another)
+    elif free < _LITTLE:
         yield warning(DISK, f"{found}; inputs and models are kept there", another)
     else:
         yield ok(DISK, f"{found}, which " + ("can be written and locked" if is_there else "the first job will make"))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Several times what a state with the longest reason needs.
 RESERVED_BYTES = 64 * 1024
+#: What a job's own files take before anything of it runs: that reserve, the request, the state, folders.
+JOB_BYTES = 2 * RESERVED_BYTES
 
 
 class FullDiskError(DataError):
@@ -54,7 +56,9 @@ def explain(path: Path) -> str:
     there = next((each for each in (path, *path.parents) if places.exists(each)), path)
     free = ""
     with suppress(OSError):
-        free = f" ({in_words(shutil.disk_usage(there).free)} free)"
+        left = shutil.disk_usage(there).free
+        needed = f", and a job's own files take {in_words(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
+        free = f" ({in_words(left)} free{needed})"
     return f"the disk of {str(path)!r} is full{free}"
 
 
