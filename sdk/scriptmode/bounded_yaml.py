@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 #: Bytes of a file. A training job's request is smaller than this by far.
 MAX_BYTES = 512 * 1024
@@ -13,6 +18,10 @@ MAX_BYTES = 512 * 1024
 MAX_VALUES = 100_000
 #: Levels of nesting, aliases expanded. What reads the values recurses, and Python allows about 1,000 calls.
 MAX_DEPTH = 100
+#: A program that writes to a FIFO, a shell's ``<(...)`` among them, opens it within this many milliseconds.
+_WRITER_OPENS_MS = 2000
+#: The tag of the key ``<<``.
+_MERGE = "tag:yaml.org,2002:merge"
 
 
 class _Size(NamedTuple):
@@ -22,17 +31,84 @@ class _Size(NamedTuple):
     depth: int
 
 
-class BoundsError(ValueError):
+class RefusedError(ValueError):
+    """A document that is YAML and still not loaded; the text says why, and what to do."""
+
+
+class BoundsError(RefusedError):
     """A document that is larger than the bounds of this module; the text says which, and what to do."""
 
 
+class RepeatedKeyError(RefusedError):
+    """A mapping with a key that occurs twice, of which PyYAML would keep the last alone."""
+
+
+def read(path: Path) -> bytes:
+    """Return the bytes of a file, at most one more than `MAX_BYTES`: a device has no end.
+
+    Raises ``OSError`` for a FIFO that no process writes to, instead of waiting for one.
+    """
+    with open(path, "rb", opener=_open_without_waiting) as file:
+        start = b""
+        if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+            start = _first_byte(file.fileno())
+        if hasattr(os, "O_NONBLOCK"):
+            os.set_blocking(file.fileno(), True)
+        return start + file.read(MAX_BYTES + 1 - len(start))
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _first_byte(fifo: int) -> bytes:
+    """Return a FIFO's first byte, nothing while its writer has written none; raise ``OSError`` without a writer."""
+    import select
+
+    poll = select.poll()
+    poll.register(fifo, select.POLLIN)
+    poll.poll(_WRITER_OPENS_MS)
+    try:
+        start = os.read(fifo, 1)
+    except BlockingIOError:
+        return b""
+    if not start:
+        raise OSError(errno.ENODATA, "it is a FIFO that no process writes to")
+    return start
+
+
 def load(content: str | bytes) -> Any:
-    """Return what a YAML document holds; raise `BoundsError`, and what PyYAML raises for text that is no YAML."""
+    """Return what a YAML document holds; raise `RefusedError`, and what PyYAML raises for text that is no YAML."""
     import yaml
 
     require_size(content)
     _require_bounds(yaml.parse(content, Loader=yaml.SafeLoader))
-    return yaml.safe_load(content)
+    return yaml.load(content, Loader=_loader())  # noqa: S506 - a SafeLoader
+
+
+@cache
+def _loader() -> type[Any]:
+    """Return PyYAML's safe loader, except that it refuses a key that occurs twice."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def compose_mapping_node(self, anchor: Any) -> Any:
+            node = super().compose_mapping_node(anchor)
+            # Before merges (<<) add their keys, which others override.
+            lines: dict[tuple[str, str], int] = {}
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
+                    continue
+                line = key.start_mark.line + 1
+                if (key.tag, key.value) in lines:
+                    first = lines[key.tag, key.value]
+                    raise RepeatedKeyError(
+                        f"the key {key.value!r} in line {line} is in line {first} already; remove one of the two"
+                    )
+                lines[key.tag, key.value] = line
+            return node
+
+    return Loader
 
 
 def require_size(content: str | bytes) -> None:

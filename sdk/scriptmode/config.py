@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.bounded_yaml import MAX_BYTES
+from scriptmode import bounded_yaml
 from scriptmode.errors import ConfigError, DataError, suggestion
 from scriptmode.s3 import SCHEME
 
@@ -251,9 +251,7 @@ def _named(place: str, variable: str) -> tuple[str, bytes]:
 def _local(path: Path) -> tuple[str, bytes] | None:
     """Give a file's name and bytes, ``None`` where there is none."""
     try:
-        with path.open("rb") as file:
-            # One byte more than is accepted: a device has no end.
-            return str(path), file.read(MAX_BYTES + 1)
+        return str(path), bounded_yaml.read(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -263,11 +261,9 @@ def _local(path: Path) -> tuple[str, bytes] | None:
 def _document(name: str, content: bytes) -> Any:
     import yaml
 
-    from scriptmode import bounded_yaml
-
     try:
         return bounded_yaml.load(content)
-    except bounded_yaml.BoundsError as error:
+    except bounded_yaml.RefusedError as error:
         raise ConfigError(f"config file {name!r} is refused: {error}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark

@@ -62,6 +62,60 @@ def test_what_is_within_the_bounds_is_what_pyyaml_makes_of_it(text):
     assert bounded_yaml.load(text.encode()) == yaml.safe_load(text)
 
 
+REPEATED = {
+    "plain": ("a: 1\nb: 2\na: 3", "'a' in line 3 is in line 1 already"),
+    "quoted": ("a: 1\n'a': 3", "'a' in line 2"),
+    "below others": ("x:\n- {b: 1, c: {d: 1, d: 2}}", "'d' in line 2 is in line 2"),
+    "a number": ("1: a\n1: b", "'1' in line 2"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REPEATED.values(), ids=REPEATED.keys())
+def test_a_key_that_occurs_twice_is_refused(text, message):
+    with pytest.raises(bounded_yaml.RepeatedKeyError, match=f"{message}.*; remove one"):
+        bounded_yaml.load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: *b, y: 4, x: 5}\nd: [*b, *b]",
+        "a: &a {x: 1}\nb: &b {y: 1}\nc: {<<: *a, <<: *b}",
+        "1: a\n'1': b",
+    ],
+    ids=["overridden", "two merges", "number and text"],
+)
+def test_what_a_merge_brings_may_be_overridden(text):
+    assert bounded_yaml.load(text) == yaml.safe_load(text)
+
+
+@pytest.mark.prompt
+def test_a_fifo_without_a_writer_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "job.yaml")
+    with pytest.raises(OSError, match="it is a FIFO that no process writes to"):
+        bounded_yaml.read(tmp_path / "job.yaml")
+
+
+@pytest.mark.parametrize(
+    "program", ["printf 'a: 1'", "sleep 3; printf 'a: '; sleep 0.2; printf 1"], ids=["now", "later"]
+)
+def test_a_shells_process_substitution_is_read(program):
+    code = "import sys; from scriptmode import bounded_yaml as b; print(b.load(b.read(sys.argv[1])))"
+    done = subprocess.run(
+        ["bash", "-c", f'"$0" -c "$1" <({program})', sys.executable, code],
+        check=True, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "{'a': 1}\n"
+
+
+def test_a_fifo_that_is_opened_for_writing_a_little_later_is_read(tmp_path):
+    os.mkfifo(tmp_path / "job.yaml")
+    writer = threading.Thread(target=(tmp_path / "job.yaml").write_bytes, args=(b"a: " + b"x" * 100_000,))
+    writer.start()
+    assert len(bounded_yaml.read(tmp_path / "job.yaml")) == 100_003
+    writer.join()
+
+
 @pytest.mark.parametrize("text", ["a: *b", "a: [", "a: &a b: c", "a: &a [1]\nb: &a [2]"])
 def test_what_is_no_yaml_is_pyyamls_error(text):
     with pytest.raises(yaml.YAMLError):

@@ -181,6 +181,29 @@ def test_what_no_reader_of_yaml_makes_sense_of_is_one_line_with_the_files_name(w
     assert done.stderr.startswith("scriptmode: jobs/job.yaml ")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b"entry_point: a.py\nentry_point: b.py\n",
+            "jobs/job.yaml is refused: the key 'entry_point' in line 2 is in line 1",
+        ),
+        (b"\xff\xfee\0n\0", "--file 'jobs/job.yaml' is not UTF-8: byte 1 is 0xff; save it as UTF-8\n"),
+        (None, "--file 'jobs/job.yaml' cannot be read: No such file or directory; name a TOML or YAML file\n"),
+    ],
+    ids=["a key twice", "UTF-16", "absent"],
+)
+def test_a_file_that_cannot_be_used_is_named_once_with_the_next_step(content, message):
+    from pathlib import Path
+
+    path = Path(file("", "job.yaml"))
+    path.unlink() if content is None else path.write_bytes(content)
+    done = invoke("plan", "--file", str(path))
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("job.yaml") == 1
+
+
 def test_a_file_with_a_source_folder_has_its_script_in_there():
     made = read("--file", file('entry_point = "train.py"\nsource_dir = "code"\n'))
     assert (made.arguments["entry_point"], made.arguments["source_dir"]) == ("train.py", "jobs/code")

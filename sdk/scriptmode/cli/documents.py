@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 def text(flag: str, path: Path, kind: str) -> str:
     """Return the text of the file that an option names; raise `SpecError` for one that is unreadable or too large."""
     try:
-        with path.open("rb") as file:
-            # A device or a FIFO has no end.
-            content = file.read(bounded_yaml.MAX_BYTES + 1)
+        content = bounded_yaml.read(path)
         bounded_yaml.require_size(content)
         return content.decode("utf-8")
     except bounded_yaml.BoundsError as error:
         raise _refused(path, kind, error) from error
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise SpecError(
+            f"{flag} {str(path)!r} is not UTF-8: byte {error.start + 1:,} is {byte:#04x}; save it as UTF-8"
+        ) from error
     except (OSError, ValueError) as error:
-        raise SpecError(f"{flag} {str(path)!r} cannot be read: {error}; name a {kind} file") from error
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise SpecError(f"{flag} {str(path)!r} cannot be read: {reason}; name a {kind} file") from error
 
 
 def toml(path: Path, content: str) -> Any:
@@ -49,6 +53,6 @@ def yaml(path: Path, content: str) -> Any:
 def _refused(path: Path, kind: str, error: Exception) -> SpecError:
     if isinstance(error, RecursionError):
         return SpecError(f"{path} is refused: its values are too deep within one another; make it flatter")
-    if isinstance(error, bounded_yaml.BoundsError):
+    if isinstance(error, bounded_yaml.RefusedError):
         return SpecError(f"{path} is refused: {error}")
     return SpecError(f"{path} is no {kind}: {' '.join(str(error).split())}; correct it")
