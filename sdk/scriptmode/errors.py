@@ -87,13 +87,15 @@ class UnreadableJobError(DataError):
     Other jobs are not affected. ``job_name`` is the job's name, ``path`` that of the file.
     """
 
-    def __init__(self, job_name: str, path: os.PathLike[str], cause: object) -> None:
+    def __init__(self, job_name: str, path: os.PathLike[str], cause: object, *, is_log: bool = False) -> None:
+        """``is_log`` says that the file is a log, without which the job is still whole."""
         import shlex
 
-        super().__init__(
-            f"training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}; look at its folder, or delete it: "
-            f"scriptmode rm {shlex.quote(job_name)}"
-        )
+        what, step = "", f"look at its folder, or delete it: scriptmode rm {shlex.quote(job_name)}"
+        if is_log:
+            what = "the log of "
+            step = f"the rest of the job is not affected, remove that file alone: rm {shlex.quote(os.fspath(path))}"
+        super().__init__(f"{what}training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}; {step}")
         self.job_name = job_name
         self.path = path
 
@@ -111,7 +113,7 @@ class JobExistsError(PlatformError):
 
 
 class TrainingJobError(ScriptmodeError):
-    """A training job that ended without completing; its description is kept whole in ``description``."""
+    """A training job that ended without completing, or never will end; ``description`` is its description, whole."""
 
     def __init__(self, message: str, description: Mapping[str, Any]) -> None:
         super().__init__(message)

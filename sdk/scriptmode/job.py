@@ -10,8 +10,10 @@ from scriptmode import log_view
 from scriptmode.errors import (
     DataError,
     PlatformError,
+    ScriptmodeError,
     SpecError,
     TransientError,
+    UnreadableJobError,
     WaitTimeoutError,
 )
 from scriptmode.platforms import ENDED, JobFilter, for_session, holding, host_names, named
@@ -253,12 +255,19 @@ class TrainingJob:
             self._say_how_to_come_back()
             # Where in the reading it was is nobody's question.
             raise KeyboardInterrupt from None
-        except PlatformError:
-            self._say_how_to_come_back()
+        except PlatformError as error:
+            if not (isinstance(error, UnreadableJobError) and self._has_ended()):
+                self._say_how_to_come_back()
             raise
         if not is_told:
             log_view.ended(description)
         return description
+
+    def _has_ended(self) -> bool:
+        try:
+            return self.ended
+        except ScriptmodeError:
+            return False
 
     def _say_how_to_come_back(self) -> None:
         from scriptmode.patience import goes_on

@@ -210,3 +210,20 @@ def test_a_running_job_whose_log_became_a_fifo_is_stopped_as_any_other(tmp_path)
     description = jobs.wait(name, SECONDS)
     assert (description["TrainingJobStatus"], description.get("FailureReason")) == ("Stopped", None)
     assert not jobs.processes()
+
+
+def test_an_ended_job_whose_log_cannot_be_read_is_left_but_for_the_log(victim):
+    log = victim(is_left=False) / "logs" / "algo-1.log"
+    log.unlink()
+    os.mkfifo(log)
+    for verb in ("logs", "logs -f --plain", "logs -f --tail 1"):
+        done = invoke(*words(verb, None))
+        assert done.exit_code == 1
+        assert "goes on" not in done.stderr, verb
+        assert (
+            f"the log of training job 'victim' cannot be read: {log}: it is a FIFO, not a regular file; " in done.stderr
+        )
+        assert f"remove that file alone: rm {str(log)!r}" in done.stderr
+        assert "scriptmode rm" not in done.stderr
+    log.unlink()
+    assert invoke(*words("logs -f --plain", None)).exit_code == 0

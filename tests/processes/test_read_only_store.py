@@ -17,13 +17,14 @@ SCRIPT = """
     print("loss=0.5", flush=True)
     time.sleep(600)
 """
+FOLLOWING = ("attach --plain", "attach --json", "logs -f --plain", "logs -f --tail 1")
 VERBS = ("list", "list --json", "describe", "describe --json", "logs", "logs --tail 1", "metrics", "stop")
 PROGRAM = f"""
 import json, os, sys
 from fakes.command_line import invoke
 os.environ["SCRIPTMODE_DATA_DIR"] = sys.argv[1]
 found = {{}}
-for verb in {VERBS!r}:
+for verb in sys.argv[3:] or {VERBS!r}:
     name, *rest = verb.split()
     done = invoke(name, *([] if name == "list" else [sys.argv[2]]), *rest)
     found[verb] = [done.exit_code, done.stdout, done.stderr]
@@ -56,23 +57,24 @@ def left_by_its_agent(jobs):
     return name, agent
 
 
-def looked_at_by_a_plain_user(jobs, name):
+def looked_at_by_a_plain_user(jobs, name, *verbs):
     """Ask as a user who owns everything and may write nothing."""
     subprocess.run(["chown", "-R", str(plain_user.UID), jobs.data_dir], check=True)
     subprocess.run(["chmod", "-R", "a-w", jobs.data_dir], check=True)
     try:
-        return json.loads(plain_user.run(PROGRAM, str(jobs.data_dir), name, home=jobs.folder))
+        return json.loads(plain_user.run(PROGRAM, str(jobs.data_dir), name, *verbs, home=jobs.folder))
     finally:
         subprocess.run(["chmod", "-R", "u+w", jobs.data_dir], check=True)
 
 
-def looked_at_through_a_read_only_mount(jobs, name):
+def looked_at_through_a_read_only_mount(jobs, name, *verbs):
     """Ask as root, with the data directory bound read-only over itself in a mount namespace."""
     if os.geteuid() != 0:
         pytest.skip("mounts need root")
-    script = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && exec "$2" -c "$3" "$1" "$4"'
+    script = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+    program = [sys.executable, "-c", PROGRAM, jobs.data_dir, name, *verbs]
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-euc", script, "sh", jobs.data_dir, sys.executable, PROGRAM, name],
+        ["unshare", "--mount", "sh", "-euc", script, jobs.data_dir, *program],
         env={**os.environ, "PYTHONPATH": str(plain_user.TESTS)}, check=True, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     return json.loads(done.stdout)
@@ -112,3 +114,15 @@ def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs, lo
     assert "loss=0.5" in found["logs"][1]
     assert (folder / "state.json").read_bytes() == before
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "Failed"
+
+
+@WAYS
+def test_following_a_job_that_lost_its_agent_ends_and_says_so(jobs, look):
+    name, agent = left_by_its_agent(jobs)
+    os.kill(agent.pid, 9)
+    until(lambda: not tree.running(agent))
+    for verb, (code, shown, said) in look(jobs, name, *FOLLOWING).items():
+        assert code == 1, verb
+        assert "loss=0.5" in shown, verb
+        assert "its agent died in Training; this folder cannot be written, so nothing was ended" in said, verb
+        assert "goes on" not in said, verb

@@ -51,6 +51,11 @@ def settled(folder: JobFolder) -> JobState:
     return state if since is None else _silent(folder, state, since)
 
 
+def is_lost(state: JobState) -> bool:
+    """Return whether a job's agent died where that cannot be recorded, so that the job never ends."""
+    return not state.ended and state.note == _UNRECORDED.format(secondary=state.secondary)
+
+
 def _silent(folder: JobFolder, state: JobState, since: float) -> JobState:
     """Return the state of a job whose agent does not answer, which is ended if it should have ended the job by now."""
     agent = folder.read_processes().get("agent")

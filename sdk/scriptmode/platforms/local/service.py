@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode import aws_images
 from scriptmode.clock import SYSTEM
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
-from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError
+from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
 from scriptmode.installing import install
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, full_disk, metrics, places, recovery
@@ -401,20 +401,23 @@ def _log_events(
         while True:
             # Asked before the logs are read: what was written before the end is then read after it.
             state = watched.settled()
-            ended = state.ended
+            ended, is_lost = state.ended, recovery.is_lost(state)
             # The end is told after the last lines.
             if on_description is not None and state != shown and not ended:
                 on_description(describe(request, state))
                 shown = state
             quiet = True
             for host, reader in readers:
-                for line, continues in _lines(folder, host, reader, final=ended):
+                for line, continues in _lines(folder, host, reader, final=ended or is_lost):
                     quiet = False
                     yield LogEvent(host, line, continues)
             if ended and on_description is not None:
                 on_description(describe(request, state))
             if ended or not follow:
                 return
+            if is_lost:
+                said = state.note
+                raise TrainingJobError(f"training job {folder.name}: {said}", describe(request, state))
             if quiet:
                 SYSTEM.sleep(LocalPlatform.poll_seconds)
     finally:
@@ -427,4 +430,4 @@ def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> I
     try:
         yield from reader.lines(final=final)
     except OSError as error:
-        raise folder.unreadable(folder.log(host), error) from error
+        raise UnreadableJobError(folder.name, folder.log(host), error.strerror or error, is_log=True) from error
