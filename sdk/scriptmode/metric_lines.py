@@ -85,6 +85,11 @@ class Definition:
         return []
 
 
+def may_be_slow(regex: str) -> bool:
+    """Return whether an expression may take too long for some line, and is switched off then."""
+    return not _is_simple(regex)
+
+
 def _is_simple(regex: str) -> bool:
     """Return whether an expression surely takes no more than the square of a line's length.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
+from scriptmode import metric_lines
 from scriptmode.errors import DataError, MissingPackageError, SpecError, suggestion
 
 if TYPE_CHECKING:
@@ -160,7 +161,9 @@ def _unmatched(definitions: Mapping[str, str]) -> str:
     if not definitions:
         return ""
     listed = " and ".join(f"{regex!r} of metric {name!r}" for name, regex in definitions.items())
-    return f": the Regex {listed} found no number in the log so far; print such a line, or correct the Regex"
+    slow = any(metric_lines.may_be_slow(regex) for regex in definitions.values())
+    off = ", or was switched off because it took too long, as a warning says" if slow else ""
+    return f": the Regex {listed} found no number in the log so far{off}; print such a line, or correct the Regex"
 
 
 def _figure(count: int) -> Any:

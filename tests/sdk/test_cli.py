@@ -9,7 +9,7 @@ import click
 import pytest
 from fakes.command_line import PROGRAM, documents, invoke
 
-from scriptmode import JobNotFoundError, TrainingJobFailed, TrainingJobStopped, TransientError
+from scriptmode import JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped, TransientError
 from scriptmode.cli import VERBS, scriptmode
 from scriptmode.cli.ending import exit_code
 
@@ -209,6 +209,7 @@ ENDINGS = [
     (ended("Stopped", "MaxRuntimeExceeded"), 124),
     (ended("Stopped", "MaxWaitTimeExceeded"), 124),
     (JobNotFoundError("no"), 1),
+    (RequestError("no"), 2),
     (click.UsageError("no"), 2),
     (click.ClickException("no"), 1),
 ]

@@ -265,7 +265,12 @@ def test_containers_of_this_machine_without_an_image_are_refused(code, arguments
 
 
 def test_an_unknown_instance_type_is_named(code):
-    with pytest.raises(SpecError, match="'p3.2xlarge' is neither"):
+    with pytest.raises(SpecError, match="'p3' is neither"):
+        estimator(code, instance_type="p3", platform=None).request()
+
+
+def test_an_instance_type_of_ec2_is_answered_with_sagemakers_name(code):
+    with pytest.raises(SpecError, match="'p3.2xlarge' is Amazon EC2's name; did you mean 'ml.p3.2xlarge'"):
         estimator(code, instance_type="p3.2xlarge", platform=None).request()
 
 

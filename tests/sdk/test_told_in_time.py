@@ -16,6 +16,7 @@ from scriptmode import (
 )
 from scriptmode.cli.jobs_config import settings
 from scriptmode.errors import suggestion
+from scriptmode.metric_table import Metrics
 from scriptmode.platforms.local import LocalPlatform
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,16 @@ def test_metrics_that_found_nothing_name_the_metric_and_its_regex(made):
         with pytest.raises((DataError, SpecError)) as raised:
             look()
         assert told in str(raised.value)
+
+
+def test_a_metric_that_may_have_been_switched_off_says_so():
+    found = Metrics([], [("fast", "loss=([0-9.]+)"), ("slow", "(a+)+b")])
+    with pytest.raises(
+        DataError, match="no number in the log so far, or was switched off because it took too long, as"
+    ):
+        found.values("slow")
+    with pytest.raises(DataError, match="found no number in the log so far; print"):
+        found.values("fast")
 
 
 def test_a_job_without_metrics_says_how_to_define_one(made):

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from scriptmode import ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
+from scriptmode import RequestError, ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.cli import output
 from scriptmode.cli.flags import in_options
 from scriptmode.cli.output import plain
@@ -20,7 +20,7 @@ FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 EXIT_CODES = (
     "Exit code: 0 when the job completed; the script's own when it failed, or 1 where nobody knows it; 143 when it was "
     "stopped, 124 when it ran out of time; 130 after Ctrl-C, which leaves the job running; 2 where an option or "
-    "argument is wrong, before anything is started, 1 for any other error."
+    "argument is wrong or the platform refuses the job, before anything is started, 1 for any other error."
 )
 #: What the service ends a failure's reason with.
 _CODE = re.compile(r"exit code: (\d{1,3})\s*\Z")
@@ -30,7 +30,7 @@ _OUT_OF_TIME = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
 
 def exit_code(error: BaseException) -> int:
     """Give the exit code that an error ends the command with."""
-    if isinstance(error, (click.UsageError, SpecError)):
+    if isinstance(error, (click.UsageError, SpecError, RequestError)):
         return USAGE
     if isinstance(error, TrainingJobStopped):
         return TIMED_OUT if error.secondary_status in _OUT_OF_TIME else STOPPED

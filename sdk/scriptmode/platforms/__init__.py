@@ -359,6 +359,9 @@ def _kind(instance_type: str) -> str:
         return _CONTAINER
     if _SAGEMAKER_TYPE.fullmatch(instance_type):
         return "sagemaker"
+    amazons = f"ml.{instance_type}"
+    if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):
+        raise SpecError(f"instance_type {instance_type!r} is Amazon EC2's name; did you mean {amazons!r}?")
     raise SpecError(
         f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
