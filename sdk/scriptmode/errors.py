@@ -84,20 +84,32 @@ class DataAccessError(DataError):
 class UnreadableJobError(DataError):
     """A file of a job's folder on this machine is missing or damaged, so that the job cannot be described.
 
-    Other jobs are not affected. ``job_name`` is the job's name, ``path`` that of the file.
+    Other jobs are not affected. ``job_name`` is the job's name, ``path`` that of the file; ``is_running`` says whether
+    the job still runs.
     """
 
-    def __init__(self, job_name: str, path: os.PathLike[str], cause: object, *, is_log: bool = False) -> None:
+    def __init__(
+        self,
+        job_name: str,
+        path: os.PathLike[str],
+        cause: object,
+        *,
+        is_log: bool = False,
+        is_running: bool = False,
+    ) -> None:
         """``is_log`` says that the file is a log, without which the job is still whole."""
         import shlex
 
         what, step = "", f"look at its folder, or delete it: scriptmode rm {shlex.quote(job_name)}"
+        if is_running:
+            step = f"the job still runs, end and delete it: scriptmode rm --force {shlex.quote(job_name)}"
         if is_log:
             what = "the log of "
             step = f"the rest of the job is not affected, remove that file alone: rm {shlex.quote(os.fspath(path))}"
         super().__init__(f"{what}training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}; {step}")
         self.job_name = job_name
         self.path = path
+        self.is_running = is_running
 
 
 class ContainerError(PlatformError):

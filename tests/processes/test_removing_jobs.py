@@ -110,6 +110,20 @@ def test_a_running_job_is_deleted_only_by_force(jobs):
         jobs.platform.describe(name)
 
 
+@pytest.mark.parametrize("file", ["job.json", "state.json"])
+def test_a_running_job_that_cannot_be_read_is_deleted_only_by_force(jobs, file):
+    name = jobs.start(WRITES)
+    jobs.until_line(name, "up")
+    (jobs.job_folder(name).path / file).write_text('{"x')
+    for verb in ("rm", "stop"):
+        refused = invoke(verb, name)
+        assert refused.exit_code == 1
+        assert f"{file}: " in refused.stderr
+        assert refused.stderr.endswith(f"; the job still runs, end and delete it: scriptmode rm --force {name}\n")
+    assert invoke("rm", "--force", name).stdout == f"training job {name} is deleted\n"
+    assert not jobs.processes()
+
+
 def test_a_deleted_jobs_agent_that_was_stopped_is_ended(jobs):
     name = jobs.start(WRITES)
     jobs.until_line(name, "up")

@@ -51,7 +51,9 @@ def _require_ended(name: str) -> None:
     """Raise `DataError` for a job that still runs."""
     try:
         status = TrainingJob.attach(name, platform="local").status
-    except UnreadableJobError:
+    except UnreadableJobError as error:
+        if error.is_running:
+            raise
         return
     if status in ("InProgress", "Stopping"):
         raise DataError(

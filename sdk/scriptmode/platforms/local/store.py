@@ -290,7 +290,19 @@ class JobFolder:
         # The path is named already.
         if isinstance(cause, OSError) and cause.strerror:
             cause = cause.strerror
-        return UnreadableJobError(self.name, path, cause)
+        return UnreadableJobError(self.name, path, cause, is_running=self._has_agent())
+
+    def _has_agent(self) -> bool:
+        """Return whether an agent holds the job's lock; False where that cannot be found out."""
+        with suppress(OSError):
+            descriptor = os.open(self.lock_file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            finally:
+                os.close(descriptor)
+        return False
 
     def _read(self, file: str, understand: Callable[[Any], _Read]) -> _Read:
         path = self.path / file
