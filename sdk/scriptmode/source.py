@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import gzip
 import hashlib
@@ -9,6 +10,7 @@ import io
 import os
 import stat
 import tarfile
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
@@ -118,6 +120,7 @@ def _pack(script: Script) -> Archive:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
         if path.is_dir():
             raise SourceError(f"entry_point {script.entry_point!r} is a folder; name the file that is to be run")
+        _require_file(path, "entry_point", script.entry_point)
         members[path.name] = _Member(path)
     else:
         members.update(_tree(_source_root(script)))
@@ -190,7 +193,14 @@ def _dependency(value: str) -> dict[str, _Member]:
     path = _existing(Path(value), "dependency", value).resolve(strict=True)
     if path.is_dir():
         return {f"{path.name}/{name}": member for name, member in _tree(path).items()}
+    _require_file(path, "dependency", value)
     return {path.name: _Member(path)}
+
+
+def _require_file(path: Path, argument: str, value: str) -> None:
+    """Raise `SourceError` for a FIFO, which would be waited for without end, and for a device."""
+    if not path.is_file():
+        raise SourceError(f"{argument} {value!r} is not a regular file; name the file itself")
 
 
 def _tree(root: Path) -> dict[str, _Member]:
@@ -226,6 +236,12 @@ def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
             yield from inside or [f"{relative}/"]
         elif path.is_file():
             yield relative
+        elif path.exists():
+            warnings.warn(
+                f"{str(path)!r} is neither a file nor a folder (a FIFO, a socket or a device) and is not packed; "
+                f"name it in {IGNORE_FILE}",
+                stacklevel=2,
+            )
 
 
 def _left_out(path: Path) -> bool:
@@ -245,18 +261,22 @@ def _check_link(root: Path, path: Path) -> None:
     try:
         with _opened(root) as directory, directory.at(name, follow=True) as at:
             os.stat(at.name, dir_fd=at.dir_fd, follow_symlinks=False)
-            leaves = f"{name}/".startswith(f"{at.path}/" if at.path else "")
-    except beneath.EscapeError:
-        leaves = True
-    except OSError as error:
-        raise SourceError(
-            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, which does not exist; remove the link, "
-            f"or name it in {IGNORE_FILE}"
-        ) from error
-    if leaves:
+            is_above = f"{name}/".startswith(f"{at.path}/" if at.path else "")
+    except beneath.EscapeError as error:
         raise SourceError(
             f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r}); "
             f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency"
+        ) from error
+    except OSError as error:
+        reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
+        raise SourceError(
+            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}; remove the link, "
+            f"or name it in {IGNORE_FILE}"
+        ) from error
+    if is_above:
+        raise SourceError(
+            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a folder that the link itself is in: "
+            f"packing it would never end; remove the link, or name it in {IGNORE_FILE}"
         )
 
 

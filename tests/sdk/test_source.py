@@ -152,10 +152,41 @@ def test_a_link_within_the_tree_is_followed(code):
     assert "alias.py" in names(pack(Script("train.py", str(code))))
 
 
-def test_a_link_to_a_folder_above_itself_is_refused(code):
-    (code / "sub" / "loop").symlink_to("..")
-    with pytest.raises(SourceError, match="symbolic link"):
+@pytest.mark.parametrize(
+    ("name", "target"), [("here", "."), ("sub/loop", ".."), ("sub/back", "../sub"), ("again", "sub/up")]
+)
+def test_a_link_to_a_folder_above_itself_is_refused(code, name, target):
+    (code / "sub" / "up").symlink_to("..")
+    (code / ".scriptmodeignore").write_text("sub/up\n")
+    (code / name).symlink_to(target)
+    with pytest.raises(
+        SourceError, match=f"symbolic link .*/{name}' points to '{target}', a folder that the link .*in"
+    ):
         pack(Script("train.py", str(code)))
+
+
+def test_links_in_a_circle_are_told_as_such(code):
+    (code / "one").symlink_to("two")
+    (code / "two").symlink_to("one")
+    with pytest.raises(SourceError, match="one' points to 'two', a circle of links; remove the link"):
+        pack(Script("train.py", str(code)))
+
+
+def test_what_is_no_file_is_left_out_with_a_warning(code):
+    os.mkfifo(code / "sub" / "pipe")
+    with pytest.warns(UserWarning, match="sub/pipe' is neither a file nor a folder .*not packed; name it in"):
+        assert names(pack(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+    (code / ".scriptmodeignore").write_text("pipe\n")
+    assert names(pack(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+
+
+@pytest.mark.prompt
+def test_a_fifo_is_no_entry_point_and_no_dependency(code):
+    os.mkfifo(code / "pipe")
+    with pytest.raises(SourceError, match="entry_point .*pipe' is not a regular file"):
+        pack(Script(str(code / "pipe")))
+    with pytest.raises(SourceError, match="dependency .*pipe' is not a regular file"):
+        pack(Script(str(code / "train.py"), dependencies=(str(code / "pipe"),)))
 
 
 @pytest.mark.parametrize("name", [".env", "id_rsa", "server.pem", "sub/credentials.json", ".env.production"])
