@@ -126,3 +126,13 @@ def test_following_a_job_that_lost_its_agent_ends_and_says_so(jobs, look):
         assert "loss=0.5" in shown, verb
         assert "its agent died in Training; this folder cannot be written, so nothing was ended" in said, verb
         assert "goes on" not in said, verb
+
+
+def test_a_job_of_a_read_only_file_system_is_not_deleted_and_the_cause_is_said(jobs):
+    name = jobs.start("pass")
+    jobs.wait(name)
+    (code, _, error) = looked_at_through_a_read_only_mount(jobs, name, "rm")["rm"]
+    assert code == 1
+    assert "Read-only file system" in error
+    assert error.endswith("; delete it where that file system can be written\n")
+    assert jobs.exists(name)

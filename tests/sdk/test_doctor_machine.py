@@ -160,14 +160,18 @@ def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"), [("ro", "Read-only file system"), ("size=4k,nr_inodes=3", "No space left on device")]
+    ("options", "words", "step"),
+    [
+        ("ro", "Read-only file system", "make it writable"),
+        ("size=4k,nr_inodes=3", "No space left on device", "free it"),
+    ],
 )
-def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, words):
+def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, words, step):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
     outcome, name, found, advice = inside('mount -t tmpfs -o "$1" none "$2"', "storage.disk", options, str(tmp_path))
     assert (outcome, name) == ("problem", "disk")
     assert found == f"jobs cannot be kept in the data directory {tmp_path}: {words}"
-    assert "SCRIPTMODE_DATA_DIR" in advice
+    assert advice == f"{step}, or name another folder in SCRIPTMODE_DATA_DIR"
 
 
 def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypatch):
@@ -230,6 +234,14 @@ def test_ports_that_are_all_taken_are_a_problem(tmp_path, monkeypatch):
     assert check.advice == "stop other jobs or programs"
     (check,) = machine.ports()
     assert check.outcome == "ok"
+
+
+def test_ports_are_found_beside_a_data_directory_that_is_read_only(tmp_path, monkeypatch):
+    (tmp_path / "ports").mkdir()
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
+    prepare = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"'
+    outcome, name, _, _ = inside(prepare, "machine.ports", str(tmp_path))
+    assert (outcome, name) == ("ok", "ports")
 
 
 def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):

@@ -66,7 +66,8 @@ def ports() -> Iterator[Check]:
 
     with tempfile.TemporaryDirectory(prefix="ports-") as spare:
         shared = default_data_dir() / "ports"
-        reserved = Ports(shared if shared.is_dir() else Path(spare))
+        # One that cannot be written is the data directory's problem, which is told of that.
+        reserved = Ports(shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(spare))
         try:
             block = reserved.reserve(["a host"])["a host"]
             _connect()

@@ -18,6 +18,7 @@ DISK, JOBS = "disk", "jobs"
 #: A model, a staged input and the logs of a small job need less.
 _LITTLE = 2 * 10**9
 _NAMES_SHOWN = 5
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def disk() -> Iterator[Check]:
@@ -35,6 +36,8 @@ def disk() -> Iterator[Check]:
         free = shutil.disk_usage(place).free
     except OSError as error:
         why = error.strerror or str(error)
+        if error.errno in _NOT_WRITABLE:
+            another = f"make it writable, or name another folder in {DATA_DIR_VARIABLE}"
         yield problem(DISK, f"jobs cannot be kept in the data directory {folder}: {why}", another)
         return
     found = f"{in_words(free)} free in the data directory {folder}"

@@ -80,9 +80,10 @@ def _taken_away(folder: JobFolder) -> JobFolder:
         place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent)) / folder.name
         folder.path.rename(place)
     except OSError as error:
-        raise DataError(
-            f"training job {folder.name} cannot be deleted: {error}; delete it as the user who owns {folder.path}"
-        ) from error
+        step = f"delete it as the user who owns {folder.path}"
+        if error.errno == errno.EROFS:
+            step = "delete it where that file system can be written"
+        raise DataError(f"training job {folder.name} cannot be deleted: {error}; {step}") from error
     return JobFolder(place)
 
 

@@ -387,7 +387,7 @@ class JobStore:
                 raise full_disk.described(error, self.data_dir) from error
             raise DataError(
                 f"the data directory {self.data_dir} cannot be written: {error}; "
-                f"free it or name another one in the environment variable {DATA_DIR_VARIABLE}"
+                f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}"
             ) from error
         return draft, lock
 
