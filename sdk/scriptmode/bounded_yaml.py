@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +19,8 @@ MAX_BYTES = 512 * 1024
 MAX_VALUES = 100_000
 #: Levels of nesting, aliases expanded. What reads the values recurses, and Python allows about 1,000 calls.
 MAX_DEPTH = 100
-#: A program that writes to a FIFO, a shell's ``<(...)`` among them, opens it within this many milliseconds.
-_WRITER_OPENS_MS = 2000
+#: A program that writes to a FIFO, a shell's ``<(...)`` among them, opens it within this many seconds.
+_WRITER_OPENS_SECONDS = 2.0
 #: The tag of the key ``<<``.
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -52,7 +53,7 @@ def read(path: Path) -> bytes:
         start = b""
         if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
             start = _first_byte(file.fileno())
-        if hasattr(os, "O_NONBLOCK"):
+        if sys.platform != "win32":
             os.set_blocking(file.fileno(), True)
         return start + file.read(MAX_BYTES + 1 - len(start))
 
@@ -65,9 +66,7 @@ def _first_byte(fifo: int) -> bytes:
     """Return a FIFO's first byte, nothing while its writer has written none; raise ``OSError`` without a writer."""
     import select
 
-    poll = select.poll()
-    poll.register(fifo, select.POLLIN)
-    poll.poll(_WRITER_OPENS_MS)
+    select.select([fifo], [], [], _WRITER_OPENS_SECONDS)
     try:
         start = os.read(fifo, 1)
     except BlockingIOError:
