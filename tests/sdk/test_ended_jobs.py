@@ -163,6 +163,22 @@ def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
         LocalPlatform(data_dir=store.data_dir).describe("b")
 
 
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{\n "x', "its JSON breaks off or is wrong at line 2, column 2"),
+        (b'{"x": "\xff"}', "from byte 7 on it is not text in utf-8"),
+        (b'{"x": "\\ud800"}', "it has half of a character"),
+    ],
+)
+def test_a_damaged_record_is_described_in_plain_words(store, content, words):
+    file = ended(store, "a").path / "job.json"
+    file.write_bytes(content)
+    with pytest.raises(UnreadableJobError) as raised:
+        LocalPlatform(data_dir=store.data_dir).describe("a")
+    assert f"{file}: it is damaged: {words}; look at its folder" in str(raised.value)
+
+
 def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):
     ended(store, "a")
     store.ended_jobs.mkdir()

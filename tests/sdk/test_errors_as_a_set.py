@@ -9,10 +9,13 @@ from typing import Callable
 
 import pytest
 from fakes.estimators import ROLE
+from fakes.processes import until
 
 import scriptmode
 from scriptmode import Estimator, TrainingJob
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.store import JobFolder
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode.testing.lives import OUT_OF_CAPACITY
 
@@ -120,7 +123,10 @@ def no_docker(caller, monkeypatch):
 
 def an_empty_state(caller, _):
     job = caller.here().fit(job_name="emptied", logs=False)
-    (caller.folder.parent / "data" / "jobs" / "emptied" / "state.json").write_bytes(b"")
+    folder = JobFolder(caller.folder.parent / "data" / "jobs" / "emptied")
+    # An agent works for a moment after its job ended.
+    until(lambda: not tree.running(folder.read_processes()["agent"]))
+    (folder.path / "state.json").write_bytes(b"")
     job.describe()
 
 

@@ -72,11 +72,19 @@ def read_json(path: Path) -> Any:
         value = json.loads(content, parse_int=_whole_number)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"it is damaged: its JSON breaks off or is wrong at {where}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is damaged: from byte {error.start} on it is not text in {error.encoding}") from error
     if content.count(b"[") + content.count(b"{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
         raise ValueError("it is nested too deeply")
     if b"\\u" in content and b"\\ud" in content.lower():
         # A surrogate without its other half: no terminal and no file takes such a text.
-        json.dumps(value, ensure_ascii=False).encode()
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("it is damaged: it has half of a character") from error
     return value
 
 
