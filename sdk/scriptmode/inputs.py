@@ -228,7 +228,7 @@ def _without_scheme(text: str) -> str:
     on_this_machine = f"for this machine's files say 'file://{here.absolute()}'"
     if _exists(here) or text.startswith(("/", ".", "~")):
         return f"which names no scheme; {on_this_machine}"
-    return f"which names no scheme; {in_s3}, {on_this_machine}"
+    return f"which names no scheme; {in_s3}, or, where the job runs on this machine too, {on_this_machine}"
 
 
 def _whole(path: str) -> Path:

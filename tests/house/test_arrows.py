@@ -138,7 +138,11 @@ def test_the_command_line_uses_public_names(path):
             is_public |= module in {f"scriptmode.containers.{name}" for name in scriptmode.containers.__all__}
             is_public |= module in {f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__}
             # One wording, and one measure, of what was probably meant; one wording of times, and of jobs that go on.
-            is_public |= module in ("scriptmode.errors.suggestion", "scriptmode.display.words.duration")
+            is_public |= module in (
+                "scriptmode.errors.suggestion",
+                "scriptmode.nearby.near",
+                "scriptmode.display.words.duration",
+            )
             # One filter of what a terminal would obey.
             is_public |= module == "scriptmode.display.terminal_text.safe"
             # One set of bounds for what is read from YAML.

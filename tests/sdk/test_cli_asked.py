@@ -270,6 +270,7 @@ WORDS = {
     "no such program": (["trian.py"], "did you mean 'train.py'"),
     "a place in S3 misspelled": (["train.py", "--input", "train=gs://b"], "--input train 'gs://b' is in Google Cloud Storage"),
     "no folder": (["train.py", "--input", "train="], "--input train '' names no folder"),
+    "a folder that is not there": (["train.py", "--input", "train=nowhere"], "--input train 'nowhere': there is no file or folder"),
     "a folder for SageMaker": (["train.py", "--instance-type", "ml.m5.large", "--input", "train=data"], "--input train 'data' is not in S3"),
     "output for SageMaker": (["train.py", "--instance-type", "ml.m5.large", "--output-path", "x"], "--output-path 'x' is not in S3"),
     "SageMaker without a type": (["train.py", "--platform", "sagemaker"], "--instance-type is missing; Amazon SageMaker needs one"),

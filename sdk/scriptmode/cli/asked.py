@@ -64,7 +64,7 @@ def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
             arguments[argument] = places.uri(flag, arguments[argument], is_local=is_local, base=base)
     found = {} if path is None or inputs is None else channels.channels(path, inputs, is_local=is_local)
     for channel, place in pairs("--input", given["inputs"], "train=s3://bucket/train").items():
-        found[channel] = places.uri(f"--input {channel}", place, is_local=is_local)
+        found[channel] = places.existing(f"--input {channel}", place, is_local=is_local)
     flags = {argument: _flag(argument) for argument in (*job_file.accepted(), *FLAGS) if argument not in said}
     return Asked(arguments, found or None, given["job_name"] or name, flags)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from scriptmode import SpecError
+from scriptmode.nearby import near
 
 _FILE = "file://"
 
@@ -35,3 +37,13 @@ def uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> st
     """Give `place` as a URI."""
     found = place(what, text, is_local=is_local, base=base)
     return found if "://" in found else f"{_FILE}{found}"
+
+
+def existing(what: str, text: str, *, is_local: bool) -> str:
+    """Give `uri`; raise `SpecError`, too, for a place of this machine that is not there."""
+    found = uri(what, text, is_local=is_local)
+    path = found.removeprefix(_FILE)
+    if path != found and not os.path.lexists(path):
+        step = near(Path(path)) or "; correct the path or create it"
+        raise SpecError(f"{what} {text!r}: there is no file or folder {path!r}{step}")
+    return found
