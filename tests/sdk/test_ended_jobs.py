@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -34,12 +35,20 @@ def listed(store, **which):
     return [(job["TrainingJobName"], job["TrainingJobStatus"]) for job in jobs]
 
 
+def kept(store):
+    return json.loads(store.ended_jobs.read_text().splitlines()[0])
+
+
+def with_checksum(content):
+    return f"{content}\n{zlib.crc32(content.encode()):08x}\n"
+
+
 def test_a_second_list_says_what_the_first_said(store):
     ended(store, "a", 1.0)
     ended(store, "b", 2.0, "Failed")
     platform = LocalPlatform(data_dir=store.data_dir)
     first = platform.list()
-    assert set(json.loads(store.ended_jobs.read_text())) == {"a", "b"}
+    assert set(kept(store)) == {"a", "b"}
     assert platform.list() == first
     assert [job["TrainingJobName"] for job in first] == ["b", "a"]
 
@@ -63,7 +72,7 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
     assert listed(store) == [("b", "Failed")]
     shutil.rmtree(store.folder("b").path)
     assert listed(store) == []
-    assert json.loads(store.ended_jobs.read_text()) == {}
+    assert kept(store) == {}
 
 
 @pytest.mark.parametrize(
@@ -86,9 +95,19 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
 def test_a_broken_file_is_made_anew(store, content):
     ended(store, "a")
     ((_, version),) = store.versions()
-    store.ended_jobs.write_text(content.replace("VERSION", ", ".join(map(str, version))))
+    store.ended_jobs.write_text(with_checksum(content.replace("VERSION", ", ".join(map(str, version)))))
     assert listed(store) == [("a", "Completed")]
-    assert json.loads(store.ended_jobs.read_text())["a"][5:] == [0.0, 9.0, "Completed", 9.0]
+    assert kept(store)["a"][5:] == [0.0, 9.0, "Completed", 9.0]
+
+
+def test_a_changed_digit_is_found_by_the_checksum(store):
+    ended(store, "a")
+    expected = listed(store)
+    text = store.ended_jobs.read_text()
+    store.ended_jobs.write_text(text.replace("9.0", "8.0", 1))
+    assert LocalPlatform(data_dir=store.data_dir).list()[0]["LastModifiedTime"].timestamp() == 9.0
+    assert listed(store) == expected
+    assert store.ended_jobs.read_text() == text
 
 
 def test_a_job_that_goes_on_is_asked_each_time(store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ def briefs(store: JobStore) -> list[Brief]:
     if is_new or len(kept) != len(known):
         # Nothing but time is lost where it cannot be written.
         with suppress(OSError):
-            replace_file(store.ended_jobs, json.dumps(kept, separators=(",", ":")).encode(), durable=False)
+            replace_file(store.ended_jobs, _render(kept), durable=False)
     return found
 
 
@@ -76,10 +77,19 @@ def _times(folder: Path) -> tuple[float, float]:
     return min(times, default=0.0), max(times, default=0.0)
 
 
+def _render(rows: dict[str, list[Any]]) -> bytes:
+    """Return the file's content: one line of JSON, and one with its CRC-32, as a changed digit is still JSON."""
+    content = json.dumps(rows, separators=(",", ":")).encode()
+    return b"%s\n%08x\n" % (content, zlib.crc32(content))
+
+
 def _read(path: Path) -> dict[str, list[Any]]:
     """Read what was kept; what another version of this library kept, or a broken file, is nothing."""
     try:
-        content = records.read_json(path)
+        text, _, checksum = records.read_bytes(path).rstrip(b"\n").rpartition(b"\n")
+        if int(checksum, 16) != zlib.crc32(text):
+            return {}
+        content = records.parse_json(text)
     except (OSError, ValueError):
         return {}
     if not isinstance(content, dict):

@@ -65,7 +65,11 @@ def read_bytes(path: Path) -> bytes:
 
 def read_json(path: Path) -> Any:
     """Return a file's JSON value, which is nested at most `MOST_LEVELS` deep and whose text can be written again."""
-    content = read_bytes(path)
+    return parse_json(read_bytes(path))
+
+
+def parse_json(content: bytes) -> Any:
+    """Return the JSON value of a file's content, with the bounds of `read_json`."""
     if not content.strip(b" \t\r\n\0"):
         raise ValueError("it is empty" if not content else "it has no content, only blanks or NUL bytes")
     try:
