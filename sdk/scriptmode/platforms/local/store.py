@@ -433,14 +433,21 @@ class JobStore:
             return
         try:
             for name in names:
-                if version := _version(name, jobs):
-                    yield name, version
+                try:
+                    # Thousands of jobs: a function for each file would take longer than the calls of the system.
+                    state = os.stat(f"{name}/state.json", dir_fd=jobs)
+                    job = os.stat(f"{name}/job.json", dir_fd=jobs)
+                except OSError:  # noqa: PERF203 - of what the loop does it is the cheapest
+                    if version := _damaged_version(name, jobs):
+                        yield name, version
+                else:
+                    yield name, [state.st_ino, state.st_mtime_ns, job.st_ino, job.st_mtime_ns]
         finally:
             os.close(jobs)
 
 
-def _version(name: str, jobs: int) -> list[int] | None:
-    """Return inode and time of change of a job's state and of its request, zeros for a missing one; None for no job."""
+def _damaged_version(name: str, jobs: int) -> list[int] | None:
+    """Return the version of a job of which a file cannot be looked at, zeros for that file; None for what is no job."""
     version = [*_file_version(f"{name}/state.json", jobs), *_file_version(f"{name}/job.json", jobs)]
     if version[0]:
         return version
