@@ -15,8 +15,9 @@ from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.durable import replace_file
+from scriptmode.platforms.local.logs import last_lines
 from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore, last_lines
+from scriptmode.platforms.local.store import Job, JobStore
 from scriptmode.spec import Resources, Script, TrainingJobSpec
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}

@@ -40,7 +40,7 @@ from scriptmode.platforms.local.hosts import mounts, tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
 from scriptmode.platforms.local.state import MESSAGES
 from scriptmode.platforms.local.state_recorder import StateRecorder
-from scriptmode.platforms.local.store import JobFolder, last_lines
+from scriptmode.platforms.local.store import JobFolder
 from scriptmode.platforms.local.training import Outcome, Surroundings
 from scriptmode_runtime import contract
 
@@ -236,7 +236,7 @@ class Agent:
         said = sandbox.read_failure()
         if not said:
             ended = f"ended with {exit_words(code)}" if code >= 0 else f"was killed by {exit_words(code)}"
-            tail = last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
+            tail = logs.last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
             if not tail and not full_disk.has_space(self._disk):
                 full = f"{full_disk.explain(self._disk)}, so nothing more is known; free some space"
                 return f"ClientError: {name}: the host's launcher {ended}; {full}, exit code: {exit_code}"

@@ -89,3 +89,20 @@ class LogReader:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def last_lines(path: Path, lines: int, limit: int) -> str:
+    """Return the end of a text file: at most ``lines`` whole lines and ``limit`` characters; "" when there is no file.
+
+    Only a last line that is longer than ``limit`` is cut.
+    """
+    with suppress(OSError), open_regular(path) as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 4 * limit))
+        text = "\n".join(file.read().decode("utf-8", "replace").strip().splitlines()[-lines:])
+        if len(text) > limit:
+            end = text[-limit:]
+            _, newline, whole = end.partition("\n")
+            text = end if text[-limit - 1] == "\n" or not newline else whole
+        return text
+    return ""

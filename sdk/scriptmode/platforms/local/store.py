@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError, suggestion
 from scriptmode.platforms import ChannelProgress
-from scriptmode.platforms.local import full_disk, heartbeat, job_shape, records, shapes
+from scriptmode.platforms.local import full_disk, heartbeat, job_shape, logs, records, shapes
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.durable import Entries, replace_file, sync_directory
 from scriptmode.platforms.local.hosts import tree
@@ -283,7 +283,7 @@ class JobFolder:
 
     def agent_log_tail(self, lines: int = 5) -> str:
         """Give the last lines of the agent's log."""
-        return last_lines(self.agent_log, lines, 1000)
+        return logs.last_lines(self.agent_log, lines, 1000)
 
     def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
         """Return the error that says which file of the job cannot be read, and why."""
@@ -471,23 +471,6 @@ def _above_streams(descriptor: int) -> int:
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(descriptor)
     return moved
-
-
-def last_lines(path: Path, lines: int, limit: int) -> str:
-    """Return the end of a text file: at most ``lines`` whole lines and ``limit`` characters; "" when there is no file.
-
-    Only a last line that is longer than ``limit`` is cut.
-    """
-    with suppress(OSError), records.open_regular(path) as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 4 * limit))
-        text = "\n".join(file.read().decode("utf-8", "replace").strip().splitlines()[-lines:])
-        if len(text) > limit:
-            end = text[-limit:]
-            _, newline, whole = end.partition("\n")
-            text = end if text[-limit - 1] == "\n" or not newline else whole
-        return text
-    return ""
 
 
 def _near(name: str, known: set[str]) -> str:
