@@ -270,7 +270,7 @@ class TrainingJob:
             return False
 
     def _say_how_to_come_back(self) -> None:
-        from scriptmode.patience import goes_on
+        from scriptmode.aws.retry import goes_on
 
         sys.stderr.write(
             f"\n{goes_on(self.name)}, or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
@@ -300,8 +300,8 @@ class TrainingJob:
         return self._wait(timeout, poll)
 
     def _wait(self, timeout: float | None, poll: float | None) -> dict[str, Any]:
+        from scriptmode.aws.retry import Patience, goes_on
         from scriptmode.endings import raise_for_status
-        from scriptmode.patience import Patience, goes_on
 
         for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
             if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):

@@ -7,7 +7,7 @@ import pytest
 from contract.matrix import CASES
 from references import environment
 
-from scriptmode.aws_images import ACCOUNTS, is_of_aws
+from scriptmode.aws.image_support import ACCOUNTS, is_of_aws
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 

@@ -4,7 +4,7 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.processes import until
 
-from scriptmode import s3
+from scriptmode.aws import s3
 from scriptmode.errors import DataError, TransientError
 from scriptmode.platforms.local.data import staging
 from scriptmode.platforms.local.data.fast_file import ObjectTree

@@ -10,10 +10,10 @@ import sys
 import pytest
 from fakes.faulty_s3 import FaultyS3
 
+from scriptmode.aws.s3 import S3
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.data.objects import Stored
 from scriptmode.platforms.local.data.s3_objects import S3Objects
-from scriptmode.s3 import S3
 
 pytestmark = pytest.mark.slow
 

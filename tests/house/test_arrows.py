@@ -103,10 +103,10 @@ def test_the_two_halves_meet_in_the_contract_alone(path):
 @pytest.mark.parametrize("path", sorted(SDK.rglob("*.py")), ids=label)
 def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
     room = path.relative_to(SDK).as_posix()
-    if room not in ("platforms/sagemaker/connection.py", "s3.py"):
+    if room not in ("platforms/sagemaker/connection.py", "aws/s3.py"):
         assert "boto3" not in roots(path)
     # Its errors are translated in one more place; the fake raises them.
-    if room not in ("platforms/sagemaker/connection.py", "platforms/sagemaker/translation.py", "s3.py", "s3_errors.py"):
+    if room not in ("platforms/sagemaker/connection.py", "platforms/sagemaker/translation.py", "aws/s3.py", "aws/s3_errors.py"):
         assert "botocore" not in roots(path) or room.startswith("testing/")
 
 
@@ -148,7 +148,7 @@ def test_the_command_line_uses_public_names(path):
             # One set of bounds for what is read from YAML.
             is_public |= module == "scriptmode.bounded_yaml"
             # And the views that there are, looked at before a job is started that one of them shall show.
-            is_public |= module in ("scriptmode.patience.goes_on", "scriptmode.display.kind")
+            is_public |= module in ("scriptmode.aws.retry.goes_on", "scriptmode.display.kind")
             # A job that cannot be read cannot be attached to: it is deleted by its name.
             is_public |= module == "scriptmode.platforms.delete_here"
             assert is_public or module.startswith("scriptmode.cli."), module

@@ -145,7 +145,9 @@ def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
     process = train(base)
     output, _ = process.communicate(timeout=20)
     assert (output, process.returncode) == (b"caf\xe9 \xf0\x9f end\n", 3)
-    assert (base / "output" / "failure").read_text() == "algo-1, script: exit code 3\nits log ends with\ncaf\ufffd \ufffd end"
+    assert (
+        base / "output" / "failure"
+    ).read_text() == "algo-1, script: exit code 3\nits log ends with\ncaf\ufffd \ufffd end"
 
 
 def test_stdout_and_stderr_keep_their_order(tmp_path):

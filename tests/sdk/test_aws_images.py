@@ -4,7 +4,7 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.aws_images import is_of_aws
+from scriptmode.aws.image_support import is_of_aws
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from fakes.promptness import soon
 
-from scriptmode.config import SageMakerConfig, parse, read
+from scriptmode.aws.config import SageMakerConfig, parse, read
 from scriptmode.errors import ConfigError, CredentialsError, DataError, SpecError
 
 ROLE = "arn:aws:iam::123456789012:role/training"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from scriptmode.aws.images import debugger_rule_image, lookup
 from scriptmode.errors import SpecError
-from scriptmode.images import debugger_rule_image, lookup
 
 ROOT = Path(__file__).parents[2]
 #: Answers with what it was asked, as a URI; knows one version and one Region.
@@ -223,7 +223,7 @@ MATRIX = [
 ]
 #: The URI for each row, or None.
 OURS = """
-    from scriptmode.images import lookup
+    from scriptmode.aws.images import lookup
     from scriptmode.errors import SpecError
     def answer(version, python, region, types):
         try:

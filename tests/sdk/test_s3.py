@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from scriptmode.aws.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse, require_credentials
 from scriptmode.errors import CredentialsError, DataError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse, require_credentials
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,8 @@ from scriptmode import (
     TrainingJob,
     TransientError,
 )
+from scriptmode.aws.s3 import S3
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.s3 import S3
 from scriptmode.testing import FakeSageMaker, Life, ServiceError
 
 MLFLOW = "arn:aws:sagemaker:eu-west-1:123456789012:mlflow-app/app-1"

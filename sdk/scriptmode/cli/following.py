@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import click
 
 from scriptmode import ScriptmodeError
+from scriptmode.aws.retry import goes_on
 from scriptmode.cli import output
 from scriptmode.display import kind
-from scriptmode.patience import goes_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

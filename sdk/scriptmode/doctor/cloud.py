@@ -88,7 +88,7 @@ def _ahead(response: Any) -> float | None:
 
 
 def _credentials(caller: _Caller) -> Check:
-    from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS
+    from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
 
     if caller.error is not None:
         found = said(CREDENTIALS, caller.error)
@@ -130,8 +130,8 @@ def _disk_ahead() -> float | None:
 
 def config_file() -> Iterator[Check]:
     """Read the SageMaker config files as a job does."""
-    from scriptmode import config
-    from scriptmode.s3 import S3
+    from scriptmode.aws import config
+    from scriptmode.aws.s3 import S3
 
     try:
         found = config.read(os.environ, S3().read_bytes)

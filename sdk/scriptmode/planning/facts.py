@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws_images import is_of_aws
+from scriptmode.aws.image_support import is_of_aws
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import tarfile
 import threading
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.s3 import SCHEME
+from scriptmode.aws.s3 import SCHEME
 from scriptmode.testing import models
 from scriptmode.testing.lives import Life
 

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.s3 import SCHEME
+from scriptmode.aws.s3 import SCHEME
 from scriptmode.testing.account import bucket_and_key
 from scriptmode.testing.calls import ServiceError
 from scriptmode.testing.client import FakeClient

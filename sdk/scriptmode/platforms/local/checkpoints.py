@@ -70,7 +70,7 @@ class Keeper:
         self._write(Kept(_signatures(self._trees())))
 
     def _fetch(self, folder: Path) -> None:
-        from scriptmode.s3_errors import code_of
+        from scriptmode.aws.s3_errors import code_of
 
         try:
             outputs.bucket().fetch(f"{self._uri}/", folder)

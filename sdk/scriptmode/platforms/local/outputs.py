@@ -21,8 +21,8 @@ from scriptmode_runtime.beneath import EscapeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from scriptmode.aws.s3 import S3
     from scriptmode.platforms.local.sandbox import Sandbox
-    from scriptmode.s3 import S3
     from scriptmode_runtime.beneath import Entry
 
 #: Trained weights hardly compress; the fastest level costs a few percent of size.
@@ -229,7 +229,7 @@ def sync(entries: Entries, place: str) -> None:
 @cache
 def bucket() -> S3:
     """Give this process's client of S3: it takes longer to make than a small file to store."""
-    from scriptmode.s3 import S3
+    from scriptmode.aws.s3 import S3
 
     return S3()
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import aws_images
+from scriptmode.aws import image_support
 from scriptmode.clock import SYSTEM
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
@@ -99,7 +99,7 @@ class LocalPlatform:
         if set(spec.resources.types) <= set(LOCAL_CONTAINER):
             self._limits()
             spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image(spec)))
-            aws_images.check(spec)
+            image_support.check(spec)
         else:
             self._check_script(spec)
         role = spec.role
@@ -139,7 +139,7 @@ class LocalPlatform:
     ) -> None:
         """Store a source archive; one that is there already is left as it is. ``kms_key`` is for S3 alone."""
         if not places.is_file(uri):
-            from scriptmode.s3 import S3
+            from scriptmode.aws.s3 import S3
 
             bucket = S3()
             if not bucket.exists(uri):
@@ -243,7 +243,7 @@ class LocalPlatform:
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the file, or all files below the folder, ``uri``; s3:// places by boto3's settings."""
         if not places.is_file(uri):
-            from scriptmode.s3 import S3
+            from scriptmode.aws.s3 import S3
 
             return S3().fetch(uri, folder)
         try:

@@ -90,7 +90,7 @@ def _refuse(why: str, found: Sequence[str]) -> None:
 
 def _check_credentials(uri: str) -> None:
     if not places.is_file(uri):
-        from scriptmode.s3 import require_credentials
+        from scriptmode.aws.s3 import require_credentials
 
         require_credentials(uri)
 

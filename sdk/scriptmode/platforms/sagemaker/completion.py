@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode import aws_images
-from scriptmode.config import SageMakerConfig
+from scriptmode.aws import image_support
+from scriptmode.aws.config import SageMakerConfig
 from scriptmode.errors import SpecError
 from scriptmode.inputs import FileSystemInput
 from scriptmode.platforms.sagemaker.role import account_of, arn_of
@@ -62,7 +62,7 @@ def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connect
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
-    aws_images.check(completed)
+    image_support.check(completed)
     path = spec.output.path or _default_path(role, config, connection)
     output = replace(
         spec.output,
@@ -139,7 +139,7 @@ def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
     algorithm = spec.algorithm
     if algorithm.image_uri is not None or algorithm.framework_version is None:
         return algorithm.image_uri
-    from scriptmode import images
+    from scriptmode.aws import images
 
     return images.lookup(
         framework_version=algorithm.framework_version,
@@ -156,7 +156,7 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
         image = rule.get("RuleEvaluatorImage")
         if image is None or isinstance(image, str):
             return rule
-        from scriptmode import images
+        from scriptmode.aws import images
 
         found = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
         if not str(rule["RuleConfigurationName"]).startswith(_OWN_HOST_RULE):

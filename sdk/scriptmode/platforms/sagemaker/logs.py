@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.aws.retry import LIMIT, Patience, goes_on
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-from scriptmode.patience import LIMIT, Patience, goes_on
 from scriptmode.platforms import ENDED, LogEvent, host_count
 
 if TYPE_CHECKING:

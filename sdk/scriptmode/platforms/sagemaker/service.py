@@ -6,7 +6,8 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode import config
+from scriptmode.aws import config
+from scriptmode.aws.s3 import S3, SCHEME, parse
 from scriptmode.errors import (
     CredentialsError,
     DataAccessError,
@@ -22,7 +23,6 @@ from scriptmode.platforms.sagemaker import completion
 from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.platforms.sagemaker.role import account_of
 from scriptmode.platforms.sagemaker.secret import shared
-from scriptmode.s3 import S3, SCHEME, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

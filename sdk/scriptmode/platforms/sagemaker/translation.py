@@ -6,6 +6,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, credential_errors, foreign_text
 from scriptmode.errors import (
     CredentialsError,
     JobExistsError,
@@ -15,7 +16,6 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS, credential_errors, foreign_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

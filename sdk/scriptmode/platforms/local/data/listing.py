@@ -10,7 +10,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from scriptmode import s3
+from scriptmode.aws import s3
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import places
 from scriptmode.platforms.local.data import augmented, manifests

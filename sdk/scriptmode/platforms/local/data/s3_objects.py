@@ -14,7 +14,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, TypeVar
 
-from scriptmode import s3, s3_errors
+from scriptmode.aws import s3, s3_errors
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.data.buffers import Buffers
 from scriptmode.platforms.local.data.integrity import ObjectCheck, Verifier

@@ -27,8 +27,8 @@ from scriptmode.platforms.local.data.targets import STEP_BYTES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from scriptmode.aws.s3 import Wire
     from scriptmode.platforms.local.data.targets import Target
-    from scriptmode.s3 import Wire
 
     #: The first byte, the last one, and the size of the object that they are of.
     Span = tuple[int, int, int]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import bounded_yaml
+from scriptmode.aws.s3 import SCHEME
 from scriptmode.errors import ConfigError, DataError, suggestion
-from scriptmode.s3 import SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -10,8 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable
 from urllib.parse import parse_qs, urlsplit
 
+from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translated
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
-from scriptmode.s3_errors import HOW_TO_GIVE_CREDENTIALS, translated
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
