@@ -30,29 +30,29 @@ from scriptmode.errors import (
 if TYPE_CHECKING:
     #: The installed version.
     __version__: str
-    from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.estimator import Estimator, TensorFlow
-    from scriptmode.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
     from scriptmode.platforms import LogEvent, get_execution_role
-    from scriptmode.spec import InstanceGroup
+    from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
+    from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
+    from scriptmode.spec.training_job import InstanceGroup
 else:
     # Each name is loaded when it is first asked for: a command that needs few of them starts at once.
     _HOMES = {
-        "MPI": "distribution",
-        "MultiWorkerMirrored": "distribution",
-        "ParameterServer": "distribution",
+        "MPI": "spec.distribution",
+        "MultiWorkerMirrored": "spec.distribution",
+        "ParameterServer": "spec.distribution",
         "Estimator": "estimator",
         "TensorFlow": "estimator",
-        "FileSystemInput": "inputs",
-        "ShuffleConfig": "inputs",
-        "TrainingInput": "inputs",
+        "FileSystemInput": "spec.inputs",
+        "ShuffleConfig": "spec.inputs",
+        "TrainingInput": "spec.inputs",
         "TrainingJob": "job",
         "Plan": "planning",
         "LogEvent": "platforms",
         "get_execution_role": "platforms",
-        "InstanceGroup": "spec",
+        "InstanceGroup": "spec.training_job",
     }
 
     def __getattr__(name: str) -> Any:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.distribution import parse as parse_distribution
 from scriptmode.errors import SpecError
-from scriptmode.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
-from scriptmode.monitoring import rules_of_next_job
-from scriptmode.naming import base_of_job
 from scriptmode.request import derived_model_dir
-from scriptmode.spec import CODE_CHANNEL, RESERVED_TAGS, InstanceGroup
+from scriptmode.spec.distribution import parse as parse_distribution
+from scriptmode.spec.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
+from scriptmode.spec.monitoring import rules_of_next_job
+from scriptmode.spec.names import base_of_job
+from scriptmode.spec.training_job import CODE_CHANNEL, RESERVED_TAGS, InstanceGroup
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.distribution import Distribution
-    from scriptmode.inputs import Input
+    from scriptmode.spec.distribution import Distribution
+    from scriptmode.spec.inputs import Input
 
 
 #: Where in the description each plain argument stands.

@@ -7,13 +7,24 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode import arguments, inputs, log_view, monitoring, naming, request
-from scriptmode.attributes import Arguments
-from scriptmode.distribution import parse as parse_distribution
+from scriptmode import log_view, request
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.platforms import for_instance_types, holding
-from scriptmode.spec import Algorithm, Features, Limits, Network, Output, Resources, Script, TrainingJobSpec, switch
+from scriptmode.spec import arguments, inputs, monitoring, names
+from scriptmode.spec.attributes import Arguments
+from scriptmode.spec.distribution import parse as parse_distribution
+from scriptmode.spec.training_job import (
+    Algorithm,
+    Features,
+    Limits,
+    Network,
+    Output,
+    Resources,
+    Script,
+    TrainingJobSpec,
+    switch,
+)
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +36,7 @@ if TYPE_CHECKING:
     from scriptmode.rule_source import RuleFile
     from scriptmode.source import Archive
 
-_NAMES = naming.JobNames()
+_NAMES = names.JobNames()
 
 
 class Estimator(Arguments):
@@ -391,7 +402,7 @@ class Estimator(Arguments):
     ) -> tuple[dict[str, Any], tuple[Archive, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the archive with its URI where there is a source to store, and the files of rules."""
         asked = replace(self.spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
-        name = _NAMES.fresh(asked.base_job_name) if job_name is None else naming.check_job_name(job_name)
+        name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region
         if spec.script is None:

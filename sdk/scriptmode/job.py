@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from scriptmode.inputs import Input
     from scriptmode.metric_table import Metrics
     from scriptmode.platforms import LogEvent, Platform
+    from scriptmode.spec.inputs import Input
     from scriptmode.tensorboard import TensorBoard
 
 
@@ -126,10 +126,11 @@ class TrainingJob:
         From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
         locally each is one line of the log, without a time.
         """
-        from scriptmode import metric_lines, metric_table
+        from scriptmode import metric_table
+        from scriptmode.spec import metric_definitions
 
         description = self.describe()
-        return metric_table.rows_of(self.platform.metrics(description), metric_lines.defined(description))
+        return metric_table.rows_of(self.platform.metrics(description), metric_definitions.defined(description))
 
     def plot(self, *names: str) -> Any:
         """Draw metrics (all, if none is named) and return the ``matplotlib.figure.Figure``, which a notebook shows.
@@ -289,7 +290,7 @@ class TrainingJob:
         waited out. Raises `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out
         (the job goes on).
         """
-        from scriptmode.arguments import LOGS, shows_logs
+        from scriptmode.spec.arguments import LOGS, shows_logs
 
         if isinstance(timeout, (bool, list, tuple)) or (isinstance(timeout, str) and timeout in LOGS):
             timeout, logs = None, timeout

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import metric_lines
 from scriptmode.errors import DataError, MissingPackageError, SpecError, suggestion
+from scriptmode.spec import metric_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +161,7 @@ def _unmatched(definitions: Mapping[str, str]) -> str:
     if not definitions:
         return ""
     listed = " and ".join(f"{regex!r} of metric {name!r}" for name, regex in definitions.items())
-    slow = any(metric_lines.may_be_slow(regex) for regex in definitions.values())
+    slow = any(metric_definitions.may_be_slow(regex) for regex in definitions.values())
     off = ", or was switched off because it took too long, as a warning says" if slow else ""
     return f": the Regex {listed} found no number in the log so far{off}; print such a line, or correct the Regex"
 

@@ -6,18 +6,18 @@ import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import hyperparameters
-from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
-from scriptmode.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
-from scriptmode.monitoring import rule_for_job
-from scriptmode.spec import CODE_CHANNEL
+from scriptmode.spec import hyperparameters
+from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
+from scriptmode.spec.monitoring import rule_for_job
+from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec import Network, Resources, TrainingJobSpec
+    from scriptmode.spec.training_job import Network, Resources, TrainingJobSpec
 
 
 @dataclass(frozen=True)

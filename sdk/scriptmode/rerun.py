@@ -6,14 +6,14 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import arguments, hyperparameters, naming
 from scriptmode.errors import SpecError
-from scriptmode.monitoring import rule_for_job, rules_of_next_job
 from scriptmode.platforms import DESCRIBED_DEFAULTS
 from scriptmode.request import derived_model_dir
 from scriptmode.service_model import REQUEST_SHAPE, shapes
-from scriptmode.spec import RESERVED_TAGS, Limits
-from scriptmode.whole_numbers import whole_number
+from scriptmode.spec import arguments, hyperparameters, names
+from scriptmode.spec.monitoring import rule_for_job, rules_of_next_job
+from scriptmode.spec.training_job import RESERVED_TAGS, Limits
+from scriptmode.spec.whole_numbers import whole_number
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from scriptmode.job import TrainingJob
 
-_NAMES = naming.JobNames()
+_NAMES = names.JobNames()
 _TAGS, _RULES = "Tags", "DebugRuleConfigurations"
 _RUN, _WAIT = "MaxRuntimeInSeconds", "MaxWaitTimeInSeconds"
 
@@ -62,7 +62,7 @@ def request(description: Mapping[str, Any], tags: Mapping[str, str], change: Cha
     said = {name: each for name, each in description.items() if DESCRIBED_DEFAULTS.get(name) != each}
     body = {name: _said(each, known[name]["shape"]) for name, each in said.items() if name in known}
     old = str(description["TrainingJobName"])
-    new = _NAMES.fresh(naming.base_of_job(old)) if change.job_name is None else naming.check_job_name(change.job_name)
+    new = _NAMES.fresh(names.base_of_job(old)) if change.job_name is None else names.check_job_name(change.job_name)
     body["TrainingJobName"] = new
     body["HyperParameters"] = _parameters(description, change, new)
     rules = rules_of_next_job(body.get(_RULES) or (), old)

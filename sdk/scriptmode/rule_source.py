@@ -14,7 +14,7 @@ from scriptmode.source import contents
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec import TrainingJobSpec
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 #: The rule parameter that says where a rule's program is (SageMaker SDK).
 PARAMETER = "source_s3_uri"

@@ -22,7 +22,7 @@ from scriptmode_runtime import beneath
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.spec import Script
+    from scriptmode.spec.training_job import Script
 
 _Rule = Callable[[str], Optional[bool]]
 

@@ -13,8 +13,8 @@ from typing import Any, Callable
 from contract.matrix.case import Case, Made
 
 from scriptmode import source
-from scriptmode.hyperparameters import encode
-from scriptmode.spec import Script
+from scriptmode.spec.hyperparameters import encode
+from scriptmode.spec.training_job import Script
 
 Request = dict[str, Any]
 #: Where v2 puts a source: a folder of the job's own.

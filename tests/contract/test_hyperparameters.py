@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scriptmode.errors import SpecError
-from scriptmode.hyperparameters import encode
+from scriptmode.spec.hyperparameters import encode
 from scriptmode_runtime import contract, environment, variables
 
 NO_NUL = st.text(st.characters(blacklist_characters="\0"))

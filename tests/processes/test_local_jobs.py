@@ -15,7 +15,7 @@ from fakes.promptness import soon
 
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, PlatformError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.spec import Resources, Script, TrainingJobSpec
+from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
 TELL = """
     import json, os, sys

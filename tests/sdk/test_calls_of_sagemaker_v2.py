@@ -12,7 +12,7 @@ from fakes.platforms import RecordingPlatform
 from scriptmode import MPI, Estimator, ParameterServer, ShuffleConfig, SpecError, TensorFlow, TrainingInput
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.spec import Limits
+from scriptmode.spec.training_job import Limits
 from scriptmode.testing import FakeSageMaker
 
 

@@ -7,8 +7,8 @@ from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.described import of_channel
-from scriptmode.inputs import Channel
 from scriptmode.request import _channel, _without_empty
+from scriptmode.spec.inputs import Channel
 
 VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
 

@@ -6,7 +6,7 @@ from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.distribution import parse
+from scriptmode.spec.distribution import parse
 
 GROUPS = [
     InstanceGroup("one", "ml.m5.large", 1),

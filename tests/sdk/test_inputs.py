@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from scriptmode import FileSystemInput, SpecError, TrainingInput
-from scriptmode.inputs import Channel, parse
+from scriptmode.spec.inputs import Channel, parse
 
 
 def test_one_string_is_the_channel_named_training():

@@ -18,7 +18,7 @@ from scriptmode.platforms.local.durable import replace_file
 from scriptmode.platforms.local.logs import last_lines
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore
-from scriptmode.spec import Resources, Script, TrainingJobSpec
+from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)

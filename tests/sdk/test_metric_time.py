@@ -8,9 +8,9 @@ import time
 import pytest
 
 from scriptmode.display.collecting import Collector
-from scriptmode.metric_lines import Definition
 from scriptmode.platforms import LogEvent
 from scriptmode.platforms.local.metrics import found_in
+from scriptmode.spec.metric_definitions import Definition
 
 CATASTROPHIC = r"loss=(a|aa)+$|x"
 LINE = "loss=" + "a" * 80 + "b"
@@ -79,7 +79,7 @@ def test_both_engines_find_the_same(regex, line):
 @pytest.mark.parametrize("regex", [r"loss=([0-9.]+)", r"acc: (\d*)", "a", r"val_(?:loss|acc)=(\S+)"])
 def test_what_cannot_take_long_needs_no_other_package(regex):
     code = (
-        "import sys; from scriptmode.metric_lines import Definition\n"
+        "import sys; from scriptmode.spec.metric_definitions import Definition\n"
         f"list(Definition('m', {regex!r}).values('loss=1'))\n"
         "assert 'regex' not in sys.modules"
     )

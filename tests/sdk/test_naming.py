@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 import pytest
 
 from scriptmode import SpecError
-from scriptmode.naming import base_of_image, check_job_name, job_name
+from scriptmode.spec.names import base_of_image, check_job_name, job_name
 
 NOON = datetime(2026, 1, 31, 12, 0, 0, 7000, tzinfo=timezone.utc)
 

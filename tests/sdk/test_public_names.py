@@ -20,7 +20,11 @@ def test_the_package_alone_loads_its_errors_and_nothing_else():
 
 
 def test_a_name_loads_what_it_needs():
-    assert loaded("from scriptmode import MPI")[:3] == ["scriptmode", "scriptmode.distribution", "scriptmode.errors"]
+    assert loaded("from scriptmode import MPI")[:3] == [
+        "scriptmode",
+        "scriptmode.spec.distribution",
+        "scriptmode.errors",
+    ]
     assert "scriptmode.estimator" in loaded("from scriptmode import Estimator")
 
 

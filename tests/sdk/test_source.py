@@ -8,7 +8,7 @@ from fakes import link_chains
 
 from scriptmode import SourceError
 from scriptmode.source import pack, program, remote_uri
-from scriptmode.spec import Script
+from scriptmode.spec.training_job import Script
 from scriptmode_runtime.archive import place
 
 

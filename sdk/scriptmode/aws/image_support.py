@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode.errors import SpecError
+from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.spec import TrainingJobSpec
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 #: Accounts of the registries that AWS keeps its TensorFlow images in ("Available Deep Learning Containers Images";
 #: ``image_uri_config/tensorflow.json`` of the SageMaker SDK v2, with which a test compares them).

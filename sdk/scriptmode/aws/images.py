@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.installing import install
-from scriptmode.monitoring import DEFAULT_RULE_IMAGE
+from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,8 +10,8 @@ from scriptmode.display.terminal_text import shown
 from scriptmode.display.values import Data, HostLine, JobView, Seen, Values, view_of
 from scriptmode.display.words import cut
 from scriptmode.errors import DataError
-from scriptmode.metric_lines import Definition, defined
 from scriptmode.platforms import ENDED, host_names
+from scriptmode.spec.metric_definitions import Definition, defined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,8 +11,8 @@ from scriptmode.display.collecting import HostSeries, Rates
 from scriptmode.display.following import roles
 from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
 from scriptmode.errors import ScriptmodeError
-from scriptmode.metric_lines import defined
 from scriptmode.platforms import FAILED, host_names, is_on_this_machine
+from scriptmode.spec.metric_definitions import defined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

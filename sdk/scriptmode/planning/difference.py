@@ -11,7 +11,7 @@ from scriptmode.job import TrainingJob
 from scriptmode.planning import sources
 from scriptmode.planning.plan import Change, Difference
 from scriptmode.platforms import DESCRIBED_DEFAULTS, here_or
-from scriptmode.spec import CODE_CHANNEL
+from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

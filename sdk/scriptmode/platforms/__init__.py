@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.clock import Clock
-    from scriptmode.spec import TrainingJobSpec
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 #: Each host a plain process of this machine.
 LOCAL_PROCESS = "local_process"

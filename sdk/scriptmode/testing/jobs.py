@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
-from scriptmode.spec import Limits
+from scriptmode.spec.training_job import Limits
 from scriptmode.testing.calls import copied
 from scriptmode.testing.timeline import Cuts, Timeline, timeline
 

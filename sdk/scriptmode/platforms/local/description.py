@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def max_runtime(request: Mapping[str, Any]) -> int:
     """Give the seconds a request lets its job run; the service's default is a day."""
-    from scriptmode.spec import Limits
+    from scriptmode.spec.training_job import Limits
 
     return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
 

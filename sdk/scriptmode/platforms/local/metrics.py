@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.metric_lines import Definition, defined, warn
 from scriptmode.platforms import Metric
+from scriptmode.spec.metric_definitions import Definition, defined, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

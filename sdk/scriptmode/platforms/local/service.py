@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms import ChannelProgress, JobFilter, Metric, PlannedHost
     from scriptmode.platforms.local.logs import LogReader
     from scriptmode.platforms.local.store import JobFolder
-    from scriptmode.spec import TrainingJobSpec
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"

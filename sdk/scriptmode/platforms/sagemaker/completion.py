@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.errors import SpecError
-from scriptmode.inputs import FileSystemInput
 from scriptmode.platforms.sagemaker.role import account_of, arn_of
 from scriptmode.request import names_algorithm
+from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.platforms.sagemaker.connection import Connection
-    from scriptmode.spec import Monitoring, Network, TrainingJobSpec
+    from scriptmode.spec.training_job import Monitoring, Network, TrainingJobSpec
 
 #: Below the output path; the archives in it are named by their content.
 SOURCE_PREFIX = "scriptmode/source"

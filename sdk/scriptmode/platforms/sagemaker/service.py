@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from scriptmode.clock import Clock
     from scriptmode.platforms import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
-    from scriptmode.spec import TrainingJobSpec
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
 #: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).

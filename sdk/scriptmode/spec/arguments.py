@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.naming import base_of_image
 from scriptmode.platforms import named
-from scriptmode.spec import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
+from scriptmode.spec.names import base_of_image
+from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

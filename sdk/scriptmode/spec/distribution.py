@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.whole_numbers import set_whole
+from scriptmode.spec.whole_numbers import set_whole
 from scriptmode_runtime.contract import ROLES
 
 #: Roles of which a cluster has one host.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.whole_numbers import whole_number
+from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
 DISTRIBUTIONS = ("FullyReplicated", "ShardedByS3Key")

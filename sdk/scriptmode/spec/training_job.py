@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.distribution import ALONE, MPI
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.hyperparameters import encode
-from scriptmode.inputs import INPUT_MODES, Channel, check_mode
-from scriptmode.whole_numbers import set_whole, whole_number
+from scriptmode.spec.distribution import ALONE, MPI
+from scriptmode.spec.hyperparameters import encode
+from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
+from scriptmode.spec.whole_numbers import set_whole, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.distribution import Distribution
     from scriptmode.git import GitSource
+    from scriptmode.spec.distribution import Distribution
 
 
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from scriptmode.errors import SpecError
-from scriptmode.spec import Monitoring
+from scriptmode.spec.training_job import Monitoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
