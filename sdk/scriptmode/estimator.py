@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode import log_view, request
+from scriptmode import log_view
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.platforms import for_instance_types, holding
+from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
 from scriptmode.spec.attributes import Arguments
 from scriptmode.spec.distribution import parse as parse_distribution
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from scriptmode.planning import Plan
     from scriptmode.platforms import Platform
-    from scriptmode.request import Placement
+    from scriptmode.request.render import Placement
     from scriptmode.rule_source import RuleFile
     from scriptmode.source import Archive
 
@@ -380,7 +381,7 @@ class Estimator(Arguments):
         it: the job's inputs are ``latest_training_job.inputs()``. What the service accepted and the constructor would
         refuse is refused by the next ``fit``, unless it is set before. Raises `JobNotFoundError`.
         """
-        from scriptmode import described
+        from scriptmode.request import parse
 
         if platform is not None and sagemaker_session is not None:
             raise SpecError("platform and sagemaker_session both say where the job is; keep one")
@@ -388,7 +389,7 @@ class Estimator(Arguments):
             raise SpecError(f"training_job_name is {training_job_name!r}; give a training job's name")
         platform = platform or holding(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
-        found = described.arguments(description, platform.tags(description))
+        found = parse.arguments(description, platform.tags(description))
         estimator = cls.__new__(cls)
         # As that job was: what it did not say, no setting of this machine says for it.
         vars(estimator).update(_defers_checks=True, _is_whole=True)
@@ -406,16 +407,16 @@ class Estimator(Arguments):
         spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region
         if spec.script is None:
-            return self._checked(spec, request.Placement(name, region)), None, rule_files
+            return self._checked(spec, render.Placement(name, region)), None, rule_files
         from scriptmode import source
 
         uri = source.remote_uri(spec.script)
         if uri is not None:
-            return self._checked(spec, request.Placement(name, region, uri)), None, rule_files
+            return self._checked(spec, render.Placement(name, region, uri)), None, rule_files
         archive = source.pack(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{source.ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=source.program(spec.script)))
-        return self._checked(spec, request.Placement(name, region, uri)), (archive, uri), rule_files
+        return self._checked(spec, render.Placement(name, region, uri)), (archive, uri), rule_files
 
     @staticmethod
     def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
@@ -426,10 +427,10 @@ class Estimator(Arguments):
         return rule_source.stored(spec)
 
     def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
-        self.platform.put_source(data, uri, kms_key=request.source_key(body, uri), role=body["RoleArn"])
+        self.platform.put_source(data, uri, kms_key=render.source_key(body, uri), role=body["RoleArn"])
 
     def _checked(self, spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
-        body = request.render(spec, placement)
+        body = render.render(spec, placement)
         self.platform.validate(body)
         return body
 

@@ -116,9 +116,9 @@ class TrainingJob:
 
     def inputs(self) -> dict[str, Input]:
         """Return what the job reads, by channel, as ``fit`` takes it."""
-        from scriptmode import described
+        from scriptmode.request import parse
 
-        return described.channels(self.describe())
+        return parse.channels(self.describe())
 
     def metrics(self) -> Metrics:
         """Return the metrics so far: rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, shown as a table.
@@ -231,7 +231,7 @@ class TrainingJob:
         over: ``enable_session_tag_chaining``, and what a ``LocalPlatform`` was given. Raises `SpecError` and
         `RequestError`.
         """
-        from scriptmode import rerun
+        from scriptmode.request import rerun
 
         name = rerun.start(self, rerun.Change(job_name, hyperparameters or {}, instance_count, max_run, max_wait))
         return TrainingJob(name, self.platform)

@@ -6,8 +6,8 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.described import of_channel
-from scriptmode.request import _channel, _without_empty
+from scriptmode.request.parse import of_channel
+from scriptmode.request.render import _channel, _without_empty
 from scriptmode.spec.inputs import Channel
 
 VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}

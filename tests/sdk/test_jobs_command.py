@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJob
 from scriptmode.cli import scriptmode
 from scriptmode.cli.jobs_machines import NEAREST, TIERS
-from scriptmode.service_model import shapes
+from scriptmode.request.service_model import shapes
 
 #: Tells how it was started, and by whom; a name that only the package's own folder on the path resolves.
 TASK = """

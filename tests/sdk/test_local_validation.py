@@ -8,9 +8,9 @@ from fakes.local_jobs import channel, request_for
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode import service_model
 from scriptmode.errors import CredentialsError, DataError, RequestError
 from scriptmode.platforms.local import validation
+from scriptmode.request import service_model
 
 
 def problem(request):

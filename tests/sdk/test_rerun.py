@@ -12,7 +12,7 @@ from scriptmode import (
     TrainingInput,
     TrainingJob,
 )
-from scriptmode.rerun import Change, request
+from scriptmode.request.rerun import Change, request
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import described, rerun
 from scriptmode.errors import PlatformError, SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.planning import sources
 from scriptmode.planning.plan import Change, Difference
 from scriptmode.platforms import DESCRIBED_DEFAULTS, here_or
+from scriptmode.request import parse, rerun
 from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
 
@@ -85,7 +85,7 @@ def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Ch
 
 def _files(job: TrainingJob, description: Mapping[str, Any], own: Contents | None) -> dict[str, Any]:
     """Give which files of the source differ, or a note why that is not known."""
-    uri = described.source_uri(description)
+    uri = parse.source_uri(description)
     if uri is None and own is None:
         return {}
     if uri is None or own is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import described
 from scriptmode.errors import PlatformError
 from scriptmode.planning import facts, sources
 from scriptmode.planning.asking import Question, ask
 from scriptmode.planning.plan import HostPlan, Plan, Process, SourcePlan, Wait
 from scriptmode.platforms import is_on_this_machine
+from scriptmode.request import parse
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:
     if sent.packed is not None:
         archive, uri = sent.packed
         return _opened(uri, sources.read(archive.data, program))
-    stored = described.source_uri(sent.request)
+    stored = parse.source_uri(sent.request)
     if stored is None:
         return _Source()
     taken = "taken to have no requirements.txt and to be no package"

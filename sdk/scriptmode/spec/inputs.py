@@ -156,7 +156,7 @@ def _parse_one(where: str, value: object) -> Input:
         return TrainingInput(_uri(where, value))
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
         # The inputs of the SageMaker SDK say themselves as the service's channels.
-        from scriptmode.described import of_channel
+        from scriptmode.request.parse import of_channel
 
         return of_channel(where, value.config)  # type: ignore[attr-defined]
     raise SpecError(f"{where} is {value!r}; give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput")

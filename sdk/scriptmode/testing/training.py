@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import service_model
+from scriptmode.request import service_model
 from scriptmode.testing import limits
 from scriptmode.testing.calls import ServiceError
 from scriptmode.testing.jobs import FakeJob

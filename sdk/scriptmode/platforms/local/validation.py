@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import service_model
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.nearby import near
 from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
 from scriptmode.platforms.local import cluster, file_systems, places, ports
+from scriptmode.request import service_model
 from scriptmode.spec.metric_definitions import Definition, defined
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 

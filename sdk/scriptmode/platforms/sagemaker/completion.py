@@ -9,7 +9,7 @@ from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.errors import SpecError
 from scriptmode.platforms.sagemaker.role import account_of, arn_of
-from scriptmode.request import names_algorithm
+from scriptmode.request.render import names_algorithm
 from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ class SageMakerPlatform:
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
-        from scriptmode import service_model
+        from scriptmode.request import service_model
 
         found = service_model.problems(request, lambda field, _: field in _GROWING)
         if len(found) == 1:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.platforms import DESCRIBED_DEFAULTS
-from scriptmode.request import derived_model_dir
-from scriptmode.service_model import REQUEST_SHAPE, shapes
+from scriptmode.request.render import derived_model_dir
+from scriptmode.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode.spec import arguments, hyperparameters, names
 from scriptmode.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode.spec.training_job import RESERVED_TAGS, Limits

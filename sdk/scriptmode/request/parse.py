@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.request import derived_model_dir
+from scriptmode.request.render import derived_model_dir
 from scriptmode.spec.distribution import parse as parse_distribution
 from scriptmode.spec.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
 from scriptmode.spec.monitoring import rules_of_next_job
