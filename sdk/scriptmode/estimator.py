@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from scriptmode.planning import Plan
     from scriptmode.platforms import Platform
     from scriptmode.request.render import Placement
-    from scriptmode.rule_source import RuleFile
-    from scriptmode.source import Archive
+    from scriptmode.source.archive import Archive
+    from scriptmode.source.rule_files import RuleFile
 
 _NAMES = names.JobNames()
 
@@ -408,23 +408,23 @@ class Estimator(Arguments):
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.Placement(name, region)), None, rule_files
-        from scriptmode import source
+        from scriptmode.source import archive
 
-        uri = source.remote_uri(spec.script)
+        uri = archive.remote_uri(spec.script)
         if uri is not None:
             return self._checked(spec, render.Placement(name, region, uri)), None, rule_files
-        archive = source.pack(spec.script)
-        uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{source.ARCHIVE_NAME}"
-        spec = replace(spec, script=replace(spec.script, entry_point=source.program(spec.script)))
+        archive = archive.pack(spec.script)
+        uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{archive.ARCHIVE_NAME}"
+        spec = replace(spec, script=replace(spec.script, entry_point=archive.program(spec.script)))
         return self._checked(spec, render.Placement(name, region, uri)), (archive, uri), rule_files
 
     @staticmethod
     def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
         if not (spec.monitoring.debug_rules or spec.monitoring.profiler_rules):
             return spec, ()
-        from scriptmode import rule_source
+        from scriptmode.source import rule_files
 
-        return rule_source.stored(spec)
+        return rule_files.stored(spec)
 
     def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
         self.platform.put_source(data, uri, kms_key=render.source_key(body, uri), role=body["RoleArn"])

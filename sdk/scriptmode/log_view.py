@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms import LogEvent
-    from scriptmode.source import Archive
+    from scriptmode.source.archive import Archive
 
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)

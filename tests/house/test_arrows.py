@@ -122,7 +122,7 @@ def test_processes_are_started_in_few_places(path):
     starters.add(RUNTIME / "sagemaker_training.py")  # gives its process to the launcher
     # The agent puts itself into the background.
     starters |= {*(SDK / "platforms" / "local" / "hosts").glob("*.py"), SDK / "platforms" / "local" / "agent.py"}
-    starters.add(SDK / "git.py")
+    starters.add(SDK / "source/git.py")
     starters.add(SDK / "planning" / "asking.py")  # the runtime, what hosts would run: it knows, the SDK does not
     starters.add(SDK / "containers" / "machine.py")  # asks apt where packages are
     starters.add(SDK / "tensorboard.py")  # a server for whoever looks at a job, and no part of it

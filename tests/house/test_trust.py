@@ -15,7 +15,7 @@ FORBIDDEN = {"realpath", "resolve", "rmtree"}
 #: What is the caller's own, or this program's own and closed to others.
 ALLOWED = {
     "sdk/scriptmode/cli/jobs_package.py": {"resolve"},  # the folder that the caller names on the command line
-    "sdk/scriptmode/source.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
+    "sdk/scriptmode/source/archive.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
     "sdk/scriptmode/tensorboard.py": {"rmtree"},  # its own copies of event files, a few folders deep
     "sdk/scriptmode/platforms/local/hosts/mounts.py": {
         "realpath"

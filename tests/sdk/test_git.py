@@ -13,7 +13,7 @@ from fakes.git_server import GitServer, Repository
 from fakes.promptness import soon
 
 from scriptmode.errors import SourceError
-from scriptmode.git import GitSource, checkout, parse_git_config
+from scriptmode.source.git import GitSource, checkout, parse_git_config
 
 pytestmark = pytest.mark.slow
 
@@ -336,7 +336,7 @@ def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tm
 
 
 def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch):
-    monkeypatch.setattr("scriptmode.git._STOP_GRACE", 0.2)
+    monkeypatch.setattr("scriptmode.source.git._STOP_GRACE", 0.2)
     # As long as no other process of this machine sleeps.
     sleep = f"sleep {100_000 + os.getpid()}"
     program("git", f"trap '' TERM\n{sleep} &\n{sleep}")

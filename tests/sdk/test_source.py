@@ -7,7 +7,7 @@ import pytest
 from fakes import link_chains
 
 from scriptmode import SourceError
-from scriptmode.source import pack, program, remote_uri
+from scriptmode.source.archive import pack, program, remote_uri
 from scriptmode.spec.training_job import Script
 from scriptmode_runtime.archive import place
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from scriptmode.planning.difference import Comparison
     from scriptmode.planning.sources import Contents
     from scriptmode.platforms import PlannedHost, Platform
-    from scriptmode.rule_source import RuleFile
-    from scriptmode.source import Archive
+    from scriptmode.source.archive import Archive
+    from scriptmode.source.rule_files import RuleFile
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE

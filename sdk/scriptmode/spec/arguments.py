@@ -103,7 +103,7 @@ def script(
     folder = None if source_dir is None else str(source_dir)
     git = None
     if git_config is not None:
-        from scriptmode.git import parse_git_config
+        from scriptmode.source.git import parse_git_config
 
         git = parse_git_config(git_config)
     return Script(str(entry_point), folder, texts("dependencies", dependencies), log_level, git)

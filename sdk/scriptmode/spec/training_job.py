@@ -14,7 +14,7 @@ from scriptmode.spec.whole_numbers import set_whole, whole_number
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.git import GitSource
+    from scriptmode.source.git import GitSource
     from scriptmode.spec.distribution import Distribution
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SourceError
 from scriptmode.nearby import near
-from scriptmode.source import contents
+from scriptmode.source.archive import contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -85,7 +85,7 @@ def pack(script: Script) -> Archive:
     """
     if script.git is None:
         return _pack(script)
-    from scriptmode.git import checkout
+    from scriptmode.source.git import checkout
 
     with checkout(script.git) as folder:
         return _pack(_within(folder, script))
