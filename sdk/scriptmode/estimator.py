@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from scriptmode import log_view
+from scriptmode.display import log_lines
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.platforms import for_instance_types, holding
@@ -343,7 +343,7 @@ class Estimator(Arguments):
         if packed is not None:
             archive, uri = packed
             if shown:
-                log_view.packed(archive, uri)
+                log_lines.packed(archive, uri)
             self._store(body, archive.data, uri)
         for file in rule_files:
             self._store(body, file.data, file.uri)
@@ -356,8 +356,8 @@ class Estimator(Arguments):
         self.latest_training_job = job
         self._latest = arguments.of_latest_job(body, self.platform)
         if shown:
-            log_view.started(job.name)
-            log_view.unused(body)
+            log_lines.started(job.name)
+            log_lines.unused(body)
         if wait:
             job.follow(logs=shown, live=live)
         return job
@@ -408,14 +408,14 @@ class Estimator(Arguments):
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.Placement(name, region)), None, rule_files
-        from scriptmode.source import archive
+        from scriptmode.source.archive import ARCHIVE_NAME, pack, program, remote_uri
 
-        uri = archive.remote_uri(spec.script)
+        uri = remote_uri(spec.script)
         if uri is not None:
             return self._checked(spec, render.Placement(name, region, uri)), None, rule_files
-        archive = archive.pack(spec.script)
-        uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{archive.ARCHIVE_NAME}"
-        spec = replace(spec, script=replace(spec.script, entry_point=archive.program(spec.script)))
+        archive = pack(spec.script)
+        uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{ARCHIVE_NAME}"
+        spec = replace(spec, script=replace(spec.script, entry_point=program(spec.script)))
         return self._checked(spec, render.Placement(name, region, uri)), (archive, uri), rule_files
 
     @staticmethod

@@ -6,7 +6,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import log_view
+from scriptmode.display import log_lines
 from scriptmode.errors import (
     DataError,
     PlatformError,
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from scriptmode.metric_table import Metrics
     from scriptmode.platforms import LogEvent, Platform
+    from scriptmode.results.metrics import Metrics
+    from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.spec.inputs import Input
-    from scriptmode.tensorboard import TensorBoard
 
 
 class TrainingJob:
@@ -107,12 +107,12 @@ class TrainingJob:
     @property
     def billable_seconds(self) -> int | None:
         """Seconds that are paid for, all hosts together as the SageMaker SDK counts; ``None`` while unknown."""
-        return log_view.billable_seconds(self.describe())
+        return log_lines.billable_seconds(self.describe())
 
     @property
     def spot_savings(self) -> float | None:
         """The part of the training time that spot instances saved, from 0 to 1; ``None`` for other jobs."""
-        return log_view.spot_savings(self.describe())
+        return log_lines.spot_savings(self.describe())
 
     def inputs(self) -> dict[str, Input]:
         """Return what the job reads, by channel, as ``fit`` takes it."""
@@ -126,11 +126,11 @@ class TrainingJob:
         From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
         locally each is one line of the log, without a time.
         """
-        from scriptmode import metric_table
+        from scriptmode.results import metrics
         from scriptmode.spec import metric_definitions
 
         description = self.describe()
-        return metric_table.rows_of(self.platform.metrics(description), metric_definitions.defined(description))
+        return metrics.rows_of(self.platform.metrics(description), metric_definitions.defined(description))
 
     def plot(self, *names: str) -> Any:
         """Draw metrics (all, if none is named) and return the ``matplotlib.figure.Figure``, which a notebook shows.
@@ -148,7 +148,7 @@ class TrainingJob:
         it left. It ends with ``close()``, a ``with`` block, or this process. Raises `MissingPackageError` where it is
         not installed, and `DataError` for a job without event files.
         """
-        from scriptmode import tensorboard
+        from scriptmode.results import tensorboard
 
         return tensorboard.show(self.platform, self.name, port)
 
@@ -158,10 +158,10 @@ class TrainingJob:
 
         Raises `DataError` while there is no model, and for one with nothing in it.
         """
-        from scriptmode import fetched
+        from scriptmode.results import download_cache
 
         description = self.describe()
-        folder = fetched.copy_of(self.platform, description, "model", self._model_uri(description))
+        folder = download_cache.copy_of(self.platform, description, "model", self._model_uri(description))
         if not any(folder.iterdir()):
             raise DataError(
                 f"training job {self.name} is {description['TrainingJobStatus']} and left an empty model; "
@@ -175,9 +175,9 @@ class TrainingJob:
         What leads out of the folder is refused, and nothing is left there unless all of it could be fetched. Raises
         `DataError` while there is no model, and for a folder that has something in it.
         """
-        from scriptmode import model_archive
+        from scriptmode.results import artifacts
 
-        return model_archive.fetch(self.platform, self._model_uri(self.describe()), folder, extract=extract)
+        return artifacts.fetch(self.platform, self._model_uri(self.describe()), folder, extract=extract)
 
     def _model_uri(self, description: dict[str, Any]) -> str:
         uri = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
@@ -195,20 +195,20 @@ class TrainingJob:
         than 1 MiB comes in several events, all but the last with ``continues``. Raises `SpecError` for a host that the
         job does not have.
         """
-        from scriptmode import log_choice
+        from scriptmode.results import log_filter
 
-        return log_choice.events(self, log_choice.chosen(hosts, tail), follow=follow)
+        return log_filter.events(self, log_filter.chosen(hosts, tail), follow=follow)
 
     def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
         """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended.
 
         ``hosts`` and ``tail`` are those of ``logs``.
         """
-        from scriptmode import log_choice
+        from scriptmode.results import log_filter
 
-        choice = log_choice.chosen(hosts, tail)
-        on_description = log_view.StatusLines() if follow else None
-        log_view.show(log_choice.events(self, choice, follow=follow, on_description=on_description))
+        choice = log_filter.chosen(hosts, tail)
+        on_description = log_lines.StatusLines() if follow else None
+        log_lines.show(log_filter.events(self, choice, follow=follow, on_description=on_description))
 
     def stop(self) -> None:
         """Ask the job to stop: SIGTERM, 120 s to save what it has, SIGKILL. Returns at once."""
@@ -261,7 +261,7 @@ class TrainingJob:
                 self._say_how_to_come_back()
             raise
         if not is_told:
-            log_view.ended(description)
+            log_lines.ended(description)
         return description
 
     def _has_ended(self) -> bool:
@@ -302,7 +302,7 @@ class TrainingJob:
 
     def _wait(self, timeout: float | None, poll: float | None) -> dict[str, Any]:
         from scriptmode.aws.retry import Patience, goes_on
-        from scriptmode.endings import raise_for_status
+        from scriptmode.results.outcome import raise_for_status
 
         for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
             if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):

@@ -88,7 +88,7 @@ def test_the_two_halves_meet_in_the_contract_alone(path):
     if path == LOCAL / "outputs.py":
         # No deeper than what it packs is unpacked.
         met -= {"scriptmode_runtime.archive.DEEPEST"}
-    if path == SDK / "model_archive.py":
+    if path == SDK / "results/artifacts.py":
         met -= {f"scriptmode_runtime.archive.{name}" for name in ("MODEL_LIMITS", "place")}
         met -= {"scriptmode_runtime.errors.UserCodeError"}
     if path in (LOCAL / "hosts" / "containers.py", LOCAL / "agent_log.py"):
@@ -125,7 +125,7 @@ def test_processes_are_started_in_few_places(path):
     starters.add(SDK / "source/git.py")
     starters.add(SDK / "planning" / "asking.py")  # the runtime, what hosts would run: it knows, the SDK does not
     starters.add(SDK / "containers" / "machine.py")  # asks apt where packages are
-    starters.add(SDK / "tensorboard.py")  # a server for whoever looks at a job, and no part of it
+    starters.add(SDK / "results/tensorboard.py")  # a server for whoever looks at a job, and no part of it
     starters.add(SDK / "doctor" / "asking.py")  # imports what may crash, runs what may hang
     if path in starters:
         return

@@ -16,7 +16,7 @@ FORBIDDEN = {"realpath", "resolve", "rmtree"}
 ALLOWED = {
     "sdk/scriptmode/cli/jobs_package.py": {"resolve"},  # the folder that the caller names on the command line
     "sdk/scriptmode/source/archive.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
-    "sdk/scriptmode/tensorboard.py": {"rmtree"},  # its own copies of event files, a few folders deep
+    "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few folders deep
     "sdk/scriptmode/platforms/local/hosts/mounts.py": {
         "realpath"
     },  # the job's folder as /proc/self/mountinfo spells it

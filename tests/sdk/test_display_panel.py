@@ -9,8 +9,8 @@ from scriptmode.display.collecting import Collector, Rates
 from scriptmode.display.panel import Panel
 from scriptmode.display.rooms import shared
 from scriptmode.display.values import view_of
-from scriptmode.endings import failure
 from scriptmode.platforms import ChannelProgress, LogEvent
+from scriptmode.results.outcome import failure
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from fakes.sagemaker_jobs import started
 
-from scriptmode import DataAccessError, event_files
-from scriptmode.event_files import EventFiles
+from scriptmode import DataAccessError
+from scriptmode.results import event_files
+from scriptmode.results.event_files import EventFiles
 from scriptmode.testing import Life, ServiceError
 
 EVENTS = "events.out.tfevents.1.host"

@@ -19,10 +19,10 @@ from scriptmode import (
     TrainingJobStopped,
     TransientError,
     WaitTimeoutError,
-    model_archive,
 )
-from scriptmode.log_view import StatusLines, show
+from scriptmode.display.log_lines import StatusLines, show
 from scriptmode.platforms import LogEvent
+from scriptmode.results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.archive import MODEL_LIMITS
 
@@ -235,7 +235,7 @@ def test_a_model_that_would_leave_its_folder_is_refused_and_leaves_nothing(tmp_p
 
 
 def test_a_model_with_more_files_than_any_model_has_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_archive, "MODEL_LIMITS", MODEL_LIMITS._replace(members=2))
+    monkeypatch.setattr(artifacts, "MODEL_LIMITS", MODEL_LIMITS._replace(members=2))
     _, job = started(Life.completed(model=archive(a=b"a", b=b"b", c=b"c")))
     job.wait()
     with pytest.raises(DataError, match=r"holds more than 2 files, folders and links; download .* \(--no-extract\)"):

@@ -7,7 +7,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import DataError, Estimator, MissingPackageError, SpecError
-from scriptmode.metric_table import Metrics
+from scriptmode.results.metrics import Metrics
 from scriptmode.testing import FakeSageMaker, Life
 
 SCRIPT = """
@@ -117,7 +117,7 @@ def test_metrics_are_drawn_one_below_the_other(trained):
 def test_what_is_not_installed_is_named_with_how_to_have_it(package, call):
     program = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from scriptmode import MissingPackageError\nfrom scriptmode.metric_table import Metrics\n"
+        "from scriptmode import MissingPackageError\nfrom scriptmode.results.metrics import Metrics\n"
         "try:\n    Metrics([{'metric_name': 'a', 'value': 1.0, 'timestamp': None}])." + call + "\n"
         "except MissingPackageError as error:\n    print(error)\n"
     )

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from scriptmode import model_archive
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.platforms.local import LocalPlatform, places
+from scriptmode.results import artifacts
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def stored(tmp_path):
 
 def fetched(stored, folder):
     try:
-        return model_archive.fetch(LocalPlatform(), f"file://{stored}", folder, extract=True)
+        return artifacts.fetch(LocalPlatform(), f"file://{stored}", folder, extract=True)
     finally:
         assert sorted(path.name for path in folder.parent.iterdir()) in (["output"], ["model", "output"])
 

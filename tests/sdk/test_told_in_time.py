@@ -16,8 +16,8 @@ from scriptmode import (
 )
 from scriptmode.cli.jobs_config import settings
 from scriptmode.errors import suggestion
-from scriptmode.metric_table import Metrics
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.results.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import sys
 from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
-from scriptmode import log_view
+from scriptmode.display import log_lines
 from scriptmode.errors import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def follow(name: str, platform: Platform, which: str) -> bool:
         finally:
             _terminal.release()
     else:
-        log_view.show(platform.log_events(name, follow=True, on_description=log_view.StatusLines()))
+        log_lines.show(platform.log_events(name, follow=True, on_description=log_lines.StatusLines()))
     return False
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scriptmode.display.values import Data, HostLine, JobView, Stay, Values
-    from scriptmode.endings import Failure
+    from scriptmode.results.outcome import Failure
 
     _Row = tuple[str, ...]
     _T = TypeVar("_T")

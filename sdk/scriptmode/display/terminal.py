@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from scriptmode import log_view
+from scriptmode.display import log_lines
 from scriptmode.display.panel import Panel
 from scriptmode.display.terminal_text import safe, shown
 
@@ -78,7 +78,7 @@ class TerminalView:
         self._write(text + (f"{self._rendered(summary)}\n" if summary else ""))
 
     def _lines(self, frame: Frame, *, last: bool = False) -> str:
-        lines = [log_view.prefixed(event, self._turns, self._message(event)) for event in self._whole(frame.events)]
+        lines = [log_lines.prefixed(event, self._turns, self._message(event)) for event in self._whole(frame.events)]
         lines += [f"scriptmode: {safe(sentence)}" for sentence in frame.said]
         lines += [line for aside in self._asides for line in aside.lines(last=last)]
         return "".join(f"{line}\n" for line in lines)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.endings import Failure, failure
 from scriptmode.platforms import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
+from scriptmode.results.outcome import Failure, failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,9 +6,9 @@ import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import model_archive
 from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError
+from scriptmode.results import artifacts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ def copy_of(platform: Platform, description: Mapping[str, Any], what: str, uri: 
         # A folder that cannot be made is told where the model is to be put into it.
         with suppress(OSError):
             make_private(default_data_dir() / "fetched", default_data_dir())
-        return model_archive.fetch(platform, uri, folder, extract=True)
+        return artifacts.fetch(platform, uri, folder, extract=True)
     except DataError:
         # Another process was first: a copy gets its name when it is whole.
         if folder.is_dir() and any(folder.iterdir()):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.errors import MissingPackageError, PlatformError, SpecError
-from scriptmode.event_files import EventFiles
+from scriptmode.results.event_files import EventFiles
 
 if TYPE_CHECKING:
     from scriptmode.platforms import Platform

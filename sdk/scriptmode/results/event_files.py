@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
-from scriptmode import fetched
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.platforms import ENDED
+from scriptmode.results import download_cache
 from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class EventFiles:
             if self.found() and area not in known:
                 continue
             try:
-                yield area, fetched.copy_of(self._platform, description, area, uri)
+                yield area, download_cache.copy_of(self._platform, description, area, uri)
             except DataAccessError:
                 raise
             except DataError:

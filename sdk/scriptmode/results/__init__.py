@@ -1,0 +1,1 @@
+"""What a job gave: its outcome, log lines, metrics, artifacts and event files."""
