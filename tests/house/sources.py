@@ -1,0 +1,64 @@
+"""The files of a checkout, each read and parsed once."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import tokenize
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SDK = "sdk/scriptmode"
+RUNTIME = "entrypoints/scriptmode_runtime"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file; ``path`` is relative to the checkout, with slashes."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The file's syntax tree."""
+        return ast.parse(self.text)
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the syntax tree."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def comments(self) -> tuple[tuple[int, str], ...]:
+        """Comments with the line each begins in; comments in consecutive lines are one."""
+        blocks: list[tuple[int, list[str]]] = []
+        last = (-1, -1)
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            if token.type != tokenize.COMMENT:
+                continue
+            line, column = token.start
+            text = token.string.lstrip("#:! ")
+            if last == (line - 1, column):
+                blocks[-1][1].append(text)
+            else:
+                blocks.append((line, [text]))
+            last = (line, column)
+        return tuple((line, "\n".join(texts)) for line, texts in blocks)
+
+
+@cache
+def read(root: Path, folder: str) -> tuple[Source, ...]:
+    """Return the Python files below a folder of a checkout, sorted by path."""
+    found: list[Path] = []
+    for directory, _, names in os.walk(root / folder):
+        found += [Path(directory, name) for name in names if name.endswith(".py")]
+    return tuple(Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in sorted(found))
+
+
+def product(root: Path = ROOT) -> tuple[Source, ...]:
+    """Return the files of the SDK and of the runtime."""
+    return read(root, SDK) + read(root, RUNTIME)
