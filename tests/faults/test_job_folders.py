@@ -16,7 +16,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from faults.damage import KINDS, erase
 
-from scriptmode.cli import completing
+from scriptmode.cli import completers
 from scriptmode.doctor import storage
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.hosts import tree
@@ -153,7 +153,7 @@ def test_every_verb_meets_every_damage(file, baseline, victim, tmp_path):
             assert VICTIM in check.found
             # One that cannot be read is no one's newest job.
             assert invoke("describe", "--last", "--json").stdout == baseline["described"]
-        assert completing.jobs(None, None, GOOD[:2]) == [GOOD]
+        assert completers.jobs(None, None, GOOD[:2]) == [GOOD]
         if path.is_dir():
             with promptly("rm"):
                 assert invoke("rm", "--force", VICTIM).exit_code == 0

@@ -134,7 +134,7 @@ def test_processes_are_started_in_few_places(path):
     assert not {name for name in used if name.startswith(("fork", "exec", "spawn", "posix_spawn", "*"))}
 
 
-@pytest.mark.parametrize("path", sorted((SDK / "cli").glob("*.py")), ids=label)
+@pytest.mark.parametrize("path", sorted((SDK / "cli").rglob("*.py")), ids=label)
 def test_the_command_line_uses_public_names(path):
     for module in imported(path):
         if module.startswith("scriptmode."):
@@ -159,7 +159,7 @@ def test_the_command_line_uses_public_names(path):
             assert is_public or module.startswith("scriptmode.cli."), module
 
 
-@pytest.mark.parametrize("path", sorted((SDK / "cli").glob("*.py")), ids=label)
+@pytest.mark.parametrize("path", sorted((SDK / "cli").rglob("*.py")), ids=label)
 def test_the_command_line_prints_in_one_place(path):
     # Its own help and its completion script are no texts of others'.
     if path.name not in ("output.py", "group.py", "completion.py"):

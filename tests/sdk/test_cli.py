@@ -11,7 +11,7 @@ from fakes.command_line import PROGRAM, documents, invoke
 
 from scriptmode import JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped, TransientError
 from scriptmode.cli import VERBS, scriptmode
-from scriptmode.cli.ending import exit_code
+from scriptmode.cli.error_reporting import exit_code
 
 
 @pytest.fixture(autouse=True)
@@ -155,7 +155,7 @@ def test_a_job_that_cannot_be_looked_at_after_it_was_stopped_hides_no_other(monk
                 raise TransientError("no answer")
             return "Stopping"
 
-    monkeypatch.setattr("scriptmode.cli.stop.attached", Job)
+    monkeypatch.setattr("scriptmode.cli.commands.stop.attached", Job)
     done = invoke("stop", "first", "lost", "second", "--json")
     assert [each["job"] for each in json.loads(done.stdout)] == ["first", "second"]
     assert (done.exit_code, documents(done.stderr)[0]["message"]) == (1, "no answer")

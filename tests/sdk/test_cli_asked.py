@@ -8,10 +8,10 @@ import pytest
 from fakes.command_line import invoke
 
 from scriptmode import FileSystemInput, InstanceGroup, SpecError, TrainingInput, TrainingJob
-from scriptmode.cli import asked
-from scriptmode.cli.flags import speaking
-from scriptmode.cli.programs import words_after_dashes
-from scriptmode.cli.run import run
+from scriptmode.cli import run_options
+from scriptmode.cli.commands.run import run
+from scriptmode.cli.error_translation import speaking
+from scriptmode.cli.program_arguments import words_after_dashes
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def read(*words):
 
     @click.pass_context
     def callback(_context, *, wait, is_plain, as_json, **given):
-        found.append(asked.read(given, words_after_dashes()))
+        found.append(run_options.read(given, words_after_dashes()))
 
     type(run)("run", params=run.params, callback=callback).main(list(words), standalone_mode=False)
     return found[0]

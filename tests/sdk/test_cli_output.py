@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fakes.sagemaker_jobs import started
 
+from scriptmode.cli.description_text import text
 from scriptmode.cli.output import plain
-from scriptmode.cli.summary import text
-from scriptmode.cli.words import number_or_text
+from scriptmode.cli.values import number_or_text
 from scriptmode.testing import Life
 
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from scriptmode import ScriptmodeError, SourceError, SpecError, TrainingJob
 from scriptmode.cli import scriptmode
-from scriptmode.cli.jobs_machines import NEAREST, TIERS
+from scriptmode.cli.cloud_ml_engine.machines import NEAREST, TIERS
 from scriptmode.request.service_model import shapes
 
 #: Tells how it was started, and by whom; a name that only the package's own folder on the path resolves.
@@ -108,12 +108,12 @@ def test_jobs_are_listed_described_followed_and_cancelled(package):
 
 
 def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkeypatch):
-    from scriptmode.cli import jobs_package
+    from scriptmode.cli.cloud_ml_engine.package import source
 
-    launched = jobs_package.source(package, "trainer.task", package.parent)
+    launched = source(package, "trainer.task", package.parent)
     assert launched["dependencies"] == [str(package)]
     (package.parent / "setup.py").touch()
-    installed = jobs_package.source(package, "trainer.task", package.parent)
+    installed = source(package, "trainer.task", package.parent)
     assert installed == {"source_dir": str(package.parent), "entry_point": "trainer/task.py"}
 
 
@@ -220,13 +220,13 @@ def test_every_nearest_machine_is_one_of_amazon_sagemakers():
 
 
 def test_a_tier_on_amazon_sagemaker_is_a_cluster_of_its_nearest_machines(package, monkeypatch):
-    from scriptmode.cli import jobs_training
+    from scriptmode.cli.cloud_ml_engine import training
     from scriptmode.testing import FakeSageMaker
 
     fake = FakeSageMaker()
     fake.buckets["bucket"] = fake.account
-    real = jobs_training.Estimator
-    monkeypatch.setattr(jobs_training, "Estimator", lambda **given: real(**given, sagemaker_session=fake))
+    real = training.Estimator
+    monkeypatch.setattr(training, "Estimator", lambda **given: real(**given, sagemaker_session=fake))
     done = submit(
         package, "--platform", "sagemaker", "--scale-tier", "STANDARD_1", "--staging-bucket", "s3://bucket/staging",
         "--image-uri", "img:1", "--role", "arn:aws:iam::123456789012:role/r", "--job-dir", "s3://bucket/out",

@@ -14,7 +14,7 @@ from scriptmode import (
     SpecError,
     TrainingJob,
 )
-from scriptmode.cli.jobs_config import settings
+from scriptmode.cli.cloud_ml_engine.config import settings
 from scriptmode.errors import suggestion
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics

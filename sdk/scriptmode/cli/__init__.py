@@ -1,4 +1,8 @@
-"""The ``scriptmode`` command: one file per verb."""
+"""The ``scriptmode`` command.
+
+Only `main`, which the console script calls, is public. Each verb is a module of `scriptmode.cli.commands`, or of
+`scriptmode.cli.cloud_ml_engine` for ``scriptmode jobs``; the modules beside this file serve several verbs.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,36 @@ from scriptmode.cli.group import Program, Verb
 
 #: In the order in which a newcomer needs them. Each line is how the verb's own help begins.
 VERBS = {
-    "run": Verb("scriptmode.cli.run:run", "Start a training job from options or a file, and follow it to its end."),
-    "plan": Verb("scriptmode.cli.plan:plan", "Print what a training job would be and do, and start nothing."),
-    "list": Verb("scriptmode.cli.list_jobs:list_jobs", "List training jobs, newest first."),
-    "describe": Verb("scriptmode.cli.describe:describe", "Print what is known of JOB."),
-    "logs": Verb("scriptmode.cli.logs:logs", "Print JOB's log, each line with its host."),
+    "run": Verb(
+        "scriptmode.cli.commands.run:run", "Start a training job from options or a file, and follow it to its end."
+    ),
+    "plan": Verb("scriptmode.cli.commands.plan:plan", "Print what a training job would be and do, and start nothing."),
+    "list": Verb("scriptmode.cli.commands.list_jobs:list_jobs", "List training jobs, newest first."),
+    "describe": Verb("scriptmode.cli.commands.describe:describe", "Print what is known of JOB."),
+    "logs": Verb("scriptmode.cli.commands.logs:logs", "Print JOB's log, each line with its host."),
     "attach": Verb(
-        "scriptmode.cli.attach:attach",
+        "scriptmode.cli.commands.attach:attach",
         "Come back to JOB: print what is known of it and, while it runs, follow it to its end.",
     ),
-    "stop": Verb("scriptmode.cli.stop:stop", "Ask each JOB to stop."),
-    "rm": Verb("scriptmode.cli.rm:rm", "Delete each JOB of this machine, with its log and what it left."),
-    "rerun": Verb("scriptmode.cli.rerun:rerun", "Start JOB once more under a new name, and follow it to its end."),
-    "metrics": Verb("scriptmode.cli.metrics:metrics", "Print what the metric definitions of JOB found in its log."),
-    "model": Verb("scriptmode.cli.model:model", "Fetch what a job has trained."),
-    "image": Verb("scriptmode.cli.image:image", "Build the image that jobs train in, and push it."),
-    "jobs": Verb("scriptmode.cli.jobs:jobs", "Submit training jobs as on Cloud ML Engine, and look after them."),
+    "stop": Verb("scriptmode.cli.commands.stop:stop", "Ask each JOB to stop."),
+    "rm": Verb("scriptmode.cli.commands.rm:rm", "Delete each JOB of this machine, with its log and what it left."),
+    "rerun": Verb(
+        "scriptmode.cli.commands.rerun:rerun", "Start JOB once more under a new name, and follow it to its end."
+    ),
+    "metrics": Verb(
+        "scriptmode.cli.commands.metrics:metrics", "Print what the metric definitions of JOB found in its log."
+    ),
+    "model": Verb("scriptmode.cli.commands.model:model", "Fetch what a job has trained."),
+    "image": Verb("scriptmode.cli.commands.image:image", "Build the image that jobs train in, and push it."),
+    "jobs": Verb(
+        "scriptmode.cli.cloud_ml_engine.jobs:jobs", "Submit training jobs as on Cloud ML Engine, and look after them."
+    ),
     "doctor": Verb(
-        "scriptmode.cli.doctor:doctor",
+        "scriptmode.cli.commands.doctor:doctor",
         "See what this machine has for training jobs, and what to do about what is missing.",
     ),
     "completion": Verb(
-        "scriptmode.cli.completion:completion",
+        "scriptmode.cli.commands.completion:completion",
         "Print what lets SHELL complete verbs, options and the names of this machine's jobs.",
     ),
 }

@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.cli import places
+from scriptmode.cli import locations
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ def channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, Any]:
 def _channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
     where = f"{path}: inputs.{name}"
     if isinstance(value, str):
-        return places.uri(where, value, is_local=is_local, base=path.parent)
+        return locations.uri(where, value, is_local=is_local, base=path.parent)
     if isinstance(value, dict) and "file_system_id" in value:
         return _made(where, FileSystemInput, _fields(where, value, FileSystemInput))
     found = _fields(where, value, TrainingInput)
     if not isinstance(found["s3_data"], str):
         raise SpecError(f"{where}.s3_data is {found['s3_data']!r}; write a place, such as s3://bucket/prefix")
-    found["s3_data"] = places.uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
+    found["s3_data"] = locations.uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
     for key in ("instance_groups", "attribute_names"):
         names = found.get(key, [])
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):

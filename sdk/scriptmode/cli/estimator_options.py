@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode.cli import completing
+from scriptmode.cli import completers
 from scriptmode.cli.options import account, as_json, job_name, platform
 
 _AT_LEAST_1 = click.IntRange(min=1)
@@ -16,20 +16,20 @@ SINGLE = {
     "source_dir": click.option(
         "--source-dir",
         metavar="FOLDER",
-        shell_complete=completing.folders,
+        shell_complete=completers.folders,
         help="Where PROGRAM and what it imports are.",
     ),
     "instance_type": click.option(
         "--instance-type",
         metavar="TYPE",
-        shell_complete=completing.one_of("local_process", "local", "local_gpu"),
+        shell_complete=completers.one_of("local_process", "local", "local_gpu"),
         help="local_process, local (containers) or ml.*. [default: local_process]",
     ),
     "instance_count": click.option("--instance-count", type=_AT_LEAST_1, metavar="N", help="So many hosts."),
     "input_mode": click.option(
         "--input-mode",
         metavar="MODE",
-        shell_complete=completing.one_of("File", "Pipe", "FastFile"),
+        shell_complete=completers.one_of("File", "Pipe", "FastFile"),
         help="File, Pipe or FastFile.",
     ),
     "output_path": click.option("--output-path", metavar="PLACE", help="Where the model goes: s3://..., or a folder."),
@@ -45,12 +45,12 @@ SINGLE = {
 _SEVERAL = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
                  help="Given to PROGRAM as --NAME VALUE; may be repeated, as all up to --set."),
-    click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, shell_complete=completing.channel,
+    click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, shell_complete=completers.channel,
                  help="A channel: s3://..., or a folder."),
     click.option("--metric", "metrics", metavar="NAME=REGEX", multiple=True, help="What to find in the log."),
     click.option("--env", "environment", metavar="NAME=VALUE", multiple=True, help="A variable of the hosts."),
     click.option("--tag", "tags", metavar="NAME=VALUE", multiple=True, help="A tag of the job."),
-    click.option("--dependency", "dependencies", metavar="PATH", multiple=True, shell_complete=completing.files,
+    click.option("--dependency", "dependencies", metavar="PATH", multiple=True, shell_complete=completers.files,
                  help="A file or folder to go with it."),
     click.option("--set", "others", metavar="NAME=JSON", multiple=True, help="Any other argument of the Estimator."),
 )  # fmt: skip
@@ -58,7 +58,7 @@ DISTRIBUTION = (
     click.option(
         "--distribution",
         metavar="KIND",
-        shell_complete=completing.one_of("mpi", "parameter-server", "multi-worker-mirrored"),
+        shell_complete=completers.one_of("mpi", "parameter-server", "multi-worker-mirrored"),
         help="mpi, parameter-server or multi-worker-mirrored.",
     ),
     click.option("--processes-per-host", type=_AT_LEAST_1, metavar="N", help="Ranks of each host, with mpi."),
@@ -84,7 +84,7 @@ FLAGS = {
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PROGRAM and the options."""
     first = (
-        click.argument("program", required=False, shell_complete=completing.files),
+        click.argument("program", required=False, shell_complete=completers.files),
         click.option("--file", type=click.Path(path_type=Path), help="TOML or YAML; options win over it."),
         job_name("[default: one with the time in it]"),
     )

@@ -105,13 +105,13 @@ class Program(Group):
         except click.Abort:
             sys.exit(_INTERRUPTED)
         except (click.ClickException, ScriptmodeError, OSError) as error:
-            from scriptmode.cli import ending
+            from scriptmode.cli import error_reporting
 
-            ending.give_up_output()
+            error_reporting.give_up_output()
             if isinstance(error, BrokenPipeError):
                 # Whoever read has left, and knows.
-                sys.exit(ending.FAILED)
-            sys.exit(ending.tell(error, as_json="--json" in before_dashes(words)[0]))
+                sys.exit(error_reporting.FAILED)
+            sys.exit(error_reporting.tell(error, as_json="--json" in before_dashes(words)[0]))
         sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, SpecError
-from scriptmode.cli import documents
+from scriptmode.cli import structured_files
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ def is_of(kinds: Iterable[str], value: object) -> bool:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    text = documents.text("--file", path, "TOML or YAML")
+    text = structured_files.text("--file", path, "TOML or YAML")
     if path.suffix == ".toml":
-        found = documents.toml(path, text)
+        found = structured_files.toml(path, text)
     elif path.suffix in (".yaml", ".yml"):
-        found = documents.yaml(path, text)
+        found = structured_files.yaml(path, text)
         found = {} if found is None else found
     else:
         raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}; give it a name that ends in .toml or .yaml")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import click
 
 from scriptmode import TrainingJob
-from scriptmode.cli import completing, output
+from scriptmode.cli import completers, output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def job_and(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., An
     """Add what `one_job` adds where an argument ``rest`` comes after JOB: with --last every word is of that one."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @click.argument("job", required=False, shell_complete=completing.jobs)
+        @click.argument("job", required=False, shell_complete=completers.jobs)
         @last
         @platform()
         @account
@@ -84,11 +84,11 @@ def attached(name: str | None, *, last: bool, platform: str | None) -> TrainingJ
 def newest(platform: str | None) -> str:
     """Return the name of the newest job that can be read, on this machine where no platform is named."""
     found = TrainingJob.list(platform, limit=1)
-    if found and not completing.is_readable(found[0]):
+    if found and not completers.is_readable(found[0]):
         output.echo(
             f"--last: {found[0]['TrainingJobName']} is passed over, it cannot be read: scriptmode list", err=True
         )
-        found = list(filter(completing.is_readable, TrainingJob.list(platform)))
+        found = list(filter(completers.is_readable, TrainingJob.list(platform)))
     if not found:
         raise click.ClickException(f"--last: there are {none_there(platform)}; start one with scriptmode run")
     return str(found[0]["TrainingJobName"])

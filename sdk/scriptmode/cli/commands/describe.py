@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from scriptmode.cli import output
+from scriptmode.cli.description_text import text
 from scriptmode.cli.options import as_json, one_job
-from scriptmode.cli.summary import text
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scriptmode.cli import completing, output
+from scriptmode.cli import completers, output
 from scriptmode.cli.options import as_json, job_and
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @job_and("names")
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=completing.metrics)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=completers.metrics)
 @as_json
 def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     """Print what the metric definitions of JOB found in its log: a table, a column for each metric.

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from scriptmode.cli import following, output
-from scriptmode.cli.describe import describe
-from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.cloud_ml_engine.training import training
+from scriptmode.cli.commands.describe import describe
+from scriptmode.cli.commands.list_jobs import list_jobs
+from scriptmode.cli.commands.stop import stop
+from scriptmode.cli.error_reporting import EXIT_CODES
 from scriptmode.cli.group import Group
-from scriptmode.cli.jobs_training import training
-from scriptmode.cli.list_jobs import list_jobs
 from scriptmode.cli.options import as_json, one_job
-from scriptmode.cli.stop import stop
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob

@@ -14,12 +14,15 @@ from typing import Any, Callable
 import click
 
 from scriptmode import Estimator, SpecError, TrainingInput
-from scriptmode.cli import following, jobs_config, jobs_machines, jobs_package, output, starting
-from scriptmode.cli.ending import EXIT_CODES
-from scriptmode.cli.flags import speaking
+from scriptmode.cli import following, output, starting
+from scriptmode.cli.cloud_ml_engine import machines, package
+from scriptmode.cli.cloud_ml_engine.config import Settings
+from scriptmode.cli.cloud_ml_engine.config import settings as read_settings
+from scriptmode.cli.error_reporting import EXIT_CODES
+from scriptmode.cli.error_translation import speaking
+from scriptmode.cli.locations import place, uri
 from scriptmode.cli.options import PLATFORMS, as_json, pairs, use, use_profile
-from scriptmode.cli.places import place, uri
-from scriptmode.cli.programs import ProgramCommand, words_after_dashes
+from scriptmode.cli.program_arguments import ProgramCommand, words_after_dashes
 
 #: Flags that say what a key of TrainingInput says.
 _FLAGS = {
@@ -104,14 +107,14 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
     starting.check(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
     given["user_args"] = words_after_dashes()
     is_local = given["platform"] == "local"
-    settings = jobs_config.settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
-    found = jobs_machines.machines(settings, is_local=is_local, max_processes=given["max_processes"])
+    settings = read_settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
+    found = machines.machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
-        found = jobs_machines.for_sagemaker(found, settings.scale_tier)
+        found = machines.for_sagemaker(found, settings.scale_tier)
         _use_region(settings.region)
     with tempfile.TemporaryDirectory() as folder, speaking(_SAID_BY):
         estimator = Estimator(
-            **jobs_machines.placement(found),
+            **machines.placement(found),
             **_source(given["package_path"], settings, Path(folder)),
             **_places(given["staging_bucket"], is_local=is_local),
             hyperparameters=_hyperparameters(settings, is_local=is_local),
@@ -127,7 +130,7 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         starting.print_json(job, wait=stream_logs)
         return
     with following.unwritten(job):
-        output.echo(f"training job {name} submitted: {jobs_machines.in_words(found)}")
+        output.echo(f"training job {name} submitted: {machines.in_words(found)}")
         if stream_logs:
             following.follow(job, is_plain=given["is_plain"])
         else:
@@ -141,15 +144,15 @@ def _job_name(name: str) -> str:
     return name
 
 
-def _source(package_path: Path, settings: jobs_config.Settings, folder: Path) -> dict[str, Any]:
+def _source(package_path: Path, settings: Settings, folder: Path) -> dict[str, Any]:
     if settings.module is None:
         raise SpecError(f"--module-name is missing; name the module to run, such as {package_path.name}.task")
-    return jobs_package.source(package_path, settings.module, folder)
+    return package.source(package_path, settings.module, folder)
 
 
-def _hyperparameters(settings: jobs_config.Settings, *, is_local: bool) -> dict[str, str]:
+def _hyperparameters(settings: Settings, *, is_local: bool) -> dict[str, str]:
     """Give the program's arguments, and the job's directory as the service gives it."""
-    found = jobs_package.hyperparameters(settings.args)
+    found = package.hyperparameters(settings.args)
     if settings.job_dir is not None:
         if "job-dir" in found:
             raise SpecError("--job-dir stands before and after --; keep the one before")
@@ -165,7 +168,7 @@ def _places(staging: str | None, *, is_local: bool) -> dict[str, Any]:
 
 
 def _inputs(
-    words: tuple[str, ...], found: tuple[jobs_machines.Machines, ...], *, is_local: bool
+    words: tuple[str, ...], found: tuple[machines.Machines, ...], *, is_local: bool
 ) -> dict[str, TrainingInput] | None:
     """Give the channels; those of a cluster go to who trains, not to the parameter servers."""
     groups = [each.role for each in found if each.role != "ps"] if len(found) > 1 else []

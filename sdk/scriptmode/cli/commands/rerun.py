@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scriptmode.cli import starting
-from scriptmode.cli.ending import EXIT_CODES
-from scriptmode.cli.flags import speaking
+from scriptmode.cli.error_reporting import EXIT_CODES
+from scriptmode.cli.error_translation import speaking
 from scriptmode.cli.options import as_json, job_name, one_job, pairs
-from scriptmode.cli.words import number_or_text
+from scriptmode.cli.values import number_or_text
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob

@@ -16,7 +16,7 @@ from scriptmode import InstanceGroup, ParameterServer, SpecError
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
-    from scriptmode.cli.jobs_config import Settings
+    from scriptmode.cli.cloud_ml_engine.config import Settings
 
 LOCAL = "local_process"
 CUSTOM = "CUSTOM"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from scriptmode.cli import completing, output
+from scriptmode.cli import completers, output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import as_json, job_and
 
@@ -27,7 +27,7 @@ def model() -> None:
 
 @model.command()
 @job_and("folder")
-@click.argument("folder", required=False, type=click.Path(path_type=Path), shell_complete=completing.folders)
+@click.argument("folder", required=False, type=click.Path(path_type=Path), shell_complete=completers.folders)
 @click.option("--no-extract", is_flag=True, help="The one archive, as it is stored.")
 @as_json
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode.cli import completing, output
+from scriptmode.cli import completers, output
 from scriptmode.cli.group import Group
 from scriptmode.cli.options import account, as_json
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image, refresh_image
@@ -15,7 +15,7 @@ _OPTIONS = (
     click.option(
         "--tensorflow",
         metavar="VERSION",
-        shell_complete=completing.one_of(*TENSORFLOW_VERSIONS),
+        shell_complete=completers.one_of(*TENSORFLOW_VERSIONS),
         default=TENSORFLOW_VERSIONS[-1],
         show_default=True,
         help=f"One of {', '.join(TENSORFLOW_VERSIONS)}.",

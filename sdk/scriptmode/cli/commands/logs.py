@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.cli import completing, following, output
-from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli import completers, following, output
+from scriptmode.cli.error_reporting import EXIT_CODES
 from scriptmode.cli.options import as_json, one_job
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "hosts",
     multiple=True,
     metavar="NAME",
-    shell_complete=completing.hosts,
+    shell_complete=completers.hosts,
     help="Of this host, such as algo-2; may be repeated.",
 )
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of each host the last N lines so far.")

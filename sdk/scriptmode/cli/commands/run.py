@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import asked, estimator_options, starting
-from scriptmode.cli.ending import EXIT_CODES
-from scriptmode.cli.flags import speaking
-from scriptmode.cli.programs import ProgramCommand, words_after_dashes
+from scriptmode.cli import estimator_options, run_options, starting
+from scriptmode.cli.error_reporting import EXIT_CODES
+from scriptmode.cli.error_translation import speaking
+from scriptmode.cli.program_arguments import ProgramCommand, words_after_dashes
 
 
 @click.command(cls=ProgramCommand, epilog=EXIT_CODES)
@@ -40,7 +40,7 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - click's mark for lines to be left as they are
     starting.check(wait=wait, is_plain=is_plain, as_json=as_json)
-    wanted = asked.read(given, words_after_dashes())
+    wanted = run_options.read(given, words_after_dashes())
     with speaking(wanted.flags):
         job = wanted.estimator().fit(wanted.inputs, wait=False, job_name=wanted.job_name)
     starting.started(job, wait=wait, is_plain=is_plain, as_json=as_json)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from scriptmode.cli import following, output
-from scriptmode.cli.ending import EXIT_CODES
+from scriptmode.cli.description_text import text
+from scriptmode.cli.error_reporting import EXIT_CODES
 from scriptmode.cli.options import as_json, one_job
-from scriptmode.cli.summary import text
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob

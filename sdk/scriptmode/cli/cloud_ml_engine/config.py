@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
-from scriptmode.cli import documents
+from scriptmode.cli import structured_files
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
 
 
 def _job(path: Path) -> Mapping[str, Any]:
-    document = documents.yaml(path, documents.text("--config", path, "YAML"))
+    document = structured_files.yaml(path, structured_files.text("--config", path, "YAML"))
     job = _mapping(str(path), document or {})
     for key in job:
         if key in _KEYS:

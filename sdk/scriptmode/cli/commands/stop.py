@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
-from scriptmode.cli import completing, output
-from scriptmode.cli.ending import tell
+from scriptmode.cli import completers, output
+from scriptmode.cli.error_reporting import tell
 from scriptmode.cli.options import account, as_json, attached, last, platform
 
 _ENDED = ("Completed", "Failed", "Stopped")
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completing.running_jobs)
+@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completers.running_jobs)
 @last
 @platform()
 @account

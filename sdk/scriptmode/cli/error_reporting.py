@@ -12,7 +12,7 @@ import click
 
 from scriptmode import RequestError, ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.cli import output
-from scriptmode.cli.flags import in_options
+from scriptmode.cli.error_translation import in_options
 from scriptmode.cli.output import plain
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143

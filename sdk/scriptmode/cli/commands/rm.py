@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobError
-from scriptmode.cli import completing, output
-from scriptmode.cli.ending import tell
+from scriptmode.cli import completers, output
+from scriptmode.cli.error_reporting import tell
 from scriptmode.cli.options import as_json
 from scriptmode.platforms import delete_here
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completing.all_jobs)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completers.all_jobs)
 @click.option("-f", "--force", is_flag=True, help="End a JOB that still runs; it has no time to save anything.")
 @as_json
 def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:

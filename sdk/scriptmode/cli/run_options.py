@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, SpecError
-from scriptmode.cli import channels, job_file, places
+from scriptmode.cli import channels, job_file, locations
+from scriptmode.cli.cloud_ml_engine.package import hyperparameters as program_words
 from scriptmode.cli.estimator_options import FLAGS, SINGLE
-from scriptmode.cli.jobs_package import hyperparameters as program_words
 from scriptmode.cli.options import pair, pairs
-from scriptmode.cli.words import number_or_text
+from scriptmode.cli.values import number_or_text
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
         if isinstance(arguments.get(argument), str):
             base = None if path is None or argument in options else path.parent
             flag = _flag(argument) if base is None else f"{path}: {argument}"
-            arguments[argument] = places.uri(flag, arguments[argument], is_local=is_local, base=base)
+            arguments[argument] = locations.uri(flag, arguments[argument], is_local=is_local, base=base)
     found = {} if path is None or inputs is None else channels.channels(path, inputs, is_local=is_local)
     for channel, place in pairs("--input", given["inputs"], "train=s3://bucket/train").items():
-        found[channel] = places.existing(f"--input {channel}", place, is_local=is_local)
+        found[channel] = locations.existing(f"--input {channel}", place, is_local=is_local)
     flags = {argument: _flag(argument) for argument in (*job_file.accepted(), *FLAGS) if argument not in said}
     return Asked(arguments, found or None, given["job_name"] or name, flags)
 
