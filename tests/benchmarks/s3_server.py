@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 #: What ``train`` jobs have for each pipe, in a process of its own; it serves epoch after epoch.
 PRODUCER = """import sys
 from pathlib import Path
-from scriptmode.platforms.local.data import pipes
-from scriptmode.platforms.local.data.read_ahead import read_ahead
-from scriptmode.platforms.local.data.stores import Stores
+from scriptmode.data import pipes
+from scriptmode.data.read_ahead import read_ahead
+from scriptmode.data.stores import Stores
 
 uri, place = sys.argv[1], Path(sys.argv[2])
 stores = Stores()

@@ -114,8 +114,8 @@ def _into(target: Path, fetch: Callable[[], float]) -> float:
 
 
 def _fetched(kind: Kind, target: Path) -> float:
-    from scriptmode.platforms.local.data import staging
-    from scriptmode.platforms.local.data.stores import Stores
+    from scriptmode.data import staging
+    from scriptmode.data.stores import Stores
 
     stores, prefix = Stores(), f"s3://bench/{kind.prefix}/"
     stores.prepare(prefix)

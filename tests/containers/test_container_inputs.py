@@ -9,7 +9,7 @@ import pytest
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import channel
 
-from scriptmode.platforms.local.hosts import mounts
+from scriptmode.data import mounts
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

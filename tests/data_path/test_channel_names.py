@@ -2,8 +2,8 @@
 
 import pytest
 
+from scriptmode.data.listing import channel_name
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.listing import channel_name
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scriptmode.platforms.local.data import channel
-from scriptmode.platforms.local.data.channel import ChannelSource
+from scriptmode.data import channel
+from scriptmode.data.channel import ChannelSource
 
 
 def request(**algorithm):

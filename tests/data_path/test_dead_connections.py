@@ -5,11 +5,11 @@ from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.processes import until
 
 from scriptmode.aws import s3
+from scriptmode.data import staging
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.read_ahead import read_ahead
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError, TransientError
-from scriptmode.platforms.local.data import staging
-from scriptmode.platforms.local.data.fast_file import ObjectTree
-from scriptmode.platforms.local.data.read_ahead import read_ahead
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 from scriptmode.platforms.local.full_disk import is_full
 from scriptmode.platforms.sagemaker.service import _was_retried
 

@@ -14,11 +14,11 @@ from fakes.processes import until
 from fakes.promptness import soon
 from fakes.views import NOBODY, WatchedObjects, become_nobody, plain_folder, wait
 
+from scriptmode.data import mounts
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.objects import Stored
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.fast_file import ObjectTree
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.view import View
-from scriptmode.platforms.local.hosts import mounts
+from scriptmode.platforms.local.fuse_mount import View
 from scriptmode.platforms.local.hosts.children import Chore
 
 MIB = 1024 * 1024
@@ -295,7 +295,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
 @needs_root
 def test_root_without_the_right_to_mount_is_told_so(tmp_path):
-    program = "from scriptmode.platforms.local.hosts import mounts; print(mounts.why_not())"
+    program = "from scriptmode.data import mounts; print(mounts.why_not())"
     answer = subprocess.run(
         ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
         capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},

@@ -10,16 +10,10 @@ from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode.platforms.local.data.fast_file import ObjectTree
-from scriptmode.platforms.local.data.file_objects import FileObjects
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.reading import (
-    BUDGET_BYTES,
-    LEAST_PART_BYTES,
-    MOST_AHEAD_BYTES,
-    MOST_PART_BYTES,
-    Shelf,
-)
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.file_objects import FileObjects
+from scriptmode.data.objects import Stored
+from scriptmode.data.reading import BUDGET_BYTES, LEAST_PART_BYTES, MOST_AHEAD_BYTES, MOST_PART_BYTES, Shelf
 
 MIB = 1024 * 1024
 KERNEL_READ = 128 * 1024
@@ -93,7 +87,7 @@ def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
     shelf = Shelf(lambda _: Small(), budget)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("LEAST_PART_BYTES", 8), ("MOST_PART_BYTES", 32), ("WHOLE_BYTES", 20), ("BEHIND_BYTES", 5)):
-            patch.setattr(f"scriptmode.platforms.local.data.reading.{name}", value)
+            patch.setattr(f"scriptmode.data.reading.{name}", value)
         reading, at, answers = shelf.open(item(size)), 0, []
         for start, length, goes_on in reads:
             at = at if goes_on else start

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 from fakes.processes import until
 
-from scriptmode.platforms.local.data import listing
-from scriptmode.platforms.local.data.channel import ChannelSource
-from scriptmode.platforms.local.data.fast_file import ObjectTree
-from scriptmode.platforms.local.data.stores import Stores
+from scriptmode.data import listing
+from scriptmode.data.channel import ChannelSource
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.stores import Stores
 
 pytestmark = pytest.mark.slow
 

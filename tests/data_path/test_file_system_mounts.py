@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from fakes.processes import until
 
+from scriptmode.data.folder_tree import FolderTree
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import file_systems
-from scriptmode.platforms.local.data.folder_tree import FolderTree
 
 ID = "fs-0123456789abcdef0"
 

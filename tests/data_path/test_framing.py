@@ -9,9 +9,9 @@ from data_path.records import chunks_of, records
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode.data import framing
+from scriptmode.data.objects import Chunk
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data import framing
-from scriptmode.platforms.local.data.objects import Chunk
 
 MANIFEST = "s3://b/manifest"
 

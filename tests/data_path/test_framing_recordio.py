@@ -10,9 +10,9 @@ from data_path.records import MAGIC, chunks_of, records
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode.data import framing, recordio
+from scriptmode.data.objects import Chunk
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data import framing, recordio
-from scriptmode.platforms.local.data.objects import Chunk
 
 #: Bytes in which the magic number stands at every place, whole and in part.
 BYTES = st.lists(

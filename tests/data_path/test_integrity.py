@@ -10,13 +10,13 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.processes import until
 
+from scriptmode.data import integrity, staging
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.data.objects import PART_BYTES as PART
+from scriptmode.data.objects import Stored
+from scriptmode.data.read_ahead import read_ahead
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data import integrity, staging
-from scriptmode.platforms.local.data.fast_file import ObjectTree
-from scriptmode.platforms.local.data.objects import PART_BYTES as PART
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.read_ahead import read_ahead
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 pytestmark = pytest.mark.slow
 

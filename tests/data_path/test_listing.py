@@ -6,11 +6,11 @@ from itertools import chain, islice
 import pytest
 from fakes.memory_objects import MemoryObjects
 
+from scriptmode.data import listing
+from scriptmode.data.channel import ChannelSource
+from scriptmode.data.file_objects import FileObjects
+from scriptmode.data.objects import Stored
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data import listing
-from scriptmode.platforms.local.data.channel import ChannelSource
-from scriptmode.platforms.local.data.file_objects import FileObjects
-from scriptmode.platforms.local.data.objects import Stored
 
 
 def source(uri="s3://b/data/", **fields):

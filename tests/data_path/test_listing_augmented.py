@@ -8,11 +8,11 @@ from fakes.memory_objects import MemoryObjects
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode.data import listing, manifests
+from scriptmode.data.channel import ChannelSource
+from scriptmode.data.file_objects import FileObjects
+from scriptmode.data.objects import Literal, Stored
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode.platforms.local.data import listing, manifests
-from scriptmode.platforms.local.data.channel import ChannelSource
-from scriptmode.platforms.local.data.file_objects import FileObjects
-from scriptmode.platforms.local.data.objects import Literal, Stored
 
 URI = "s3://lists/m.jsonl"
 

@@ -10,12 +10,12 @@ from fakes.processes import until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scriptmode.data import listing, manifests
+from scriptmode.data.channel import ChannelSource
+from scriptmode.data.file_objects import FileObjects
+from scriptmode.data.objects import Stored
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
-from scriptmode.platforms.local.data import listing, manifests
-from scriptmode.platforms.local.data.channel import ChannelSource
-from scriptmode.platforms.local.data.file_objects import FileObjects
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 URI = "s3://lists/m.json"
 

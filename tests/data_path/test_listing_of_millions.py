@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from fakes.memory_objects import MemoryObjects
 
-from scriptmode.platforms.local.data import listing
-from scriptmode.platforms.local.data.channel import ChannelSource
-from scriptmode.platforms.local.data.objects import Stored
+from scriptmode.data import listing
+from scriptmode.data.channel import ChannelSource
+from scriptmode.data.objects import Stored
 
 pytestmark = pytest.mark.slow
 

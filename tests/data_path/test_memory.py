@@ -8,14 +8,14 @@ from itertools import chain
 import pytest
 from fakes.faulty_s3 import FaultyS3
 
-from scriptmode.platforms.local.data.buffers import LEAST_KEPT, Buffers
-from scriptmode.platforms.local.data.objects import PART_BYTES
+from scriptmode.data.buffers import LEAST_KEPT, Buffers
+from scriptmode.data.objects import PART_BYTES
 
 MIB = 1024 * 1024
 #: Reads as a producer does, slower than it is fetched, and wraps each object so that framing holds its share, too.
 PRODUCE = """
 import sys, time; from pathlib import Path
-from scriptmode.platforms.local.data import framing, read_ahead; from scriptmode.platforms.local.data.stores import Stores
+from scriptmode.data import framing, read_ahead; from scriptmode.data.stores import Stores
 stores, got = Stores(), 0
 chunks = read_ahead.read_ahead(stores.of, stores.of(sys.argv[1]).objects(sys.argv[1]))
 for data in framing.frame(chunks, is_gzipped=False, is_wrapped=True, spool=Path(sys.argv[2])):

@@ -10,10 +10,10 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
 
+from scriptmode.data.objects import PART_BYTES, Literal, Stored
+from scriptmode.data.read_ahead import read_ahead
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.objects import PART_BYTES, Literal, Stored
-from scriptmode.platforms.local.data.read_ahead import read_ahead
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 pytestmark = pytest.mark.slow
 

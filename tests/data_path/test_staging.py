@@ -13,11 +13,11 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.views import WatchedObjects
 
+from scriptmode.data import staging
+from scriptmode.data.objects import PART_BYTES as PART
+from scriptmode.data.objects import Stored
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode.platforms.local.data import staging
-from scriptmode.platforms.local.data.objects import PART_BYTES as PART
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 pytestmark = pytest.mark.slow
 
@@ -162,8 +162,8 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(server, tmp
 def test_a_disk_that_is_full_after_all_is_told(server, tmp_path):
     server.contents = {"x": b"x" * 3_000_000}
     code = (
-        "import resource, signal, sys; from pathlib import Path; from scriptmode.platforms.local.data import staging\n"
-        "from scriptmode.platforms.local.data.s3_objects import S3Objects\n"
+        "import resource, signal, sys; from pathlib import Path; from scriptmode.data import staging\n"
+        "from scriptmode.data.s3_objects import S3Objects\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000,) * 2)\n"
         "try: staging.fetch([(item, 'x') for item in S3Objects().objects('s3://bkt/')], Path(sys.argv[1]), print)\n"
         "except staging.DataError as error: print(error)"
@@ -252,8 +252,8 @@ def test_nothing_to_fetch_is_no_names(tmp_path):
 def test_memory_stays_bounded_while_large_objects_come(server, tmp_path):
     server.contents = {"x": random.Random(8).randbytes(PART) * 30}
     code = (
-        "import sys; from pathlib import Path; from scriptmode.platforms.local.data import staging\n"
-        "from scriptmode.platforms.local.data.s3_objects import S3Objects\n"
+        "import sys; from pathlib import Path; from scriptmode.data import staging\n"
+        "from scriptmode.data.s3_objects import S3Objects\n"
         "staging.fetch([(item, 'x') for item in S3Objects().objects('s3://bkt/')], Path(sys.argv[1]), lambda *_: None)\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )

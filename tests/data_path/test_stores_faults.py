@@ -9,9 +9,9 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3, Request
 from fakes.promptness import soon
 
+from scriptmode.data.objects import Stored
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataAccessError, DataError
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 pytestmark = pytest.mark.slow
 

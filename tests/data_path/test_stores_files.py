@@ -4,10 +4,10 @@ import os
 
 import pytest
 
+from scriptmode.data.file_objects import FileObjects
+from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.stores import Stores
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
-from scriptmode.platforms.local.data.file_objects import FileObjects
-from scriptmode.platforms.local.data.s3_objects import S3Objects
-from scriptmode.platforms.local.data.stores import Stores
 
 
 def names(folder):

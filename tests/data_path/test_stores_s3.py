@@ -5,9 +5,9 @@ import os
 import pytest
 from conftest import HOSTILE_NAMES
 
+from scriptmode.data.objects import Stored
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 pytestmark = pytest.mark.slow
 

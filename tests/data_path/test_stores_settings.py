@@ -11,9 +11,9 @@ import pytest
 from fakes.faulty_s3 import FaultyS3
 
 from scriptmode.aws.s3 import S3
+from scriptmode.data.objects import Stored
+from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.s3_objects import S3Objects
 
 pytestmark = pytest.mark.slow
 
@@ -122,7 +122,7 @@ def test_hundreds_of_thousands_of_objects_are_listed_in_flat_memory(monkeypatch,
         return ((f"key/{number:07}", 1) for number in range(first, 300_000))
 
     code = (
-        "from scriptmode.platforms.local.data.s3_objects import S3Objects\n"
+        "from scriptmode.data.s3_objects import S3Objects\n"
         "peak = lambda: next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
         "for count, item in enumerate(S3Objects().objects('s3://bkt/key/'), 1):\n"
         "    if count == 5_000: print(peak())\n"

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
+from scriptmode.data.objects import Stored
 from scriptmode.errors import DataNotFoundError
-from scriptmode.platforms.local.data.objects import Stored
 
 
 class MemoryObjects:

@@ -15,7 +15,8 @@ from fakes.local_jobs import ENDED, LocalJobs, channel
 from faults import processes
 from processes.launchers import until
 
-from scriptmode.platforms.local.hosts import mounts, tree
+from scriptmode.data import mounts
+from scriptmode.platforms.local.hosts import tree
 
 PROGRAM = (Path(__file__).parent / "programs" / "victim.py").read_text()
 #: Seconds from the signal to the job's end, on a machine that others use too; and to the end of the last process.

@@ -123,6 +123,7 @@ def test_processes_are_started_in_few_places(path):
     # The agent puts itself into the background.
     starters |= {*(SDK / "platforms" / "local" / "hosts").glob("*.py"), SDK / "platforms" / "local" / "agent.py"}
     starters.add(SDK / "source/git.py")
+    starters.add(SDK / "data" / "mounts.py")  # runs the setuid program that mounts for users who may not
     starters.add(SDK / "planning" / "asking.py")  # the runtime, what hosts would run: it knows, the SDK does not
     starters.add(SDK / "containers" / "machine.py")  # asks apt where packages are
     starters.add(SDK / "results/tensorboard.py")  # a server for whoever looks at a job, and no part of it
@@ -183,6 +184,7 @@ PURE = [
     *sorted((RUNTIME / "strategies").glob("*.py")),
     *(SDK / name for name in ("planning/plan.py", "planning/text.py", "planning/facts.py", "platforms/elsewhere.py")),
     LOCAL / "job_variables.py",
+    *(SDK / "data" / name for name in ("objects.py", "channel.py", "fuse.py")),
     *(SDK / "display" / f"{name}.py" for name in ("values", "series", "rooms", "words", "terminal_text", "panel")),
     *(SDK / name for name in ("display/page.py", "display/pictures.py", "spec/metric_definitions.py")),
     *(
@@ -192,9 +194,6 @@ PURE = [
             "state.py",
             "shapes.py",
             "job_shape.py",
-            "data/objects.py",
-            "data/channel.py",
-            "data/fuse.py",
         )
     ),
 ]

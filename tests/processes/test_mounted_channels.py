@@ -12,8 +12,9 @@ import pytest
 from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 
+from scriptmode.data import mounts
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.hosts import mounts, tree
+from scriptmode.platforms.local.hosts import tree
 
 SYSTEM = "fs-0123456789abcdef0"
 TOUCH = """

@@ -10,9 +10,10 @@ import pytest
 from fakes.processes import until
 from processes.small_disk import _namespace
 
+from scriptmode.data import mounts
 from scriptmode.doctor import asking, machine, programs, storage
 from scriptmode.platforms.local import ports as ports_module
-from scriptmode.platforms.local.hosts import mounts, tree
+from scriptmode.platforms.local.hosts import tree
 
 ROOT = Path(__file__).parents[2]
 LOOK = """

@@ -7,9 +7,9 @@ import tarfile
 import pytest
 from fakes.local_jobs import channel, request_for
 
+from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import channels, outputs
-from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.durable import Entries
 from scriptmode.platforms.local.sandbox import Sandbox
 

@@ -5,7 +5,8 @@ import json
 import pytest
 from fakes.local_jobs import channel, request_for
 
-from scriptmode.platforms.local import cluster, places
+from scriptmode.data import file_uris
+from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.container_fleet import ContainerFleet
 from scriptmode.platforms.local.process_fleet import ProcessFleet
 from scriptmode.platforms.local.sandbox import Sandbox
@@ -160,13 +161,13 @@ def test_a_checkpoint_folder_of_ones_own_is_made(tmp_path):
 def test_a_file_uri_is_the_path_as_it_is_written(tmp_path, hostile_name):
     place = tmp_path / hostile_name
     place.mkdir()
-    assert places.file_path(f"file://{place}") == place
-    assert places.file_path(place.as_uri()) == place
-    assert places.file_path(f"file://localhost{place}/new file") == place / "new file"
+    assert file_uris.file_path(f"file://{place}") == place
+    assert file_uris.file_path(place.as_uri()) == place
+    assert file_uris.file_path(f"file://localhost{place}/new file") == place / "new file"
 
 
 def test_percent_signs_are_decoded_only_where_that_leads_to_something(tmp_path):
     (tmp_path / "a b").mkdir()
     (tmp_path / "a%20b").mkdir()
-    assert places.file_path(f"file://{tmp_path}/a%20b").name == "a%20b"
-    assert places.file_path(f"file://{tmp_path}/new%20file").name == "new%20file"
+    assert file_uris.file_path(f"file://{tmp_path}/a%20b").name == "a%20b"
+    assert file_uris.file_path(f"file://{tmp_path}/new%20file").name == "new%20file"

@@ -49,7 +49,7 @@ def docker() -> Iterator[Check]:
 
 def fuse() -> Iterator[Check]:
     """Mount a file system and take it away again, which alone tells whether this user may."""
-    from scriptmode.platforms.local.hosts import mounts
+    from scriptmode.data import mounts
 
     if why := mounts.why_not():
         # Without mounts the data is copied where it has to be.

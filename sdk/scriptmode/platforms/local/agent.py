@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.data import mounts
+from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms.local import (
     agent_log,
@@ -33,10 +35,9 @@ from scriptmode.platforms.local import (
     progress,
     training,
 )
-from scriptmode.platforms.local.data.stores import Stores
 from scriptmode.platforms.local.description import algorithm_error, max_runtime
 from scriptmode.platforms.local.durable import sync_directory, sync_file
-from scriptmode.platforms.local.hosts import mounts, tree
+from scriptmode.platforms.local.hosts import tree
 from scriptmode.platforms.local.hosts.children import Children, Chore, exit_words
 from scriptmode.platforms.local.state import MESSAGES
 from scriptmode.platforms.local.state_recorder import StateRecorder

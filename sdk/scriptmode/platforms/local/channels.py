@@ -14,18 +14,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.data import channel as sources
+from scriptmode.data import dealing, listing, staging
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.local import cluster
-from scriptmode.platforms.local.data import channel as sources
-from scriptmode.platforms.local.data import dealing, listing, staging
 from scriptmode.platforms.local.sandbox import receivers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.channel import ChannelSource
-    from scriptmode.platforms.local.data.stores import Stores
+    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.sandbox import Sandbox
 
     #: Told the number of a channel, and how many bytes of how many of it are there.

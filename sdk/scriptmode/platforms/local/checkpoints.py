@@ -12,8 +12,9 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.data import file_uris
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode.platforms.local import outputs, places, records, shapes
+from scriptmode.platforms.local import outputs, records, shapes
 from scriptmode.platforms.local.durable import Entries, replace_file
 from scriptmode.platforms.local.sandbox import checkpoints_path
 from scriptmode_runtime.beneath import EscapeError
@@ -56,17 +57,17 @@ class Keeper:
     def restore(self) -> None:
         """Give every host the checkpoints of an earlier job, if there are any; raise `PlatformError`."""
         first, *others = self._folders.values()
-        if places.is_file(self._uri):
-            place = places.file_path(self._uri)
+        if file_uris.is_file(self._uri):
+            place = file_uris.file_path(self._uri)
             if place.is_dir():
-                places.copy(place, first)
+                file_uris.copy(place, first)
         else:
             self._fetch(first)
         for draft in first.rglob(f".*{outputs.DRAFT_SUFFIX}"):
             # Of a job that was killed as it copied.
             draft.unlink()
         for folder in others:
-            places.copy(first, folder)
+            file_uris.copy(first, folder)
         self._write(Kept(_signatures(self._trees())))
 
     def _fetch(self, folder: Path) -> None:

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms.local.hosts import mounts
+from scriptmode.data import mounts
 from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:

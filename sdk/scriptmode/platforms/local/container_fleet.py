@@ -14,9 +14,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine, images
+from scriptmode.data import file_uris
 from scriptmode.errors import DataError
 from scriptmode.platforms import LOCAL_GPU
-from scriptmode.platforms.local import cluster, file_systems, places, records, shapes
+from scriptmode.platforms.local import cluster, file_systems, records, shapes
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost
 from scriptmode.platforms.local.hosts.job_containers import Written
@@ -185,7 +186,7 @@ class ContainerFleet:
             if source.is_dir():
                 shutil.copytree(source, target)
             else:
-                places.copy_file(source, target)
+                file_uris.copy_file(source, target)
         except OSError as error:
             raise DataError(
                 f"the source {source} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}"
@@ -227,9 +228,9 @@ def with_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None
     """Give the request with its source archive where the hosts see it, and where it is here; None where it is not."""
     parameters = request.get("HyperParameters", {})
     uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
-    if not isinstance(uri, str) or not places.is_file(uri):
+    if not isinstance(uri, str) or not file_uris.is_file(uri):
         return dict(request), None
-    source = places.file_path(uri)
+    source = file_uris.file_path(uri)
     seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
     return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: seen}}, source
 
@@ -253,7 +254,7 @@ def give_back(folder: JobFolder, job: Job) -> str:
 def _model_dir(job: Job) -> Path | None:
     """Give the place of this machine that the script is told as ``model_dir``; None where it is none."""
     value = cluster.told_model_dir(job.request)
-    return places.file_path(value) if places.is_file(value) else None
+    return file_uris.file_path(value) if file_uris.is_file(value) else None
 
 
 def _open_to_everybody(base: Path, *, files: bool = False) -> None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.data import channel as channels
+from scriptmode.data import framing, listing, pipes, read_ahead
 from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.channels import named
-from scriptmode.platforms.local.data import channel as channels
-from scriptmode.platforms.local.data import framing, listing, pipes, read_ahead
 from scriptmode.platforms.local.hosts.children import Chore
 from scriptmode.platforms.local.sandbox import receivers
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.channel import ChannelSource
-    from scriptmode.platforms.local.data.objects import Buffer
-    from scriptmode.platforms.local.data.stores import Stores
+    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.objects import Buffer
+    from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.sandbox import Sandbox
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode.errors import DataError, SpecError
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.local.data.fuse_server import Tree
+    from scriptmode.data.fuse_server import Tree
 
 #: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object where a folder's name holds what looks like an entry.
 VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
@@ -71,7 +71,7 @@ def is_read_only(source: Mapping[str, Any]) -> bool:
 def tree_of(source: Mapping[str, Any], folders: Mapping[str, str]) -> Callable[[], Tree]:
     """Give what a `View` of a read-only channel is made with; raise `DataError` as `folder` does."""
     # What serves mounts is no business of whoever only asks for a folder.
-    from scriptmode.platforms.local.data.folder_tree import FolderTree
+    from scriptmode.data.folder_tree import FolderTree
 
     return partial(FolderTree, folder(source, folders))
 

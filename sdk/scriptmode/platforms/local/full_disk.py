@@ -8,9 +8,9 @@ import shutil
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.data import file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, ScriptmodeError
-from scriptmode.platforms.local import places
 from scriptmode.platforms.local.durable import replace_file, sync_directory
 from scriptmode.sizes import in_words
 
@@ -53,7 +53,7 @@ def has_space(path: Path) -> bool:
 
 def explain(path: Path) -> str:
     """Return which disk is full, and how much of it is free: what is free may be too little, or for root alone."""
-    there = next((each for each in (path, *path.parents) if places.exists(each)), path)
+    there = next((each for each in (path, *path.parents) if file_uris.exists(each)), path)
     free = ""
     with suppress(OSError):
         left = shutil.disk_usage(there).free

@@ -6,23 +6,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.data import channel as sources
+from scriptmode.data import listing, mounts
+from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
 from scriptmode.platforms.local import cluster, file_systems
 from scriptmode.platforms.local.channels import named
-from scriptmode.platforms.local.data import channel as sources
-from scriptmode.platforms.local.data import listing
-from scriptmode.platforms.local.data.fast_file import ObjectTree
-from scriptmode.platforms.local.data.view import View
-from scriptmode.platforms.local.hosts import mounts
+from scriptmode.platforms.local.fuse_mount import View
 from scriptmode.platforms.local.sandbox import receivers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.channel import ChannelSource
-    from scriptmode.platforms.local.data.fuse_server import Tree
-    from scriptmode.platforms.local.data.stores import Stores
+    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.fuse_server import Tree
+    from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.sandbox import Sandbox
 
     #: Writes a sentence to a host's log.

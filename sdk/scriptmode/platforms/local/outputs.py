@@ -10,10 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from scriptmode.data import file_uris
+from scriptmode.data.file_uris import READ_BYTES
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import full_disk, places
+from scriptmode.platforms.local import full_disk
 from scriptmode.platforms.local.durable import Entries, sync_file
-from scriptmode.platforms.local.places import READ_BYTES
 from scriptmode_runtime import contract
 from scriptmode_runtime.archive import DEEPEST
 from scriptmode_runtime.beneath import EscapeError
@@ -193,11 +194,11 @@ def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
     """
     uri = f"{place}/{name}"
     descriptor = file.fileno()
-    if not places.is_file(place):
+    if not file_uris.is_file(place):
         bucket().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
     else:
         # The name is as it is: what looks encoded in it is not.
-        target = places.file_path(place) / name
+        target = file_uris.file_path(place) / name
         draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
         try:
             entries.make_directory(target.parent)
@@ -208,7 +209,7 @@ def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
             # Of a job that was killed as it copied, or a link that a script put there.
             draft.unlink(missing_ok=True)
             with draft.open("xb") as copy:
-                places.copy_open(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
+                file_uris.copy_open(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
             entries.replace(draft, target)
         except OSError as error:
             if full_disk.is_full(error):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.data.shared import SharedNumbers
 from scriptmode.platforms import ChannelProgress
 from scriptmode.platforms.local import cluster
-from scriptmode.platforms.local.data.shared import SharedNumbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

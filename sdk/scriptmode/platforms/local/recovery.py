@@ -173,7 +173,8 @@ def _why_it_died(folder: JobFolder, state: JobState) -> str:
 
 def end_what_is_left(folder: JobFolder) -> str:
     """End the processes, mounts and containers of a job whose agent is dead; return what could not be done."""
-    from scriptmode.platforms.local.hosts import mounts, tree
+    from scriptmode.data import mounts
+    from scriptmode.platforms.local.hosts import tree
 
     processes = folder.read_processes()
 

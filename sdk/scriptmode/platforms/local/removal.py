@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.data import mounts
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local import recovery
-from scriptmode.platforms.local.hosts import mounts, tree
+from scriptmode.platforms.local.hosts import tree
 from scriptmode.platforms.local.store import JobFolder
 from scriptmode_runtime import beneath
 

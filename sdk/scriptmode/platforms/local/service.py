@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import image_support
 from scriptmode.clock import SYSTEM
+from scriptmode.data import file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
 from scriptmode.installing import install
 from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
-from scriptmode.platforms.local import cluster, full_disk, metrics, places, recovery
+from scriptmode.platforms.local import cluster, full_disk, metrics, recovery
 from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.durable import Entries, replace_file
 from scriptmode.platforms.local.file_systems import mapping as file_systems_of
@@ -107,8 +108,8 @@ class LocalPlatform:
             role = f"arn:aws:iam::{ACCOUNT}:role/{role or DEFAULT_ROLE}"
         output = replace(
             spec.output,
-            path=spec.output.path or f"{places.SCHEME}{self._store.jobs}",
-            code_location=spec.output.code_location or f"{places.SCHEME}{self._store.sources}",
+            path=spec.output.path or f"{file_uris.SCHEME}{self._store.jobs}",
+            code_location=spec.output.code_location or f"{file_uris.SCHEME}{self._store.sources}",
         )
         return replace(spec, role=role, output=output)
 
@@ -138,7 +139,7 @@ class LocalPlatform:
         role: str | None = None,  # noqa: ARG002 - whose bucket it is matters to Amazon SageMaker alone
     ) -> None:
         """Store a source archive; one that is there already is left as it is. ``kms_key`` is for S3 alone."""
-        if not places.is_file(uri):
+        if not file_uris.is_file(uri):
             from scriptmode.aws.s3 import S3
 
             bucket = S3()
@@ -146,7 +147,7 @@ class LocalPlatform:
                 bucket.upload_bytes(archive, uri, kms_key=kms_key)
             return
         try:
-            path = places.file_path(uri)
+            path = file_uris.file_path(uri)
             if self._store.sources in path.parents:
                 close_to_others(self._store.sources)
             if not path.exists():
@@ -158,7 +159,7 @@ class LocalPlatform:
         except (OSError, ValueError) as error:
             if full_disk.is_full(error):
                 raise full_disk.described(error, path) from error
-            own = f"{places.SCHEME}{self._store.sources}"
+            own = f"{file_uris.SCHEME}{self._store.sources}"
             step = (
                 f"name another folder in {DATA_DIR_VARIABLE}" if uri.startswith(own) else "give another code_location"
             )
@@ -242,12 +243,12 @@ class LocalPlatform:
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the file, or all files below the folder, ``uri``; s3:// places by boto3's settings."""
-        if not places.is_file(uri):
+        if not file_uris.is_file(uri):
             from scriptmode.aws.s3 import S3
 
             return S3().fetch(uri, folder)
         try:
-            return places.copy(places.file_path(uri), folder)
+            return file_uris.copy(file_uris.file_path(uri), folder)
         except ValueError as error:
             raise DataError(str(error)) from error
 

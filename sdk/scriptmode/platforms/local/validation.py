@@ -7,10 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.data import file_uris
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.nearby import near
 from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
-from scriptmode.platforms.local import cluster, file_systems, places, ports
+from scriptmode.platforms.local import cluster, file_systems, ports
 from scriptmode.request import service_model
 from scriptmode.spec.metric_definitions import Definition, defined
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
@@ -51,8 +52,8 @@ def check_places(request: Mapping[str, Any], own: Path, folders: Mapping[str, st
     for uri in (*(source["S3Uri"] for source in sources if source), *outputs.values()):
         _check_credentials(uri)
     for field, uri in outputs.items():
-        if places.is_file(uri) and places.file_path(uri) != own:
-            _make_writable(field, places.file_path(uri))
+        if file_uris.is_file(uri) and file_uris.file_path(uri) != own:
+            _make_writable(field, file_uris.file_path(uri))
 
 
 def check_inputs(request: Mapping[str, Any], folders: Mapping[str, str]) -> None:
@@ -73,10 +74,10 @@ def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None
             raise DataError(f"{name}: {error}") from error
         return
     uri = source["S3DataSource"]["S3Uri"]
-    if places.is_file(uri) and not places.exists(places.file_path(uri)):
+    if file_uris.is_file(uri) and not file_uris.exists(file_uris.file_path(uri)):
         raise DataError(
-            f"{name}: there is no file or folder {str(places.file_path(uri))!r}"
-            f"{near(places.file_path(uri)) or '; correct the path or create it'}"
+            f"{name}: there is no file or folder {str(file_uris.file_path(uri))!r}"
+            f"{near(file_uris.file_path(uri)) or '; correct the path or create it'}"
         )
 
 
@@ -89,7 +90,7 @@ def _refuse(why: str, found: Sequence[str]) -> None:
 
 
 def _check_credentials(uri: str) -> None:
-    if not places.is_file(uri):
+    if not file_uris.is_file(uri):
         from scriptmode.aws.s3 import require_credentials
 
         require_credentials(uri)
@@ -108,7 +109,7 @@ def _make_writable(field: str, folder: Path) -> None:
 
 def _extension(field: str, value: object) -> bool:
     if field in FILE_URI_FIELDS:
-        return isinstance(value, str) and places.is_file(value)
+        return isinstance(value, str) and file_uris.is_file(value)
     return field in INSTANCE_TYPE_FIELDS and value in INSTANCE_TYPES
 
 
@@ -230,11 +231,11 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
 
 def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
     value = cluster.told_model_dir(request)
-    if not places.is_file(value):
+    if not file_uris.is_file(value):
         return
     field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
     try:
-        path = places.file_path(value)
+        path = file_uris.file_path(value)
     except ValueError as error:
         yield f"{field}: {error}"
         return
@@ -258,9 +259,9 @@ def _no_pattern(name: str, regex: str) -> str:
 
 
 def _uri(field: str, uri: str) -> Iterator[str]:
-    if places.is_file(uri):
+    if file_uris.is_file(uri):
         try:
-            places.file_path(uri)
+            file_uris.file_path(uri)
         except ValueError as error:
             yield f"{field}: {error}"
     elif not uri.startswith("s3://"):

@@ -15,18 +15,18 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.platforms.local.data.fuse import Name, Node
-from scriptmode.platforms.local.data.fuse_server import Server
-from scriptmode.platforms.local.data.layout import Layout
-from scriptmode.platforms.local.data.reading import Shelf
-from scriptmode.platforms.local.hosts import mounts
+from scriptmode.data import mounts
+from scriptmode.data.fuse import Name, Node
+from scriptmode.data.fuse_server import Server
+from scriptmode.data.layout import Layout
+from scriptmode.data.reading import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.fuse_server import Opened, Tree
-    from scriptmode.platforms.local.data.objects import Store, Stored
+    from scriptmode.data.fuse_server import Opened, Tree
+    from scriptmode.data.objects import Store, Stored
 
 FILE_MODE = stat.S_IFREG | 0o444
 FOLDER_MODE = stat.S_IFDIR | 0o555

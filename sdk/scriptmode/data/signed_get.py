@@ -22,13 +22,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from scriptmode.platforms.local.data.targets import STEP_BYTES
+from scriptmode.data.targets import STEP_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scriptmode.aws.s3 import Wire
-    from scriptmode.platforms.local.data.targets import Target
+    from scriptmode.data.targets import Target
 
     #: The first byte, the last one, and the size of the object that they are of.
     Span = tuple[int, int, int]

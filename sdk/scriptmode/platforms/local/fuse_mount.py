@@ -8,14 +8,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.platforms.local.data import fast_file
-from scriptmode.platforms.local.hosts import mounts, tree
+from scriptmode.data import fast_file, mounts
+from scriptmode.platforms.local.hosts import tree
 from scriptmode.platforms.local.hosts.children import Chore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.fuse_server import Tree
+    from scriptmode.data.fuse_server import Tree
 
 #: A line of this length goes into a pipe whole (PIPE_BUF), whichever thread writes it.
 MESSAGE_CHARACTERS = 600

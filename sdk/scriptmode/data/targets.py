@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Callable, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scriptmode.data.objects import Buffer
     from scriptmode.errors import PlatformError
-    from scriptmode.platforms.local.data.objects import Buffer
 
 #: Received at once. It stays in the processor's cache until it is written: with 1 MiB a file costs twice as much.
 STEP_BYTES = 256 * 1024

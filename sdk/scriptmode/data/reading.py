@@ -8,16 +8,16 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.platforms.local.data.integrity import Verifying
-from scriptmode.platforms.local.data.objects import PART_BYTES
+from scriptmode.data.integrity import Verifying
+from scriptmode.data.objects import PART_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from scriptmode.data.fuse_server import Content
+    from scriptmode.data.integrity import ObjectCheck
+    from scriptmode.data.objects import Buffer, Store, Stored
     from scriptmode.errors import DataError
-    from scriptmode.platforms.local.data.fuse_server import Content
-    from scriptmode.platforms.local.data.integrity import ObjectCheck
-    from scriptmode.platforms.local.data.objects import Buffer, Store, Stored
 
 MIB = 1024 * 1024
 #: What lies ready or is on its way for all open files together.

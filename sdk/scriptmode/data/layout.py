@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from scriptmode.data.objects import Stored
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.objects import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

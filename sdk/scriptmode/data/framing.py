@@ -6,15 +6,15 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from scriptmode.data import recordio
+from scriptmode.data.objects import Chunk
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data import recordio
-from scriptmode.platforms.local.data.objects import Chunk
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.objects import Buffer
+    from scriptmode.data.objects import Buffer
 
 #: zlib's window for data with gzip's header and checksum.
 _GZIP = 31

@@ -8,16 +8,16 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.data import fuse
+from scriptmode.data.fuse import Name, Node
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data import fuse
-from scriptmode.platforms.local.data.fuse import Name, Node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.fuse_server import Content, Opened
+    from scriptmode.data.fuse_server import Content, Opened
 
 READERS = 16
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
+from scriptmode.data import file_uris
+from scriptmode.data.buffers import Buffers
+from scriptmode.data.objects import Stored
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
-from scriptmode.platforms.local import places
-from scriptmode.platforms.local.data.buffers import Buffers
-from scriptmode.platforms.local.data.objects import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,9 @@ _LEAVE_ALONE = "let nothing change a job's input until the job has ended"
 
 
 class FileObjects:
-    """A `Store` of files. A URI that `Stored` holds names its file as it is written; given ones as `places` reads them.
+    """A `Store` of files.
+
+    A URI that `Stored` holds names its file as it is written; `file_uris` parses those that users write.
 
     A file's version is its identity: device, inode, size and time of change.
     """
@@ -68,7 +70,7 @@ class FileObjects:
 
 def path_of(item: Stored) -> str:
     """Give the path of a file that was listed."""
-    return item.uri[len(places.SCHEME) :]
+    return item.uri[len(file_uris.SCHEME) :]
 
 
 @contextmanager
@@ -93,7 +95,7 @@ def open_unchanged(item: Stored) -> Iterator[int]:
 
 def _path(uri: str) -> str:
     try:
-        return str(places.file_path(uri))
+        return str(file_uris.file_path(uri))
     except ValueError as error:
         raise DataError(str(error)) from error
 
@@ -114,14 +116,14 @@ def _below(folder: str) -> Iterator[Stored]:
 
 def _folder(path: str) -> tuple[int, int]:
     """Return what tells a folder from others, whatever links lead to it."""
-    with translated(f"{places.SCHEME}{path}", path):
+    with translated(f"{file_uris.SCHEME}{path}", path):
         status = Path(path).stat()
     return status.st_dev, status.st_ino
 
 
 def _entries(folder: str) -> Iterator[Stored | str]:
     """Yield a folder's files and the paths of its folders, in the order S3 would list what is in them."""
-    with translated(f"{places.SCHEME}{folder}", folder), os.scandir(folder) as entries:
+    with translated(f"{file_uris.SCHEME}{folder}", folder), os.scandir(folder) as entries:
         # S3 compares whole keys: a folder's files stand where its name with a slash does.
         found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _counts(entry)) for entry in entries)
     for start in range(0, len(found), PAGE):
@@ -141,7 +143,7 @@ def _counts(entry: os.DirEntry[str]) -> bool:
 
 def _stored(path: str) -> tuple[int, Stored]:
     """Give what something is, and the object it is if it is a file."""
-    uri = f"{places.SCHEME}{path}"
+    uri = f"{file_uris.SCHEME}{path}"
     with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):

@@ -15,15 +15,15 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Callable, NoReturn
 
+from scriptmode.data.shared import SharedNumbers
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.data.shared import SharedNumbers
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from scriptmode.platforms.local.data.objects import Buffer
+    from scriptmode.data.objects import Buffer
 
     #: Gives the bytes of an epoch. It calls what it is given now and then while it waits, and lets through what that
     #: raises. Closing it stops whatever fetches the bytes.

@@ -13,7 +13,7 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.platforms.local.data.objects import Store
+    from scriptmode.data.objects import Store
 
 PART = 4 * 1024 * 1024
 #: An element or a line that is longer is no manifest's; Ground Truth's lines have 100,000 characters at most.

@@ -15,18 +15,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.aws import s3, s3_errors
+from scriptmode.data.buffers import Buffers
+from scriptmode.data.integrity import ObjectCheck, Verifier
+from scriptmode.data.objects import PART_BYTES, Buffer, Stored
+from scriptmode.data.signed_get import CONNECT_SECONDS, Answer, SignedGets, UnexpectedAnswerError
+from scriptmode.data.targets import Memory, require_wanted, sleep_while_wanted
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode.platforms.local.data.buffers import Buffers
-from scriptmode.platforms.local.data.integrity import ObjectCheck, Verifier
-from scriptmode.platforms.local.data.objects import PART_BYTES, Buffer, Stored
-from scriptmode.platforms.local.data.signed_get import CONNECT_SECONDS, Answer, SignedGets, UnexpectedAnswerError
-from scriptmode.platforms.local.data.targets import Memory, require_wanted, sleep_while_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from scriptmode.platforms.local.data.integrity import Checksum
-    from scriptmode.platforms.local.data.targets import Target
+    from scriptmode.data.integrity import Checksum
+    from scriptmode.data.targets import Target
 
 #: Seconds without a byte after which a connection counts as broken.
 STALL = 15.0

@@ -13,14 +13,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, Protocol, Union
 
+from scriptmode.data import fuse
+from scriptmode.data.fuse import Name, Node, Operation, Request
 from scriptmode.errors import DataError, ScriptmodeError
-from scriptmode.platforms.local.data import fuse
-from scriptmode.platforms.local.data.fuse import Name, Node, Operation, Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.platforms.local.data.objects import Buffer
+    from scriptmode.data.objects import Buffer
 
 #: What a reader gets: consecutive bytes in as many buffers as they lie in.
 Content = Union["Sequence[Buffer]", BaseException]

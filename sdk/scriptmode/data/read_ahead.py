@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.platforms.local.data.integrity import Verifying
-from scriptmode.platforms.local.data.objects import PART_BYTES, Chunk, Literal
-from scriptmode.platforms.local.data.targets import reading_while
+from scriptmode.data.integrity import Verifying
+from scriptmode.data.objects import PART_BYTES, Chunk, Literal
+from scriptmode.data.targets import reading_while
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from scriptmode.platforms.local.data.integrity import ObjectCheck
-    from scriptmode.platforms.local.data.objects import Buffer, Piece, Store, Stored
+    from scriptmode.data.integrity import ObjectCheck
+    from scriptmode.data.objects import Buffer, Piece, Store, Stored
 
 WINDOW_BYTES = 128 * 1024 * 1024
 WAITING_SECONDS = 0.2

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.data.manifests import after_space, require_reachable
+from scriptmode.data.objects import Literal
 from scriptmode.errors import DataError, suggestion
-from scriptmode.platforms.local.data.manifests import after_space, require_reachable
-from scriptmode.platforms.local.data.objects import Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from scriptmode.platforms.local.data.objects import Piece, Store
+    from scriptmode.data.objects import Piece, Store
 
 #: An attribute so named holds the URI of an object ("Augmented Manifest Files for Training Jobs", SageMaker's guide).
 REFERENCE = "-ref"

@@ -10,20 +10,20 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Callable, cast
 
+from scriptmode.data import file_uris
+from scriptmode.data.file_objects import open_unchanged, path_of, translated
+from scriptmode.data.layout import Layout
+from scriptmode.data.objects import PART_BYTES
+from scriptmode.data.stores import Stores
+from scriptmode.data.targets import STEP_BYTES, File
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.local import places
-from scriptmode.platforms.local.data.file_objects import open_unchanged, path_of, translated
-from scriptmode.platforms.local.data.layout import Layout
-from scriptmode.platforms.local.data.objects import PART_BYTES
-from scriptmode.platforms.local.data.stores import Stores
-from scriptmode.platforms.local.data.targets import STEP_BYTES, File
 from scriptmode.sizes import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from scriptmode.platforms.local.data.objects import Stored
-    from scriptmode.platforms.local.data.s3_objects import S3Objects
+    from scriptmode.data.objects import Stored
+    from scriptmode.data.s3_objects import S3Objects
 
 READ_ONLY = 0o444
 WORKERS = 16
@@ -81,7 +81,7 @@ def _share_blocks(items: Sequence[Stored], folder: Path) -> bool:
     """Say whether all are files that the file system of ``folder`` can copy without using space."""
     import fcntl
 
-    if not all(places.is_file(item.uri) for item in items):
+    if not all(file_uris.is_file(item.uri) for item in items):
         return False
     clone = 0x40049409  # FICLONE, linux/fs.h
     trial = folder / ".trial"
@@ -171,7 +171,7 @@ class _Work:
             raise _unwritten(error, file.item, self._folder) from error
 
     def _fill(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
-        if places.is_file(file.item.uri):
+        if file_uris.is_file(file.item.uri):
             _copy(file)
         elif end > start:
             self._read(file, start, end, scratch)
@@ -180,7 +180,7 @@ class _Work:
             file.left -= 1
             if file.left:
                 return
-        if file.item.size and not places.is_file(file.item.uri):
+        if file.item.size and not file_uris.is_file(file.item.uri):
             again = partial(self._read, file, 0, file.item.size, scratch)
             self._s3(file.item).check(file.item, file.headers, lambda: _content(file.descriptor), again)
         os.fchmod(file.descriptor, READ_ONLY)
@@ -203,7 +203,7 @@ def _parted(wanted: Sequence[tuple[Stored, str]], folder: Path) -> Generator[tup
     for item, name in wanted:
         path = folder / name
         # The kernel copies a file as a whole.
-        size = item.size if places.is_file(item.uri) else PART_BYTES
+        size = item.size if file_uris.is_file(item.uri) else PART_BYTES
         starts = range(0, item.size, size) if item.size else range(1)
         try:
             if path.parent not in made:
@@ -233,16 +233,16 @@ def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
 def _copy(file: _File) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
     with open_unchanged(file.item) as source:
-        places.copy_open(source, file.descriptor, partial(_read, file.item, source))
+        file_uris.copy_open(source, file.descriptor, partial(_read, file.item, source))
 
 
 def _read(item: Stored, source: int, start: int) -> bytes:
     with translated(item.uri, path_of(item)):
-        return os.pread(source, places.READ_BYTES, start)
+        return os.pread(source, file_uris.READ_BYTES, start)
 
 
 def _content(descriptor: int) -> Iterator[bytes]:
     start = 0
-    while part := os.pread(descriptor, places.READ_BYTES, start):
+    while part := os.pread(descriptor, file_uris.READ_BYTES, start):
         yield part
         start += len(part)

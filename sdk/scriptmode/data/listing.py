@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from scriptmode.aws import s3
+from scriptmode.data import augmented, file_uris, manifests
+from scriptmode.data.dealing import Deal, dealt
+from scriptmode.data.objects import Stored
+from scriptmode.data.targets import reading_while
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import places
-from scriptmode.platforms.local.data import augmented, manifests
-from scriptmode.platforms.local.data.dealing import Deal, dealt
-from scriptmode.platforms.local.data.objects import Stored
-from scriptmode.platforms.local.data.targets import reading_while
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scriptmode.platforms.local.data.channel import ChannelSource
-    from scriptmode.platforms.local.data.objects import Piece, Store
+    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.objects import Piece, Store
 
 #: Objects that a manifest names are looked up by so many threads, and so many ahead of the reader.
 LOOKING = 16
@@ -51,7 +50,7 @@ def entries(
     if source.data_type == "ManifestFile":
         yield from _of_manifest(source, store_of, deal)
         return
-    start = str(places.file_path(source.uri)) if places.is_file(source.uri) else _key(source.uri)
+    start = str(file_uris.file_path(source.uri)) if file_uris.is_file(source.uri) else _key(source.uri)
     for stored in _of_prefix(source, store_of, deal):
         yield Entry(stored, channel_name(start, _key(stored.uri)))
 
@@ -88,7 +87,7 @@ def channel_name(prefix: str, key: str) -> str:
 
 
 def _of_prefix(source: ChannelSource, store_of: Callable[[str], Store], deal: Deal) -> Iterator[Stored]:
-    why = "there is nothing in it" if places.is_file(source.uri) else "no object's key begins with it"
+    why = "there is nothing in it" if file_uris.is_file(source.uri) else "no object's key begins with it"
     found = _some(store_of(source.uri).objects(source.uri), source, why)
     return map(Stored._make, dealt(found, deal))
 
@@ -131,7 +130,7 @@ def _find(source: ChannelSource, store_of: Callable[[str], Store], uri: str) -> 
 
 def _looked_up(look: Callable[[str], _Found], names: Iterable[str], prefix: str) -> Iterator[_Found]:
     # This machine's disk answers sooner than a thread.
-    return map(look, names) if places.is_file(prefix) else _in_order(look, names)
+    return map(look, names) if file_uris.is_file(prefix) else _in_order(look, names)
 
 
 def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iterator[_Found]:
@@ -183,10 +182,10 @@ def _some(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[
 
 def _start(prefix: str, stored: Stored) -> str:
     """Give a manifest's prefix as it stands in the key of what was found below it."""
-    if not places.is_file(prefix):
+    if not file_uris.is_file(prefix):
         return _key(prefix)
-    # Whether a URI is percent-encoded is told by the whole of it (`places.file_path`), not by the prefix.
-    rest = prefix[len(places.SCHEME) :]
+    # Whether a URI is percent-encoded is told by the whole of it (`file_uris.file_path`), not by the prefix.
+    rest = prefix[len(file_uris.SCHEME) :]
     rest = rest[rest.find("/") :]
     written, decoded = str(Path(rest)), str(Path(unquote(rest)))
     return written if _key(stored.uri).startswith(written) else decoded
@@ -194,4 +193,4 @@ def _start(prefix: str, stored: Stored) -> str:
 
 def _key(uri: str) -> str:
     """Give an object's key, or a file's path, as the URI has it."""
-    return uri[len(places.SCHEME) :] if places.is_file(uri) else s3.parse(uri).key
+    return uri[len(file_uris.SCHEME) :] if file_uris.is_file(uri) else s3.parse(uri).key

@@ -25,7 +25,7 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode.platforms.local.data.objects import Buffer, Stored
+    from scriptmode.data.objects import Buffer, Stored
 
     #: Continues a CRC with more bytes.
     CrcFunction = Callable[[Buffer, int], int]

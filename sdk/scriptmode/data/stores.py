@@ -6,11 +6,11 @@ from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from scriptmode.data import file_uris
 from scriptmode.errors import PlatformError
-from scriptmode.platforms.local import places
 
 if TYPE_CHECKING:
-    from scriptmode.platforms.local.data.objects import Store
+    from scriptmode.data.objects import Store
 
 
 class Stores:
@@ -25,7 +25,7 @@ class Stores:
 
     def of(self, uri: str) -> Store:
         """Give the store that a ``file://`` or ``s3://`` URI lies in."""
-        is_file = places.is_file(uri)
+        is_file = file_uris.is_file(uri)
         with self._opening:
             store = self._opened.get(is_file)
             if store is None:
@@ -34,8 +34,8 @@ class Stores:
 
     def prepare(self, uri: str) -> None:
         """Load what reading needs, so that children forked afterwards have it at once; what fails there fails again."""
-        if not places.is_file(uri):
-            from scriptmode.platforms.local.data.s3_objects import S3Objects
+        if not file_uris.is_file(uri):
+            from scriptmode.data.s3_objects import S3Objects
 
             with self._opening, suppress(PlatformError):
                 store = self._opened.setdefault(False, S3Objects())
@@ -46,9 +46,9 @@ class Stores:
 def _opened(*, is_file: bool) -> Store:
     # Imported when they are needed: a job without S3 loads no S3 client.
     if is_file:
-        from scriptmode.platforms.local.data.file_objects import FileObjects
+        from scriptmode.data.file_objects import FileObjects
 
         return FileObjects()
-    from scriptmode.platforms.local.data.s3_objects import S3Objects
+    from scriptmode.data.s3_objects import S3Objects
 
     return S3Objects()
