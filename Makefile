@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-.PHONY: demo test test-images check bench docs screens lint setup packages clean
+.PHONY: demo test test-all test-images check bench docs screens lint setup packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
@@ -14,6 +14,10 @@ demo: setup
 ## Lint, types and every test, with a Docker daemon that is started for them where none answers.
 test: packages setup lint
 	.ci/docker run $(PYTEST) -raR
+
+## The same with every combination: all cells of the fault matrix, more random faults, each image with each user.
+test-all: PYTEST += --thorough
+test-all: test
 
 ## Build the training images and test them and the hosts made of them.
 test-images: packages setup

@@ -44,6 +44,18 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", "ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--thorough", action="store_true", help="Run the tests that are marked thorough too.")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests that are marked thorough, unless ``--thorough`` asks for them."""
+    if not config.option.thorough:
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
+
+
 def pytest_itemcollected(item):
     """Try three times what promises seconds, where it fails for being late alone; never amid a debugger."""
     if item.get_closest_marker("prompt") and not item.config.option.usepdb:

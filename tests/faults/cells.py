@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from faults import processes
 from faults.hosts import ROOM, Cluster, ended
-from faults.matrix import ANY, BOUND, CUT, GONE, HANG_SECONDS, HOST_TIMEOUT, STOPPED, TOLD_TO_STOP
+from faults.matrix import ANY, CUT, GONE, HANG_SECONDS, LONG_BOUND, STOPPED, TOLD_TO_STOP
 from faults.memory import MemoryGroup
 from processes.launchers import until
 
@@ -54,7 +54,7 @@ class Job:
         layout = self.cell.layout
         variables = {
             "TRAINING_JOB_NAME": self.name,
-            "SCRIPTMODE_HOST_TIMEOUT_SECONDS": str(HOST_TIMEOUT),
+            "SCRIPTMODE_HOST_TIMEOUT_SECONDS": str(self.cell.host_timeout),
             "SCRIPTMODE_STOP_GRACE_SECONDS": "10",
             **layout.variables,
         }
@@ -64,7 +64,7 @@ class Job:
         for trainer, host in layout.trainers.items():
             self.runs[host].says(f"training as {trainer}", 100)
         # Until a host was there nobody can miss it.
-        until(lambda: self.hosts[0].admitted() == len(self.hosts) - 1)
+        until(lambda: self.hosts[0].admitted() == len(self.hosts) - 1, LONG_BOUND)
         self.files = self._files()
 
     def inflict(self):
@@ -98,14 +98,13 @@ class Job:
             (host.ml / "input" / word).touch()
 
     def end(self):
-        """Wait for the end of every host; give the seconds from the fault to the last one's."""
-        seconds = self.cell.fault.noticed + BOUND
+        """Wait for the end of every host; return the seconds from the fault to the last one's."""
         stopped = self.cell.loses_its_host and self.cell.fault.name == "SIGSTOP"
         runs = [run for run in self.runs if not (stopped and run is self.target.run)]
-        last = max(ended(runs, self._since, seconds).values())
+        last = max(ended(runs, self._since, self.cell.fault.noticed + LONG_BOUND).values())
         if stopped:
             self.target.run.signal(signal.SIGCONT)
-            self.target.run.wait(BOUND)
+            self.target.run.wait(LONG_BOUND)
         return last
 
     def check(self):
@@ -125,7 +124,7 @@ class Job:
         if cell.fault is TOLD_TO_STOP:
             saved = [path.read_bytes() for host in self.hosts for path in (host.ml / "checkpoints").glob("saved by *")]
             assert saved == [b"whole" * 10_000] * len(cell.layout.trainers)
-        until(lambda: not self._left(), 2, lambda: f"left: {[processes.words(pid) for pid in self._left()]}")
+        until(lambda: not self._left(), 10, lambda: f"left: {[processes.words(pid) for pid in self._left()]}")
         assert self._files() == self.files, "files are lost"
         return code
 
@@ -182,11 +181,15 @@ class Outcomes:
         self._results = {cell.title: self._pool.submit(self._run, cell) for cell in cells}
 
     def of(self, cell):
-        """Give a job's exit code and the seconds from its fault to the end of its last host; raise what the cell raised."""
-        return self._results[cell.title].result()
+        """Return a job's exit code and the seconds from its fault to the end of its last host.
+
+        Raise what the cell raised. A cell that is asked for again, because it was late, is run again.
+        """
+        result = self._results.pop(cell.title, None) or self._pool.submit(self._run, cell)
+        return result.result()
 
     def close(self):
-        """Run no further cell."""
+        """Cancel the cells that have not started."""
         self._pool.shutdown(cancel_futures=True)
         while not self._clusters.empty():
             self._clusters.get().close()

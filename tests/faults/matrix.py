@@ -15,10 +15,14 @@ from faults.layouts import (
     Process,
 )
 
-#: Seconds of silence after which a job counts as hung, a host as lost; and what every host then has to end.
-HANG_SECONDS = 3.0
-HOST_TIMEOUT = 2.0
-BOUND = 5.0
+#: Seconds without output after which a job counts as hung, where a trainer is stopped.
+HANG_SECONDS = 5.0
+#: Seconds of silence after which a host counts as lost: few where the fault is that a host is silent. Elsewhere more
+#: than a cell takes, so that a host which only waits for a busy machine is not lost.
+HOST_TIMEOUT, LONG_HOST_TIMEOUT = 4.0, 120.0
+#: Seconds in which every host has ended once the fault can be noticed. A cell that is later than this has failed, but
+#: is waited for: it may be the machine, and then the cell is run again.
+BOUND, LONG_BOUND = 5.0, 60.0
 #: Every code but 0, the same on all hosts.
 ANY = -1
 
@@ -99,6 +103,16 @@ class Cell(NamedTuple):
     def row(self):
         """What happens to whom."""
         return f"{self.fault.name}, {self.name}{' with TensorFlow' if self.program else ''}"
+
+    @property
+    def host_timeout(self):
+        """Seconds of silence after which a host of this cell counts as lost."""
+        return HOST_TIMEOUT if self.loses_its_host and self.fault.noticed else LONG_HOST_TIMEOUT
+
+    @property
+    def bound(self):
+        """Seconds from the fault to the end of the last host, at most."""
+        return self.fault.noticed + BOUND
 
     @property
     def loses_its_host(self):
