@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Write the name of an image of Debian 12 that Docker has, to make training images from. Where no registry gives
-# debian:bookworm-slim, one like it is made, with a name of this project's own.
+# Print the name of a Debian 12 image in Docker, as the base of training images. If no registry provides
+# debian:bookworm-slim, create a similar image with another name.
 #
 #     base_image.sh [--refresh]
 #
-# Made with debootstrap (as root) from the mirror that this machine's apt uses, without documentation and translations,
-# as Debian's own slim images are, and with nothing of this machine. Made ones are kept in
-# ${XDG_CACHE_HOME:-~/.cache}/scriptmode/images. --refresh pulls or makes it anew, with Debian's newest packages.
+# The image is created with debootstrap (as root) from the mirror that this machine's apt uses, without documentation and
+# translations, as Debian's own slim images, and contains nothing of this machine. It is cached in
+# ${XDG_CACHE_HOME:-~/.cache}/scriptmode/images. --refresh pulls or creates it again, with Debian's newest packages.
 set -euo pipefail
 
 readonly DEBIAN=debian:bookworm-slim
@@ -15,7 +15,7 @@ readonly RELEASE=bookworm
 readonly PULL_SECONDS=300
 readonly AUTHORITIES=/etc/ssl/certs/ca-certificates.crt
 readonly CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/scriptmode/images
-# Folders of what only people read; licences stay.
+# Directories with documentation and translations; licenses are kept.
 readonly FOR_PEOPLE=(doc-base groff info lintian linda locale man)
 
 say() { printf 'base image: %s\n' "$*" >&2; }
@@ -24,7 +24,7 @@ fail() {
     exit 1
 }
 
-# Write the first repository of this machine's apt that is Debian's own and whose codename matches $1.
+# Print the first Debian repository of this machine's apt whose codename matches $1.
 repository() {
     # shellcheck disable=SC2016
     apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(CODENAME) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
@@ -37,26 +37,26 @@ mirror() {
     echo "${found:-http://deb.debian.org/debian}"
 }
 
-# Install Debian's security updates in the tree $1: debootstrap knows the release alone.
+# Install Debian's security updates in the tree $1: debootstrap installs only the packages of the release.
 update() {
     local security
     security=$(repository '^[a-z]+-security$')
     printf 'deb %s main\n' "$(mirror) $RELEASE" "$(mirror) $RELEASE-updates" \
         "${security:-http://deb.debian.org/debian-security} $RELEASE-security" >"$1/etc/apt/sources.list"
     cp /etc/resolv.conf "$1/etc/"
-    # Only while packages are fetched, for mirrors that are reached by https.
+    # Only during the download, for mirrors that use https.
     mkdir -p "$1/etc/ssl/certs"
     if [ -s $AUTHORITIES ]; then cp $AUTHORITIES "$1/etc/ssl/certs/"; fi
     chroot "$1" sh -c "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq upgrade --yes"
     rm -f "$1$AUTHORITIES"
 }
 
-# Take out of the tree $1 what belongs to the machine that made it, and what only people read.
+# Remove files of the machine that built the tree $1, documentation and translations from it.
 slim() {
     local name
     for name in "${FOR_PEOPLE[@]}"; do rm -rf "$1/usr/share/$name"; done
     find "$1/usr/share/doc" -type f ! -name copyright ! -path '*/apt/examples/sources.list' -delete
-    # Debian's own list of places, whatever mirror these packages came from.
+    # Debian's default sources.list, independent of the mirror that was used.
     mv "$1/usr/share/doc/apt/examples/sources.list" "$1/etc/apt/sources.list"
     sed -i -E '/^deb /!d; s/ main .*/ main/' "$1/etc/apt/sources.list"
     find "$1/usr/share/doc" -mindepth 1 \( -type l -o -type d -empty \) -delete
@@ -71,20 +71,20 @@ slim() {
 }
 
 need_debootstrap() {
-    say "no registry has $DEBIAN; installing debootstrap, which makes one like it"
+    say "no registry provides $DEBIAN; installing debootstrap to create a similar image"
     { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends debootstrap; } >&2 ||
         fail "debootstrap cannot be installed; install it, or pull $DEBIAN from a registry"
 }
 
-# Write a tar of the base image to $1.
+# Write the base image as a tar file to $1.
 make_tar() {
-    [ "$(id -u)" -eq 0 ] || fail "no registry has $DEBIAN, and making one like it takes root; run as root: $0"
+    [ "$(id -u)" -eq 0 ] || fail "no registry provides $DEBIAN, and creating a similar image needs root; run as root: $0"
     PATH=$PATH:/usr/sbin:/sbin
     command -v debootstrap >/dev/null || need_debootstrap
     # Not local: the trap runs when main has returned.
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    say "no registry gives $DEBIAN; making one like it with debootstrap: about a minute"
+    say "no registry provides $DEBIAN; creating a similar image with debootstrap: about a minute"
     debootstrap --variant=minbase "$RELEASE" "$work/tree" "$(mirror)" >"$work/log" 2>&1 ||
         fail "debootstrap failed: $(tail -3 "$work/log" "$work/tree/debootstrap/debootstrap.log" 2>/dev/null | tr '\n' ' ')"
     update "$work/tree" >>"$work/log" 2>&1 || fail "Debian's updates cannot be installed: $(tail -3 "$work/log" | tr '\n' ' ')"
@@ -113,14 +113,14 @@ main() {
     flock 9
     if [ -n "$refresh" ] || [ ! -e "$tar" ]; then
         make_tar "$tar.part"
-        # Complete or not there at all.
+        # Rename it when it is complete, so that other processes never see a partial file.
         mv "$tar.part" "$tar"
     elif has $NAME; then
         echo $NAME
         return
     fi
     docker import --change 'CMD ["bash"]' --message "debootstrap --variant=minbase $RELEASE" "$tar" $NAME >/dev/null
-    say "$NAME is there, after $SECONDS s"
+    say "created $NAME in $SECONDS s"
     echo $NAME
 }
 

@@ -1,10 +1,10 @@
-# Copy what was added or changed since the file $1 was written to the folder $2, with owners and modes; part of the image's
-# recipe. What belongs to apt's work, to the build, or to one machine alone (host keys) is left out. Files that packages
-# brought keep their times; every other file gets SOURCE_DATE_EPOCH, so that the same packages make the same folder.
+# Copy all files that were added or changed after the file $1 was written to the directory $2, with owners and modes. A step
+# of the Dockerfile. Files of apt, of the build and of a single machine (host keys) are left out. Files from packages keep
+# their times; every other file gets SOURCE_DATE_EPOCH, so that the same packages produce the same directory.
 set -eu
 mkdir -p "$2" /run/sshd
 rm -f /etc/ssh/ssh_host_*
-# Debian's own compiling of Python's library does not make the same bytes each time.
+# Debian compiles Python's library while it installs it, and the result differs from build to build.
 find /usr/lib/python3* -name '*.pyc' -delete
 PYTHONHASHSEED=0 python3 -m compileall -q -j 1 --invalidation-mode timestamp /usr/lib/python3* || true
 find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /settings -o -path "$2" \

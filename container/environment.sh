@@ -1,10 +1,10 @@
-# Finish the environment $1 of Python's packages as the image has it; part of the image's recipe.
+# Complete the image's Python environment $1: remove headers, adjust metadata. A step of the Dockerfile.
 set -eu
 cd "$1"/lib/python3.*/site-packages
-# Of use to compilers alone.
+# Only compilers need the headers.
 rm -rf tensorflow/include
 "$1/bin/python" - <<'END'
-"""Make what distributions say of themselves true of this environment, so that pip finds nothing missing."""
+"""Adjust the metadata of distributions to this environment, so that `pip check` passes."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ installed = {each.metadata["Name"].lower().replace("_", "-"): each for each in i
 name = "tensorflow-cpu" if "tensorflow-cpu" in installed else "tensorflow"
 version = installed[name].version
 
-# TensorFlow asks for libclang, which it does not use, and which the lock file leaves out.
+# TensorFlow requires libclang but does not use it; the lock file leaves it out.
 folder = pathlib.Path("%s-%s.dist-info" % (name.replace("-", "_"), version))
 lines = (folder / "METADATA").read_bytes().splitlines(keepends=True)
 content = b"".join(line for line in lines if not line.startswith(b"Requires-Dist: libclang"))
@@ -31,8 +31,8 @@ records = (folder / "RECORD").read_text().splitlines()
 records = [record(path, content) if line.startswith(path + ",") else line for line in records]
 (folder / "RECORD").write_text("".join(line + "\n" for line in records))
 
-# Packages require the distribution "tensorflow" by its name. One without files of its own, which requires tensorflow-cpu,
-# tells pip that it is installed.
+# Other packages require the distribution "tensorflow" by name. An empty distribution of that name, which requires
+# tensorflow-cpu, satisfies pip.
 if name != "tensorflow":
     folder = pathlib.Path("tensorflow-%s.dist-info" % version)
     folder.mkdir()

@@ -1,5 +1,5 @@
-# Lay the runtime's package $1 out below the folder $2, as the image's root, with its compiled parts; part of the image's
-# recipe.
+# Install the runtime's package $1, with its compiled parts, below the directory $2, which becomes the image's root. A step
+# of the Dockerfile.
 set -eu
 version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 environment=$2/opt/scriptmode

@@ -1,7 +1,7 @@
-"""Write the image's software bill of materials to stdout, as CycloneDX 1.5 in JSON; part of the image's recipe.
+"""Write the image's software bill of materials to stdout, as CycloneDX 1.5 in JSON; a step of the Dockerfile.
 
-Lists Debian's packages (lines of name, version and architecture, separated by tabs) and the Python distributions of
-environments. Equal packages make equal bytes: the document has neither a time nor a serial number.
+The document lists Debian packages (from lines of name, version and architecture, separated by tabs) and the Python
+distributions of environments. Equal packages produce equal bytes: the document has neither a time nor a serial number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Longer values of the field License are whole texts of licenses.
+#: Longer values of the field License are the texts of licenses, not their names.
 LONGEST_LICENSE_NAME = 100
 
 Component = dict[str, Any]
@@ -36,7 +36,7 @@ def library(name: str, version: str, purl: str, **more: object) -> Component:
 
 
 def debian_packages(listed: Path, release: dict[str, str]) -> Iterator[Component]:
-    """Yield the components of Debian's packages, or of its kin's."""
+    """Yield a component for each package of Debian or of a distribution derived from it."""
     owner, distribution = release["ID"], f"{release['ID']}-{release['VERSION_ID']}"
     for line in listed.read_text().splitlines():
         name, version, architecture = line.split("\t")
@@ -45,7 +45,7 @@ def debian_packages(listed: Path, release: dict[str, str]) -> Iterator[Component
 
 
 def python_distributions(environment: Path) -> Iterator[Component]:
-    """Yield the components of an environment's distributions."""
+    """Yield a component for each Python distribution of an environment."""
     folders = [str(folder) for folder in environment.glob("lib/python3.*/site-packages")]
     for distribution in importlib.metadata.distributions(path=folders):
         name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
@@ -55,7 +55,7 @@ def python_distributions(environment: Path) -> Iterator[Component]:
 
 
 def licenses(metadata: dict[str, str]) -> dict[str, object]:
-    """Return the field ``licenses`` where the distribution names its license in short."""
+    """Return the field ``licenses`` for a license expression or a short license name, else an empty dict."""
     if expression := metadata.get("License-Expression"):
         return {"licenses": [{"expression": expression}]}
     name = (metadata.get("License") or "").strip()

@@ -1,5 +1,4 @@
-# Lay Horovod out below the folder $2, as the environment of the interpreter $1 has it in the image; part of the image's
-# recipe.
+# Install Horovod for the interpreter $1 below the directory $2, which becomes the image's root. A step of the Dockerfile.
 set -eu
 wheel=$(bash "${0%/*}/build_wheel.sh" "$1")
 packages=$("$1" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
