@@ -1,9 +1,9 @@
-"""A hatchling hook that puts the pipe reader's binary into the wheel, which is then one for this platform.
+"""A hatchling hook that adds the pipe reader's binary to the wheel, which is then specific to this platform.
 
     HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 pip wheel --no-deps .
 
-One binary is for every Python and every TensorFlow, so the wheel's tag is ``py3-none-<platform>``. Without the variable
-the wheel is pure, and the binary is compiled where it is first needed.
+One binary works with every Python and every TensorFlow, so the wheel's tag is ``py3-none-<platform>``. Without the
+variable the wheel is pure Python, and the binary is compiled on first use.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 if TYPE_CHECKING:
     from types import ModuleType
 
-_ROOM = "entrypoints/scriptmode_runtime/tensorflow"
+_PACKAGE = "entrypoints/scriptmode_runtime/tensorflow"
 
 
 class BinaryHook(BuildHookInterface):  # type: ignore[misc]
-    """Compiles before the wheel is made, and removes afterwards what it made."""
+    """A hook that compiles the binary before the wheel is built, and removes the temporary file afterwards."""
 
     _folder = ""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; an editable installation goes without, for there the sources change."""
+        """Compile the binary, except for an editable installation, whose sources may change."""
         if version == "editable":
             return
-        binary = self._binary_room()
+        binary = self._binary_module()
         self._folder = tempfile.mkdtemp()
         path = str(Path(self._folder) / "pipe_reader.so")
         binary.build(os.environ.get(binary.COMPILER_VARIABLE) or "c++", path, "-s")
@@ -42,15 +42,15 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
         build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
-        """Remove the compiled file; the wheel has it."""
+        """Remove the compiled file, which the wheel now contains."""
         if self._folder:
             shutil.rmtree(self._folder)
 
-    def _binary_room(self) -> ModuleType:
-        """Give the runtime's own room for the binary, which cannot be imported before it is installed."""
-        specification = importlib.util.spec_from_file_location("binary", Path(self.root) / _ROOM / "binary.py")
+    def _binary_module(self) -> ModuleType:
+        """Load the runtime's module that compiles the binary; before the installation it cannot be imported by name."""
+        specification = importlib.util.spec_from_file_location("binary", Path(self.root) / _PACKAGE / "binary.py")
         if specification is None or specification.loader is None:
-            raise FileNotFoundError(f"{_ROOM}/binary.py is not in {self.root}")
+            raise FileNotFoundError(f"{_PACKAGE}/binary.py is not in {self.root}")
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
         return module
