@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
-    from scriptmode.platforms import LogEvent, get_execution_role
+    from scriptmode.platforms.base import LogEvent
+    from scriptmode.platforms.registry import get_execution_role
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.training_job import InstanceGroup
@@ -50,8 +51,8 @@ else:
         "TrainingInput": "spec.inputs",
         "TrainingJob": "job",
         "Plan": "planning",
-        "LogEvent": "platforms",
-        "get_execution_role": "platforms",
+        "LogEvent": "platforms.base",
+        "get_execution_role": "platforms.registry",
         "InstanceGroup": "spec.training_job",
     }
 

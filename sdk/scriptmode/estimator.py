@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scriptmode.display import log_lines
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
-from scriptmode.platforms import for_instance_types, holding
+from scriptmode.platforms.registry import for_instance_types, holding
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
 from scriptmode.spec.attributes import Arguments
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from scriptmode.planning import Plan
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
     from scriptmode.request.render import Placement
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile

@@ -16,7 +16,8 @@ from scriptmode.errors import (
     UnreadableJobError,
     WaitTimeoutError,
 )
-from scriptmode.platforms import ENDED, JobFilter, for_session, holding, host_names, named
+from scriptmode.platforms.base import ENDED, JobFilter, host_names
+from scriptmode.platforms.registry import for_session, holding, named
 
 if TYPE_CHECKING:
     import os
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from scriptmode.platforms import LogEvent, Platform
+    from scriptmode.platforms.base import LogEvent, Platform
     from scriptmode.results.metrics import Metrics
     from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.spec.inputs import Input

@@ -45,7 +45,7 @@ PUBLIC = [
     *(f"scriptmode.containers.{name}" for name in scriptmode.containers.__all__),
     *(f"scriptmode.doctor.{name}" for name in scriptmode.doctor.__all__),
     *(f"scriptmode.planning.{name}" for name in scriptmode.planning.__all__ if name != "Plan"),
-    "scriptmode.platforms.Platform",
+    "scriptmode.platforms.base.Platform",
     "scriptmode.platforms.local.LocalPlatform",
     "scriptmode_runtime.tensorflow.PipeModeDataset",
 ]

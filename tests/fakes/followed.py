@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from fakes.platforms import RecordingPlatform
 
 from scriptmode.clock import SYSTEM
-from scriptmode.platforms import LogEvent
+from scriptmode.platforms.base import LogEvent
 
 REQUEST = {
     "TrainingJobName": "job-1",

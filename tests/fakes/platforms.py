@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import JobNotFoundError
-from scriptmode.platforms import ANY_JOB, LogEvent, Metric
+from scriptmode.platforms.base import ANY_JOB, LogEvent, Metric
 
 
 class RecordingPlatform:

@@ -156,7 +156,7 @@ def test_the_command_line_uses_public_names(path):
             # And the views that there are, looked at before a job is started that one of them shall show.
             is_public |= module in ("scriptmode.aws.retry.goes_on", "scriptmode.display.kind")
             # A job that cannot be read cannot be attached to: it is deleted by its name.
-            is_public |= module == "scriptmode.platforms.delete_here"
+            is_public |= module == "scriptmode.platforms.registry.delete_here"
             assert is_public or module.startswith("scriptmode.cli."), module
 
 

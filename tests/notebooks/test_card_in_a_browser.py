@@ -11,7 +11,7 @@ import pytest
 
 from scriptmode.display import page
 from scriptmode.display.collecting import Collector
-from scriptmode.platforms import ChannelProgress, LogEvent
+from scriptmode.platforms.base import ChannelProgress, LogEvent
 
 pytestmark = pytest.mark.slow
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)

@@ -8,7 +8,7 @@ from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 
 from scriptmode import JobNotFoundError, TrainingJob, TrainingJobFailed
-from scriptmode.platforms import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress
 
 SIZE = 3_000_000
 SCRIPT = """

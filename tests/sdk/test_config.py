@@ -320,7 +320,7 @@ def test_a_session_s_mapping_is_named_as_the_caller_says():
 @pytest.mark.prompt
 def test_a_machine_without_a_file_neither_imports_yaml_nor_waits(machine):
     code = (
-        "import sys\nfrom scriptmode import config\nassert config.read({}, None) == config.SageMakerConfig()\n"
+        "import sys\nfrom scriptmode.aws import config\nassert config.read({}, None) == config.SageMakerConfig()\n"
         "assert not {'yaml', 'boto3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,7 +10,7 @@ from fakes.sagemaker_jobs import started
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.display import kind, page
 from scriptmode.display.values import Data, HostLine, JobView, Seen, Values
-from scriptmode.platforms import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress
 from scriptmode.testing import Life
 
 

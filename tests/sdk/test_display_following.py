@@ -11,7 +11,7 @@ from fakes.sagemaker_jobs import started
 from scriptmode import CredentialsError, JobNotFoundError
 from scriptmode.display.following import Following, roles
 from scriptmode.display.terminal import TerminalView
-from scriptmode.platforms import LogEvent
+from scriptmode.platforms.base import LogEvent
 from scriptmode.testing import Life
 
 

@@ -9,7 +9,7 @@ from scriptmode.display.collecting import Collector, Rates
 from scriptmode.display.panel import Panel
 from scriptmode.display.rooms import shared
 from scriptmode.display.values import view_of
-from scriptmode.platforms import ChannelProgress, LogEvent
+from scriptmode.platforms.base import ChannelProgress, LogEvent
 from scriptmode.results.outcome import failure
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)

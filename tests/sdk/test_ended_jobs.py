@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from scriptmode import UnreadableJobError
-from scriptmode.platforms import JobFilter
+from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.local import LocalPlatform, ended_jobs, trial
 from scriptmode.platforms.local.state import starting
 from scriptmode.platforms.local.store import Job, JobStore

@@ -21,7 +21,7 @@ from scriptmode import (
     WaitTimeoutError,
 )
 from scriptmode.display.log_lines import StatusLines, show
-from scriptmode.platforms import LogEvent
+from scriptmode.platforms.base import LogEvent
 from scriptmode.results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.archive import MODEL_LIMITS

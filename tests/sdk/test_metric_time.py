@@ -8,7 +8,7 @@ import time
 import pytest
 
 from scriptmode.display.collecting import Collector
-from scriptmode.platforms import LogEvent
+from scriptmode.platforms.base import LogEvent
 from scriptmode.platforms.local.metrics import found_in
 from scriptmode.spec.metric_definitions import Definition
 

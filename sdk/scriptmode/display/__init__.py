@@ -13,7 +13,7 @@ from scriptmode.errors import ScriptmodeError, SpecError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: ``plain`` or ``live``: the view where a call does not say.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"

@@ -10,14 +10,14 @@ from scriptmode.display.terminal_text import shown
 from scriptmode.display.values import Data, HostLine, JobView, Seen, Values, view_of
 from scriptmode.display.words import cut
 from scriptmode.errors import DataError
-from scriptmode.platforms import ENDED, host_names
+from scriptmode.platforms.base import ENDED, host_names
 from scriptmode.spec.metric_definitions import Definition, defined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from scriptmode.platforms import ChannelProgress, LogEvent
+    from scriptmode.platforms.base import ChannelProgress, LogEvent
 
 #: Of a host's last line so many characters are of use.
 LINE_CHARACTERS = 500

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scriptmode.display.collecting import Collector
 from scriptmode.display.values import Frame
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms import ENDED
+from scriptmode.platforms.base import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from scriptmode.platforms import LogEvent, Platform
+    from scriptmode.platforms.base import LogEvent, Platform
 
 #: Between two drawings.
 SECONDS = 0.5

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import sizes
 from scriptmode.display import terminal_text
-from scriptmode.platforms import LOCAL_PROCESS, host_count, is_of_processes
+from scriptmode.platforms.base import LOCAL_PROCESS, host_count, is_of_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode.platforms import LogEvent
+    from scriptmode.platforms.base import LogEvent
     from scriptmode.source.archive import Archive
 
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.

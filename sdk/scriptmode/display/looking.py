@@ -11,13 +11,13 @@ from scriptmode.display.collecting import HostSeries, Rates
 from scriptmode.display.following import roles
 from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms import FAILED, host_names, is_on_this_machine
+from scriptmode.platforms.base import FAILED, host_names, is_on_this_machine
 from scriptmode.spec.metric_definitions import defined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from scriptmode.platforms import Metric, Platform
+    from scriptmode.platforms.base import Metric, Platform
 
 _T = TypeVar("_T")
 #: Of a log that is looked through before a card is shown: about a second's.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from scriptmode.display.values import Frame
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: A notebook shows so many lines, and of each so many characters.
 LAST_LINES, LINE_CHARACTERS = 20, 500

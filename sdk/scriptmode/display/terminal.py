@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from scriptmode.display.values import Frame
-    from scriptmode.platforms import LogEvent
+    from scriptmode.platforms.base import LogEvent
 
 #: Columns and rows of a terminal that does not say how large it is.
 _SIZE = (80, 24)

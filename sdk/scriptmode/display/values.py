@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
+from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
 from scriptmode.results.outcome import Failure, failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from scriptmode.platforms import LogEvent
+    from scriptmode.platforms.base import LogEvent
 
 
 @dataclass(frozen=True)

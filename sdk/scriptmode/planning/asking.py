@@ -14,7 +14,7 @@ from scriptmode.installing import install
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.platforms import PlannedHost
+    from scriptmode.platforms.base import PlannedHost
 
 _MODULE = "scriptmode_runtime.preview"
 #: Seconds for the answer, and for each host beside that, on a loaded machine.

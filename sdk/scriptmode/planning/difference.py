@@ -9,7 +9,8 @@ from scriptmode.errors import PlatformError, SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.planning import sources
 from scriptmode.planning.plan import Change, Difference
-from scriptmode.platforms import DESCRIBED_DEFAULTS, here_or
+from scriptmode.platforms.base import DESCRIBED_DEFAULTS
+from scriptmode.platforms.registry import here_or
 from scriptmode.request import parse, rerun
 from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scriptmode.planning.sources import Contents
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: What tells the members of a list apart.
 _NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")

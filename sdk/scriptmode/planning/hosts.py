@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import facts
 from scriptmode.planning.asking import Question, ask
-from scriptmode.platforms import LOCAL_PROCESS, PlannedHost, is_of_processes
+from scriptmode.platforms.base import LOCAL_PROCESS, PlannedHost, is_of_processes
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from scriptmode.errors import PlatformError
 from scriptmode.planning import facts, sources
 from scriptmode.planning.asking import Question, ask
 from scriptmode.planning.plan import HostPlan, Plan, Process, SourcePlan, Wait
-from scriptmode.platforms import is_on_this_machine
+from scriptmode.platforms.base import is_on_this_machine
 from scriptmode.request import parse
 from scriptmode_runtime import contract
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scriptmode.planning.difference import Comparison
     from scriptmode.planning.sources import Contents
-    from scriptmode.platforms import PlannedHost, Platform
+    from scriptmode.platforms.base import PlannedHost, Platform
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile
 

@@ -17,7 +17,7 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: Of longer files the runtime does not ask for more, to know how they are started.
 _LONGEST_TEXT = 64 * 1024

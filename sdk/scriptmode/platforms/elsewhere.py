@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import PlannedHost
+from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.sandbox import Sandbox
 from scriptmode_runtime import contract

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms import DESCRIBED_DEFAULTS
+from scriptmode.platforms.base import DESCRIBED_DEFAULTS
 from scriptmode.request.render import derived_model_dir
 from scriptmode.request.service_model import REQUEST_SHAPE, shapes
 from scriptmode.spec import arguments, hyperparameters, names

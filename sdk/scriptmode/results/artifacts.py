@@ -14,7 +14,7 @@ from scriptmode_runtime.errors import UserCodeError
 if TYPE_CHECKING:
     import os
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: What the service packs of a job; other archives are what somebody else put there.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz")

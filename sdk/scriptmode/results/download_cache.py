@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: Of the digest that tells jobs of one name apart: two accounts' jobs, or one that was deleted and started anew.
 _DIGITS = 12

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote, urlparse
 
 from scriptmode.errors import DataAccessError, DataError
-from scriptmode.platforms import ENDED
+from scriptmode.platforms.base import ENDED
 from scriptmode.results import download_cache
 from scriptmode_runtime import beneath, contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: What every event file has in its name (TensorFlow's EventsWriter; other programs' writers keep to it).
 _MARK = "tfevents"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms import host_names
+from scriptmode.platforms.base import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from scriptmode.job import TrainingJob
-    from scriptmode.platforms import LogEvent
+    from scriptmode.platforms.base import LogEvent
 
 
 @dataclass(frozen=True)

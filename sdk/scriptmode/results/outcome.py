@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.display.terminal_text import safe
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.platforms import FAILED, STOPPED
+from scriptmode.platforms.base import FAILED, STOPPED
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: A host's name, as SageMaker numbers them.
 _HOST = re.compile(r"\balgo-[1-9]\d*\b")

@@ -25,7 +25,7 @@ from scriptmode.errors import MissingPackageError, PlatformError, SpecError
 from scriptmode.results.event_files import EventFiles
 
 if TYPE_CHECKING:
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: Ends when its input does, and so with the process that started it, however that ended. It reads files of this machine
 #: alone, for which it needs no TensorFlow, and does without it where there is a module ``notf``: a training beside it

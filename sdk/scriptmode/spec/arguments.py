@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, suggestion
-from scriptmode.platforms import named
+from scriptmode.platforms.registry import named
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode_runtime import contract
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import os
     from types import CodeType
 
-    from scriptmode.platforms import Platform
+    from scriptmode.platforms.base import Platform
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.spec.training_job import Limits
 from scriptmode.testing.calls import copied
 from scriptmode.testing.timeline import Cuts, Timeline, timeline

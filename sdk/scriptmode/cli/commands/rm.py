@@ -8,7 +8,7 @@ from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobErr
 from scriptmode.cli import completers, output
 from scriptmode.cli.error_reporting import tell
 from scriptmode.cli.options import as_json
-from scriptmode.platforms import delete_here
+from scriptmode.platforms.registry import delete_here
 
 
 @click.command()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.containers import engine, images
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError
-from scriptmode.platforms import LOCAL_GPU
+from scriptmode.platforms.base import LOCAL_GPU
 from scriptmode.platforms.local import cluster, file_systems, records, shapes
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.containers import Bind, Container, ContainerHost

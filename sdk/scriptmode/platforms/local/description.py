@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.platforms.local.state import STATUS_OF, UNREADABLE
 from scriptmode_runtime import contract
 

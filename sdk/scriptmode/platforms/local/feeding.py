@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.data import channel as channels
 from scriptmode.data import framing, listing, pipes, read_ahead
-from scriptmode.platforms import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local import cluster
 from scriptmode.platforms.local.channels import named
 from scriptmode.platforms.local.hosts.children import Chore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scriptmode.platforms import instance_groups
+from scriptmode.platforms.base import instance_groups
 from scriptmode.platforms.local import cluster, shapes
 
 #: More hosts than one machine can have: a damaged count must not be counted through.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import Metric
+from scriptmode.platforms.base import Metric
 from scriptmode.spec.metric_definitions import Definition, defined, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode.platforms import LogEvent
+    from scriptmode.platforms.base import LogEvent
 
 
 def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:

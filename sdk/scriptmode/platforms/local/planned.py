@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms import PlannedHost, elsewhere
+from scriptmode.platforms import elsewhere
+from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local import cluster, job_variables
 from scriptmode.platforms.local.sandbox import Sandbox, one_machine
 from scriptmode.platforms.local.store import JobFolder

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.data.shared import SharedNumbers
-from scriptmode.platforms import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local import cluster
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from scriptmode.data import file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
 from scriptmode.installing import install
-from scriptmode.platforms import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
+from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local import cluster, full_disk, metrics, recovery
 from scriptmode.platforms.local.description import describe, summarise
 from scriptmode.platforms.local.durable import Entries, replace_file
@@ -32,7 +32,7 @@ from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from scriptmode.platforms import ChannelProgress, JobFilter, Metric, PlannedHost
+    from scriptmode.platforms.base import ChannelProgress, JobFilter, Metric, PlannedHost
     from scriptmode.platforms.local.logs import LogReader
     from scriptmode.platforms.local.store import JobFolder
     from scriptmode.spec.training_job import TrainingJobSpec
@@ -43,7 +43,7 @@ DEFAULT_ROLE = "scriptmode-local"
 
 
 class LocalPlatform:
-    """Trains on this machine, each host a process or a container. Implements `scriptmode.platforms.Platform`.
+    """Trains on this machine, each host a process or a container. Implements `scriptmode.platforms.base.Platform`.
 
     Jobs live in ``data_dir`` (default: SCRIPTMODE_DATA_DIR, else the user's data directory), belong to a detached
     process each, and are there for every other process that uses the same directory. ``python`` is the hosts'

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError, suggestion
-from scriptmode.platforms import ChannelProgress
+from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local import full_disk, heartbeat, job_shape, logs, records, shapes
 from scriptmode.platforms.local import state as states
 from scriptmode.platforms.local.durable import Entries, replace_file, sync_directory

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.nearby import near
-from scriptmode.platforms import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
+from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
 from scriptmode.platforms.local import cluster, file_systems, ports
 from scriptmode.request import service_model
 from scriptmode.spec.metric_definitions import Definition, defined

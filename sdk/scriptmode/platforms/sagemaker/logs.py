@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.retry import LIMIT, Patience, goes_on
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
-from scriptmode.platforms import ENDED, LogEvent, host_count
+from scriptmode.platforms.base import ENDED, LogEvent, host_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import host_count
+from scriptmode.platforms.base import host_count
 from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE, decode
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.platforms import ANY_JOB, ENDED
+from scriptmode.platforms.base import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import completion
 from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.platforms.sagemaker.role import account_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.clock import Clock
-    from scriptmode.platforms import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
+    from scriptmode.platforms.base import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -49,7 +49,7 @@ _GROWING = frozenset(
 
 
 class SageMakerPlatform:
-    """Training jobs of one account and Region. Implements `scriptmode.platforms.Platform`.
+    """Training jobs of one account and Region. Implements `scriptmode.platforms.base.Platform`.
 
     ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
     settings. boto3 is imported by the first call that needs it.

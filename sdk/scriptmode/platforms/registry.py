@@ -1,0 +1,144 @@
+"""Which platform runs a job or has it. This module alone compares "local" and "sagemaker"."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError
+from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.base import Platform
+
+_CONTAINER = "container"
+#: A family and a size; which there are the service knows best.
+_SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+
+
+def for_instance_types(instance_types: tuple[str, ...], session: object = None) -> Platform:
+    """Choose the platform that a job's instance types name; raise `SpecError` for what cannot run yet.
+
+    ``session`` is a boto3 session or a ``sagemaker`` one, as the estimator was given it.
+    """
+    kinds = {_kind(instance_type) for instance_type in instance_types}
+    if len(kinds) > 1:
+        raise SpecError(f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts; use one")
+    if kinds <= {LOCAL_PROCESS, _CONTAINER}:
+        if session is not None and not getattr(session, "local_mode", False):
+            raise SpecError(
+                f"sagemaker_session is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
+                "with boto3's own settings for S3; leave sagemaker_session out"
+            )
+        return this_machine()
+    return for_session(session)
+
+
+def holding(job_name: str, session: object = None) -> Platform:
+    """Find the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+
+    With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
+    """
+    cloud = for_session(session)
+    if session is not None:
+        cloud.describe(job_name)
+        return cloud
+    return here_or(cloud, job_name)
+
+
+def here_or(other: Platform, job_name: str) -> Platform:
+    """Find which has a training job: this machine, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+
+    Where ``other`` is this machine with a data directory of its own, it alone is asked.
+    """
+    here = this_machine() if _runs_local_jobs() else other
+    if type(here) is type(other):
+        other.describe(job_name)
+        return other
+    try:
+        here.describe(job_name)
+    except JobNotFoundError as not_here:
+        try:
+            other.describe(job_name)
+        except JobNotFoundError as error:
+            raise JobNotFoundError(f"{not_here}; nor has Amazon SageMaker one ({error})") from error
+        except CredentialsError as error:
+            raise JobNotFoundError(f"{not_here}; Amazon SageMaker was not asked: {error}") from error
+        except PlatformError as error:
+            raise type(error)(f"{not_here}; Amazon SageMaker could not be asked: {error}") from error
+        return other
+    return here
+
+
+def for_session(session: object) -> Platform:
+    """Give Amazon SageMaker by a session, as the estimators take it; ``None`` is boto3's own settings."""
+    from scriptmode.platforms.sagemaker import SageMakerPlatform
+
+    return SageMakerPlatform(session)
+
+
+def named(platform: Platform | str | None) -> Platform:
+    """Give the platform that ``"local"`` (or nothing) or ``"sagemaker"`` names, or the platform given."""
+    if platform is None or platform == "local":
+        return this_machine()
+    if platform == "sagemaker":
+        return for_session(None)
+    if isinstance(platform, str) or not hasattr(platform, "describe"):
+        raise SpecError(f"platform is {platform!r}; say 'local' or 'sagemaker', or give a platform")
+    return platform
+
+
+def this_machine() -> Platform:
+    """Give the local platform; raise `SpecError` where it cannot run."""
+    if not _runs_local_jobs():
+        raise SpecError(
+            f"jobs on this machine need Linux, whose /proc and process groups their hosts are looked after with; this "
+            f"is {sys.platform!r}. Train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with "
+            "platform='sagemaker' (scriptmode list --platform sagemaker)"
+        )
+    from scriptmode.platforms.local import LocalPlatform
+
+    return LocalPlatform()
+
+
+def delete_here(job_name: str) -> None:
+    """Delete a training job of this machine, whatever its folder holds; one that still runs is ended first.
+
+    It has no time to save anything. Raises `JobNotFoundError`, and `DataError` where it cannot be deleted.
+    """
+    this_machine()
+    from scriptmode.platforms.local import LocalPlatform
+
+    LocalPlatform().delete(job_name)
+
+
+def get_execution_role(sagemaker_session: object = None) -> str:
+    """Give the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
+
+    ``sagemaker_session`` is one as the estimators take it. Raises `CredentialsError` for credentials of a user.
+    """
+    from scriptmode.platforms.sagemaker import role
+
+    return role.get_execution_role(sagemaker_session)
+
+
+def _runs_local_jobs() -> bool:
+    return sys.platform.startswith("linux")
+
+
+def _kind(instance_type: str) -> str:
+    if instance_type == LOCAL_PROCESS:
+        return LOCAL_PROCESS
+    if instance_type in LOCAL_CONTAINER:
+        return _CONTAINER
+    if _SAGEMAKER_TYPE.fullmatch(instance_type):
+        return "sagemaker"
+    amazons = f"ml.{instance_type}"
+    if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):
+        raise SpecError(f"instance_type {instance_type!r} is Amazon EC2's name; did you mean {amazons!r}?")
+    raise SpecError(
+        f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
+        f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
+        "such as 'ml.p3.2xlarge'; use one of them"
+    )
