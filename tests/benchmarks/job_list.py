@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tests.benchmarks.figures import Figure, amount, in_turn
 
-from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore
+from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.state import starting
 
 JOBS = amount(10_000, smallest=10)
 LIVES = ("Downloading", "Training", "Uploading", "Completed")

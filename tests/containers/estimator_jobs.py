@@ -9,7 +9,7 @@ from fakes.local_jobs import unpacked
 
 from scriptmode import Estimator
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store import JobFolder
+from scriptmode.platforms.local.store.job_store import JobFolder
 
 PROGRAMS = Path(__file__).parent / "programs"
 

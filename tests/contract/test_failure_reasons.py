@@ -8,8 +8,8 @@ from fakes.host_folders import write_host
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scriptmode.platforms.local.description import algorithm_error, describe
-from scriptmode.platforms.local.state import starting
+from scriptmode.platforms.local.store.description import algorithm_error, describe
+from scriptmode.platforms.local.store.state import starting
 from scriptmode_runtime import contract, environment, report
 from scriptmode_runtime.hints import _TABLE, hint
 from scriptmode_runtime.plan import ProcessSpec

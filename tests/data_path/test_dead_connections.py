@@ -10,7 +10,7 @@ from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.read_ahead import read_ahead
 from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError, TransientError
-from scriptmode.platforms.local.full_disk import is_full
+from scriptmode.platforms.local.system.full_disk import is_full
 from scriptmode.platforms.sagemaker.service import _was_retried
 
 pytestmark = pytest.mark.slow

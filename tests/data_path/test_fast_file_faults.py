@@ -18,8 +18,8 @@ from scriptmode.data import mounts
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.objects import Stored
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.fuse_mount import View
-from scriptmode.platforms.local.hosts.children import Chore
+from scriptmode.platforms.local.inputs.fuse_mount import View
+from scriptmode.platforms.local.system.forked_tasks import Chore
 
 MIB = 1024 * 1024
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

@@ -14,7 +14,7 @@ from fakes.processes import until
 
 from scriptmode.data.folder_tree import FolderTree
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import file_systems
+from scriptmode.platforms.local.system import file_systems
 
 ID = "fs-0123456789abcdef0"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from scriptmode.errors import DataError, SpecError
-from scriptmode.platforms.local import file_systems
-from scriptmode.platforms.local.file_systems import VARIABLE
+from scriptmode.platforms.local.system import file_systems
+from scriptmode.platforms.local.system.file_systems import VARIABLE
 
 ID = "fs-0123456789abcdef0"
 

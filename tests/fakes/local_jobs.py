@@ -9,7 +9,7 @@ from pathlib import Path
 from fakes.processes import processes_naming, until
 
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store import JobFolder
+from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.contract import encode
 
 ENDED = ("Completed", "Failed", "Stopped")

@@ -13,7 +13,7 @@ from fakes.processes import until
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.objects import Stored
 from scriptmode.errors import DataNotFoundError
-from scriptmode.platforms.local.fuse_mount import View
+from scriptmode.platforms.local.inputs.fuse_mount import View
 
 #: A user without any rights: Debian's nobody.
 NOBODY = 65534

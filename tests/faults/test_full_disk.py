@@ -10,7 +10,7 @@ from fakes.processes import processes_naming, until
 from faults.disks import fill, small_disk
 
 from scriptmode import DataError
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 
 pytestmark = pytest.mark.slow
 #: Takes the last byte of the disk of a folder.
@@ -171,7 +171,7 @@ def test_an_agent_that_is_killed_on_a_full_disk_leaves_a_job_that_says_so(jobs):
     jobs.until_line(name, "up")
     filler = fill(jobs.folder)
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
-    until(lambda: not tree.running(jobs.agent(name)))
+    until(lambda: not process_tree.running(jobs.agent(name)))
     description = jobs.platform.describe(name)
     assert "was killed or crashed in Training" in description["FailureReason"]
     stays(jobs, description)

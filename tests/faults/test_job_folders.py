@@ -19,7 +19,7 @@ from faults.damage import KINDS, erase
 from scriptmode.cli import completers
 from scriptmode.doctor import storage
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 
 SEED = 8
 SECONDS = 20
@@ -56,7 +56,7 @@ def store(tmp_path_factory):
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
     jobs.platform.create(request)
     assert jobs.wait(GOOD)["TrainingJobStatus"] == "Completed"
-    until(lambda: not tree.running(jobs.agent(GOOD)))
+    until(lambda: not process_tree.running(jobs.agent(GOOD)))
     (jobs.job_folder(GOOD).path / "progress.json").write_text(
         json.dumps([{"channel": "train", "mode": "File", "done": 1, "total": 2, "epoch": None}])
     )
@@ -192,7 +192,7 @@ def test_a_running_job_whose_processes_are_not_known_is_ended_all_the_same(kind,
     KINDS[kind](jobs.job_folder(name).path / "processes.json", random.Random(SEED))
     assert LocalPlatform(data_dir=jobs.data_dir).describe(name)["TrainingJobStatus"] == "InProgress"
     os.kill(agent.pid, signal.SIGKILL)
-    until(lambda: not tree.running(agent))
+    until(lambda: not process_tree.running(agent))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == "Failed"
     assert "was killed or crashed in Training" in description["FailureReason"]

@@ -16,7 +16,7 @@ from faults import processes
 from processes.launchers import until
 
 from scriptmode.data import mounts
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 
 PROGRAM = (Path(__file__).parent / "programs" / "victim.py").read_text()
 #: Seconds from the signal to the job's end, on a machine that others use too; and to the end of the last process.
@@ -122,7 +122,7 @@ class Run:
     def close(self):
         """End what a failed test left."""
         for identity in self._known.values():
-            if identity and tree.running(identity):
+            if identity and process_tree.running(identity):
                 with suppress(ProcessLookupError):
                     os.kill(identity.pid, signal.SIGKILL)
         self.jobs.close()
@@ -170,11 +170,11 @@ class Run:
         by_role = {}
         with suppress(Exception):
             agent = self.jobs.agent(self.name)
-            if tree.running(agent):
+            if process_tree.running(agent):
                 by_role = {"agent": [agent.pid]}
-                for pid in tree.descendants(agent.pid):
+                for pid in process_tree.descendants(agent.pid):
                     by_role.setdefault(role_of(pid), []).append(pid)
-        self._known = {pid: tree.identify(pid) for pids in by_role.values() for pid in pids}
+        self._known = {pid: process_tree.identify(pid) for pids in by_role.values() for pid in pids}
         self.before = self._describe()
         if not by_role:
             return
@@ -222,7 +222,7 @@ class Run:
     def _left(self):
         """Return what of the job is not gone: processes, mounts, inputs, FIFOs, and files outside its folder."""
         folder = self.jobs.data_dir / "jobs"
-        known = [identity.pid for identity in self._known.values() if identity and tree.running(identity)]
+        known = [identity.pid for identity in self._known.values() if identity and process_tree.running(identity)]
         # Once a job has ended nothing is reconciled any more: what an agent did not come to remove goes with the job.
         unfinished = self.victim[0] == "agent" and self.before["TrainingJobStatus"] in ENDED
         inputs = [] if unfinished else [path for path in _files(folder) if "/input/data/" in path]

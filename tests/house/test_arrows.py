@@ -85,16 +85,16 @@ def test_the_two_halves_meet_in_the_contract_alone(path):
     if path == SDK / "request/render.py":
         # What launchers would refuse is refused before there is a job.
         met -= {"scriptmode_runtime.settings"}
-    if path == LOCAL / "outputs.py":
+    if path == LOCAL / "outputs" / "artifacts.py":
         # No deeper than what it packs is unpacked.
         met -= {"scriptmode_runtime.archive.DEEPEST"}
     if path == SDK / "results/artifacts.py":
         met -= {f"scriptmode_runtime.archive.{name}" for name in ("MODEL_LIMITS", "place")}
         met -= {"scriptmode_runtime.errors.UserCodeError"}
-    if path in (LOCAL / "hosts" / "containers.py", LOCAL / "agent_log.py"):
+    if path in (LOCAL / "hosts" / "container_host.py", LOCAL / "agent" / "log_stream.py"):
         # One writer of logs on full disks, not two.
         met -= {"scriptmode_runtime.streams.Sink"}
-    if path == SDK / "platforms" / "local" / "process_fleet.py":
+    if path == LOCAL / "hosts" / "process_fleet.py":
         # What launchers leave is removed by those who made it, and found by the same rule.
         met -= {"scriptmode_runtime.scratch"}
     assert all(module.startswith("scriptmode_runtime.contract") for module in met), met
@@ -121,7 +121,7 @@ def test_processes_are_started_in_few_places(path):
     starters.add(RUNTIME / "tensorflow" / "binary.py")  # runs the compiler
     starters.add(RUNTIME / "sagemaker_training.py")  # gives its process to the launcher
     # The agent puts itself into the background.
-    starters |= {*(SDK / "platforms" / "local" / "hosts").glob("*.py"), SDK / "platforms" / "local" / "agent.py"}
+    starters |= {*(LOCAL / "hosts").glob("*.py"), *(LOCAL / "system").glob("*.py"), LOCAL / "agent" / "job_agent.py"}
     starters.add(SDK / "source/git.py")
     starters.add(SDK / "data" / "mounts.py")  # runs the setuid program that mounts for users who may not
     starters.add(SDK / "planning" / "asking.py")  # the runtime, what hosts would run: it knows, the SDK does not
@@ -182,20 +182,16 @@ PURE = [
     *(RUNTIME / name for name in ("contract.py", "cluster.py", "roles.py", "plan.py", "settings.py")),
     *(RUNTIME / name for name in ("variables.py", "daemons.py", "mpirun_output.py", "hints.py", "redaction.py")),
     *sorted((RUNTIME / "strategies").glob("*.py")),
-    *(SDK / name for name in ("planning/plan.py", "planning/text.py", "planning/facts.py", "platforms/elsewhere.py")),
-    LOCAL / "job_variables.py",
+    *(
+        SDK / name
+        for name in ("planning/plan.py", "planning/text.py", "planning/facts.py", "platforms/planned_containers.py")
+    ),
+    LOCAL / "hosts" / "job_variables.py",
     *(SDK / "data" / name for name in ("objects.py", "channel.py", "fuse.py")),
     *(SDK / "display" / f"{name}.py" for name in ("values", "series", "rooms", "words", "terminal_text", "panel")),
     *(SDK / name for name in ("display/page.py", "display/pictures.py", "spec/metric_definitions.py")),
-    *(
-        LOCAL / name
-        for name in (
-            "cluster.py",
-            "state.py",
-            "shapes.py",
-            "job_shape.py",
-        )
-    ),
+    *(LOCAL / "store" / name for name in ("state.py", "shapes.py", "job_shape.py")),
+    SDK / "platforms" / "requested_hosts.py",
 ]
 
 

@@ -6,7 +6,7 @@ import signal
 import pytest
 from fakes.processes import until
 
-from scriptmode.platforms.local.store import JobFolder
+from scriptmode.platforms.local.store.job_store import JobFolder
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
 
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 from scriptmode_runtime import beneath
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def run(jobs, script, *channels, **environment):
     jobs.platform.create(asked)
     name = asked["TrainingJobName"]
     description = jobs.wait(name)
-    until(lambda: not tree.running(jobs.agent(name)), 60.0)
+    until(lambda: not process_tree.running(jobs.agent(name)), 60.0)
     return jobs.job_folder(name), description
 
 

@@ -13,7 +13,7 @@ from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 from fakes.promptness import soon
 
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 DAEMON = """
@@ -34,7 +34,7 @@ def pid_in(lines):
 
 
 def gone(pid):
-    return tree.identify(pid) is None
+    return process_tree.identify(pid) is None
 
 
 def started_by_another_process(jobs, script, *, hosts=1):
@@ -180,8 +180,8 @@ def test_the_job_outlives_its_client(jobs, number):
 def test_a_client_that_is_killed_before_it_started_the_agent_leaves_a_job_that_says_so(jobs):
     code = """
 import os, sys, time
-from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore
+from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.store.job_store import Job, JobStore
 request = {"TrainingJobName": "job-1", "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1}}
 with JobStore(__import__("pathlib").Path(sys.argv[1])).create(
     Job(request, "arn", "us-east-1", sys.executable, 120.0), starting("job-1", "arn", time.time())
@@ -205,8 +205,8 @@ def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGKILL)
     launchers = [identity for name, identity in jobs.job_folder(name).read_processes().items() if name != "agent"]
-    until(lambda: not any(tree.running(launcher) for launcher in launchers), 3.0)
-    until(lambda: not tree.running(agent))
+    until(lambda: not any(process_tree.running(launcher) for launcher in launchers), 3.0)
+    until(lambda: not process_tree.running(agent))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
     assert f"agent (process {agent.pid}) was killed or crashed in Training" in description["FailureReason"]
@@ -224,7 +224,7 @@ def test_every_verb_notices_a_killed_agent(jobs):
         name = jobs.start(SLEEP)
         jobs.until_line(name, "up")
         os.kill(jobs.agent(name).pid, signal.SIGKILL)
-        until(lambda name=name: not tree.running(jobs.agent(name)))
+        until(lambda name=name: not process_tree.running(jobs.agent(name)))
         verb(name)
         assert '"Failed"' in (jobs.job_folder(name).path / "state.json").read_text()
         assert not jobs.processes()
@@ -234,7 +234,7 @@ def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, sile
     name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
     with silent_s3.accept()[0]:
         os.kill(jobs.agent(name).pid, signal.SIGKILL)
-        until(lambda: not tree.running(jobs.agent(name)))
+        until(lambda: not process_tree.running(jobs.agent(name)))
     description = jobs.platform.describe(name)
     assert "in Downloading" in description["FailureReason"]
     assert not jobs.job_folder(name).channels.exists()

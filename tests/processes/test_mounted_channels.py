@@ -14,7 +14,7 @@ from fakes.processes import until
 
 from scriptmode.data import mounts
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 
 SYSTEM = "fs-0123456789abcdef0"
 TOUCH = """
@@ -123,7 +123,9 @@ def test_a_mount_whose_server_died_fails_the_job(jobs, data):
     name = jobs.start("import time; print('up', flush=True); time.sleep(60)", channels=fast(data))
     jobs.until_line(name, "up")
     agent, *hosts = (identity.pid for identity in jobs.job_folder(name).read_processes().values())
-    (server,) = set(tree.descendants(agent)) - {below for host in hosts for below in [host, *tree.descendants(host)]}
+    (server,) = set(process_tree.descendants(agent)) - {
+        below for host in hosts for below in [host, *process_tree.descendants(host)]
+    }
     os.kill(server, signal.SIGKILL)
     description = jobs.wait(name)
     assert "the mount at" in description["FailureReason"]
@@ -135,7 +137,7 @@ def test_no_mount_outlives_a_killed_agent(jobs, data):
     jobs.until_line(name, "up")
     assert len(mounted(jobs)) == 1
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
-    until(lambda: not tree.running(jobs.agent(name)))
+    until(lambda: not process_tree.running(jobs.agent(name)))
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "Failed"
     assert mounted(jobs) == []
 

@@ -7,7 +7,7 @@ import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
 
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import process_tree
 
 PLACE = """
     import os, sys, time
@@ -36,8 +36,8 @@ def reason(description):
 def producers(jobs, name):
     """The forked children of a job's agent that are no host's launcher."""
     agent, *hosts = (identity.pid for identity in jobs.job_folder(name).read_processes().values())
-    launched = {below for host in hosts for below in [host, *tree.descendants(host)]}
-    return [pid for pid in tree.descendants(agent) if pid not in launched]
+    launched = {below for host in hosts for below in [host, *process_tree.descendants(host)]}
+    return [pid for pid in process_tree.descendants(agent) if pid not in launched]
 
 
 def test_an_empty_source_fails_the_job_before_training(jobs, data):
@@ -153,7 +153,7 @@ def test_a_job_that_streams_can_be_stopped_and_leaves_no_process(jobs, data):
     assert len(feeding) == 2
     jobs.platform.stop(name)
     assert jobs.wait(name)["TrainingJobStatus"] == "Stopped"
-    until(lambda: not any(tree.identify(pid) for pid in feeding))
+    until(lambda: not any(process_tree.identify(pid) for pid in feeding))
 
 
 def test_producers_end_with_a_killed_agent(jobs, data):
@@ -161,7 +161,7 @@ def test_producers_end_with_a_killed_agent(jobs, data):
     jobs.until_line(name, "up")
     (producer,) = producers(jobs, name)
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
-    until(lambda: tree.identify(producer) is None)
+    until(lambda: process_tree.identify(producer) is None)
     assert "agent" in reason(jobs.platform.describe(name))
 
 

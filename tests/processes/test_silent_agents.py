@@ -14,8 +14,9 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
 from scriptmode.doctor import storage
-from scriptmode.platforms.local import heartbeat, recovery
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.store import heartbeat
+from scriptmode.platforms.local.system import process_tree
 
 SAVES = """
     import os, signal, sys, time
@@ -31,8 +32,8 @@ SAVES = """
 
 WAITS = """
 import os, pathlib, signal, subprocess
-from scriptmode.platforms.local import heartbeat
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.store import heartbeat
+from scriptmode.platforms.local.system import process_tree as tree
 heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
 path = pathlib.Path({lock!r})
 lock = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -182,14 +183,14 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
     name, agent = a_stopped_agent(jobs)
     let_time_pass(jobs, name, 100)
     # It is stopped anew whenever it is continued, as one that hangs is: nothing wakes it.
-    monkeypatch.setattr(tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
+    monkeypatch.setattr(process_tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
     done = invoke("stop", name)
     assert done.exit_code == 0
     assert done.stdout == f"training job {name} has ended: Failed\n"
     reason = jobs.platform.describe(name)["FailureReason"]
     assert f"agent (process {agent.pid}) has not answered since " in reason
     assert "and was killed, as the job was asked to stop" in reason
-    assert not tree.running(agent)
+    assert not process_tree.running(agent)
     assert not jobs.processes()
 
 
@@ -209,9 +210,9 @@ def test_a_job_past_its_time_is_ended_by_the_next_look(jobs, monkeypatch):
     let_time_pass(jobs, name, 100)
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
     make_older(jobs, name, 200)
-    monkeypatch.setattr(tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
+    monkeypatch.setattr(process_tree, "send", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == "Failed"
     assert "and was killed, as MaxRuntimeInSeconds, 50 s, had passed" in description["FailureReason"]
-    assert not tree.running(agent)
+    assert not process_tree.running(agent)
     assert not jobs.processes()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms.local.limits import VARIABLE, ContainerLimits, default_pids, limits
+from scriptmode.platforms.local.hosts.container_limits import VARIABLE, ContainerLimits, default_pids, limits
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from scriptmode.doctor import cloud
-from scriptmode.platforms.local import trial
+from scriptmode.platforms.local.store import probe
 
 IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
 <Arn>arn:aws:iam::123456789012:user/ada</Arn><UserId>A</UserId><Account>123456789012</Account>
@@ -117,7 +117,7 @@ def test_without_credentials_it_is_said_what_needs_them(no_settings):
 
 
 def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
-    monkeypatch.setattr(trial, "write", lambda _: -30.0)
+    monkeypatch.setattr(probe, "write", lambda _: -30.0)
     clock = {check.name: check for check in cloud.account(asks_service=False)}["clock"]
     assert clock.outcome == "warning"
     assert "30 s ahead of that of the data directory's file system" in clock.found

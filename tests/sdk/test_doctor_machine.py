@@ -12,8 +12,8 @@ from processes.small_disk import _namespace
 
 from scriptmode.data import mounts
 from scriptmode.doctor import asking, machine, programs, storage
-from scriptmode.platforms.local import ports as ports_module
-from scriptmode.platforms.local.hosts import tree
+from scriptmode.platforms.local.system import ports as ports_module
+from scriptmode.platforms.local.system import process_tree
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
@@ -215,7 +215,7 @@ def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypat
     assert check.outcome == "ok"
     agent = until(lambda: jobs.job_folder(name).read_processes().get("agent"))
     os.kill(agent.pid, 9)
-    until(lambda: not tree.running(agent))
+    until(lambda: not process_tree.running(agent))
     # What the agent had just forked may hold its lock for a moment more.
     check = until(lambda: next((check for check in storage.jobs() if check.outcome == "warning"), None))
     assert name in check.found

@@ -10,9 +10,10 @@ import pytest
 
 from scriptmode import UnreadableJobError
 from scriptmode.platforms.base import JobFilter
-from scriptmode.platforms.local import LocalPlatform, ended_jobs, trial
-from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore
+from scriptmode.platforms.local import LocalPlatform, job_index
+from scriptmode.platforms.local.store import probe
+from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.state import starting
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
@@ -166,7 +167,7 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
     with pytest.raises(UnreadableJobError, match="look at its folder, or delete it: scriptmode rm b") as raised:
         platform.describe("b")
     assert (str(raised.value), raised.value.job_name, raised.value.path) == (message, "b", file)
-    assert [*trial.troubled(store.data_dir).unreadable] == ["b"]
+    assert [*probe.troubled(store.data_dir).unreadable] == ["b"]
 
 
 def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
@@ -202,4 +203,4 @@ def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):
     ended(store, "a")
     store.ended_jobs.mkdir()
     assert listed(store) == [("a", "Completed")]
-    assert [brief.name for brief in ended_jobs.briefs(store)] == ["a"]
+    assert [brief.name for brief in job_index.briefs(store)] == ["a"]

@@ -14,8 +14,8 @@ from fakes.processes import until
 import scriptmode
 from scriptmode import Estimator, TrainingJob
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.hosts import tree
-from scriptmode.platforms.local.store import JobFolder
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system import process_tree
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode.testing.lives import OUT_OF_CAPACITY
 
@@ -125,7 +125,7 @@ def an_empty_state(caller, _):
     job = caller.here().fit(job_name="emptied", logs=False)
     folder = JobFolder(caller.folder.parent / "data" / "jobs" / "emptied")
     # An agent works for a moment after its job ended.
-    until(lambda: not tree.running(folder.read_processes()["agent"]))
+    until(lambda: not process_tree.running(folder.read_processes()["agent"]))
     (folder.path / "state.json").write_bytes(b"")
     job.describe()
 

@@ -6,9 +6,9 @@ import pytest
 from fakes import link_chains
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local import outputs
-from scriptmode.platforms.local.checkpoints import Keeper
-from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.outputs import artifacts
+from scriptmode.platforms.local.outputs.checkpoints import Keeper
+from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime.archive import DEEPEST
 
 
@@ -27,7 +27,7 @@ def container(tmp_path):
 
 
 def packed(host, root):
-    tree = outputs.collect(root, [host], root)
+    tree = artifacts.collect(root, [host], root)
     found = {}
     for name, file in tree.files.items():
         if not file.is_directory:
@@ -69,7 +69,7 @@ def test_the_directory_that_a_container_replaced_by_a_link_is_not_taken(containe
     (tmp_path / "data" / "file").write_text("of this machine")
     (container.base / "output").symlink_to(tmp_path)
     assert packed(container, "output/data")[0] == {}
-    assert outputs.without_model([container])
+    assert artifacts.without_model([container])
 
 
 @pytest.mark.parametrize("target", ["absolute", "relative", "chain", "fifo", "folder", "parent"])
@@ -109,7 +109,7 @@ def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(conta
     (folder / "state").unlink()
     (folder / "state").symlink_to(f"{link_chains.write_folder(folder, 3)}/secret")
     with pytest.raises(DataError, match="'state' became a link out of its folder"):
-        keeper._put("algo-1", "state", outputs.Entries())
+        keeper._put("algo-1", "state", artifacts.Entries())
     with pytest.raises(OSError):
         found["algo-1"].files["state"].open()
     keeper.finish(lambda _: None)
@@ -150,10 +150,10 @@ def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
     for _ in range(DEEPEST + 1):
         path /= "d"
         path.mkdir()
-    found = outputs.collect("model", [container], "model")
+    found = artifacts.collect("model", [container], "model")
     assert max(name.count("/") for name in found.files) == DEEPEST
     path.joinpath("file").write_text("")
-    found = outputs.collect("model", [container], "model")
+    found = artifacts.collect("model", [container], "model")
     (note,) = found.notes
     assert note.endswith("is left out: what is more than 200 folders deep in it")
 

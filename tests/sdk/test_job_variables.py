@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from scriptmode.platforms.local import job_variables
+from scriptmode.platforms.local.hosts import job_variables
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 

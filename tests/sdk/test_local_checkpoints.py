@@ -5,8 +5,8 @@ import os
 import pytest
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.checkpoints import Keeper
-from scriptmode.platforms.local.sandbox import Sandbox
+from scriptmode.platforms.local.outputs.checkpoints import Keeper
+from scriptmode.platforms.opt_ml import Sandbox
 
 
 @pytest.fixture

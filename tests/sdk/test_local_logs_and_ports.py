@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scriptmode.platforms.local import logs
-from scriptmode.platforms.local import ports as ports_module
-from scriptmode.platforms.local.durable import sync_file
-from scriptmode.platforms.local.hosts import tree
-from scriptmode.platforms.local.logs import LogReader, append_line
-from scriptmode.platforms.local.ports import LOWEST, ROLES, Ports
+from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store.logs import LogReader, append_line
+from scriptmode.platforms.local.system import ports as ports_module
+from scriptmode.platforms.local.system import process_tree
+from scriptmode.platforms.local.system.durable import sync_file
+from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 
 
 @pytest.fixture
@@ -115,22 +115,22 @@ def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):
 def test_processes_are_known_by_more_than_their_number():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with child:
-        identity = tree.identify(child.pid)
-        assert tree.running(identity)
-        assert child.pid in tree.descendants(os.getpid())
-        assert not tree.running(tree.Identity(child.pid, identity.started + 1, identity.boot))
-        assert not tree.running(tree.Identity(child.pid, identity.started, "another boot"))
+        identity = process_tree.identify(child.pid)
+        assert process_tree.running(identity)
+        assert child.pid in process_tree.descendants(os.getpid())
+        assert not process_tree.running(process_tree.Identity(child.pid, identity.started + 1, identity.boot))
+        assert not process_tree.running(process_tree.Identity(child.pid, identity.started, "another boot"))
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not tree.running(identity)
+        assert not process_tree.running(identity)
 
 
 def test_processes_are_found_by_what_their_environment_says(tmp_path):
     marked = {**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/hosts/algo-1"}
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=marked) as child:
-        assert tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
-        assert tree.with_variable(f"BASE_DIR={tmp_path}/hosts/") == []
-        assert tree.kill_until_gone(lambda: tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
+        assert process_tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
+        assert process_tree.with_variable(f"BASE_DIR={tmp_path}/hosts/") == []
+        assert process_tree.kill_until_gone(lambda: process_tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
 
 
 @pytest.mark.parametrize(

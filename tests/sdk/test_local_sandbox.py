@@ -6,11 +6,11 @@ import pytest
 from fakes.local_jobs import channel, request_for
 
 from scriptmode.data import file_uris
-from scriptmode.platforms.local import cluster
-from scriptmode.platforms.local.container_fleet import ContainerFleet
-from scriptmode.platforms.local.process_fleet import ProcessFleet
-from scriptmode.platforms.local.sandbox import Sandbox
-from scriptmode.platforms.local.store import Job, JobFolder
+from scriptmode.platforms import requested_hosts
+from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
+from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
+from scriptmode.platforms.local.store.job_store import Job, JobFolder
+from scriptmode.platforms.opt_ml import Sandbox
 
 GROUPS = [
     {"InstanceGroupName": "gpus", "InstanceType": "local_process", "InstanceCount": 2},
@@ -90,7 +90,7 @@ def test_a_channel_of_one_group_is_unknown_to_the_other(tmp_path):
     request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = ["cpus"]
     assert prepared(tmp_path, request, "algo-1")["inputdataconfig"] == {}
     assert list(prepared(tmp_path, request, "algo-3")["inputdataconfig"]) == ["train"]
-    assert cluster.channel_hosts(request, request["InputDataConfig"][0]) == ("algo-3",)
+    assert requested_hosts.channel_hosts(request, request["InputDataConfig"][0]) == ("algo-3",)
 
 
 @pytest.mark.parametrize(

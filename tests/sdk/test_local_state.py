@@ -8,8 +8,8 @@ import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
 
-from scriptmode.platforms.local.description import describe, summarise
-from scriptmode.platforms.local.state import ENDED, MESSAGES, STATUS_OF, from_json, starting
+from scriptmode.platforms.local.store.description import describe, summarise
+from scriptmode.platforms.local.store.state import ENDED, MESSAGES, STATUS_OF, from_json, starting
 
 SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
 DESCRIBED = SERVICE.operation_model("DescribeTrainingJob").output_shape

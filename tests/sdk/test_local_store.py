@@ -14,10 +14,10 @@ from fakes.promptness import soon
 from scriptmode.data_dir import default_data_dir
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.durable import replace_file
-from scriptmode.platforms.local.logs import last_lines
-from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore
+from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.logs import last_lines
+from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
@@ -199,7 +199,7 @@ def test_a_role_is_always_an_arn(tmp_path, role, arn):
 
 def test_importing_the_platform_imports_no_client_of_aws():
     code = (
-        "import sys, scriptmode.platforms.local, scriptmode.platforms.local.agent, scriptmode.platforms.local.validation;"
+        "import sys, scriptmode.platforms.local, scriptmode.platforms.local.agent.job_agent, scriptmode.platforms.local.validation;"
         "print([name for name in ('boto3', 'botocore', 's3transfer', 'urllib3', 'tensorflow') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from scriptmode.platforms.local import training
+from scriptmode.platforms.local.agent import supervision
 
 
 @dataclass
@@ -45,7 +45,7 @@ class FakeHost:
 
 def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9):
     said = []
-    around = training.Surroundings(
+    around = supervision.Surroundings(
         wait=clock.wait,
         stop_asked=lambda: clock.now >= stop_at,
         stopping=said.append,
@@ -53,13 +53,13 @@ def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken
         broken=lambda: "the input broke" if clock.now >= broken_at else "",
         clock=clock,
     )
-    return training.run(hosts, max_runtime, stop_grace, around), said
+    return supervision.run(hosts, max_runtime, stop_grace, around), said
 
 
 def test_a_job_is_complete_when_its_last_host_is():
     clock = Clock()
     hosts = [FakeHost(f"algo-{n}", clock, ends=float(n)) for n in (1, 2, 3)]
-    assert ran(hosts, clock) == (training.Outcome("Completed"), [])
+    assert ran(hosts, clock) == (supervision.Outcome("Completed"), [])
     assert clock.now == pytest.approx(3.0, abs=0.1)
 
 
@@ -67,7 +67,7 @@ def test_the_first_failure_is_the_one_that_is_told_and_ends_every_host():
     clock = Clock()
     hosts = [FakeHost("algo-1", clock), FakeHost("algo-2", clock, ends=5.0, code=3), FakeHost("algo-3", clock, code=9)]
     outcome, _ = ran(hosts, clock)
-    assert outcome == training.Outcome("Failed", "algo-2 3")
+    assert outcome == supervision.Outcome("Failed", "algo-2 3")
     assert all(host.poll() is not None for host in hosts)
 
 
@@ -76,7 +76,7 @@ def test_a_host_that_ignores_sigterm_after_a_failure_is_killed_soon():
     hosts = [FakeHost("algo-1", clock, obeys=1e9), FakeHost("algo-2", clock, ends=5.0, code=1)]
     ran(hosts, clock)
     assert [event for event, _ in hosts[0].events] == ["TERM", "KILL"]
-    assert hosts[0].events[1][1] - hosts[0].events[0][1] == pytest.approx(training.FAILURE_GRACE_SECONDS, abs=0.1)
+    assert hosts[0].events[1][1] - hosts[0].events[0][1] == pytest.approx(supervision.FAILURE_GRACE_SECONDS, abs=0.1)
 
 
 @pytest.mark.parametrize("obeys", [0.0, 9.9, 1e9], ids=["at once", "just in time", "never"])
@@ -84,7 +84,7 @@ def test_a_stop_gives_every_host_its_grace_and_no_more(obeys):
     clock = Clock()
     hosts = [FakeHost(f"algo-{n}", clock, obeys=obeys, code=-15) for n in (1, 2)]
     outcome, said = ran(hosts, clock, stop_at=5.0)
-    assert outcome == training.Outcome("Stopped")
+    assert outcome == supervision.Outcome("Stopped")
     assert len(said) == 1
     assert clock.now == pytest.approx(5.0 + min(obeys, 10.0), abs=0.1)
 
@@ -93,7 +93,7 @@ def test_a_job_past_its_time_is_stopped_with_the_same_grace():
     clock = Clock()
     host = FakeHost("algo-1", clock, obeys=1e9)
     outcome, said = ran([host], clock, max_runtime=7.0)
-    assert outcome == training.Outcome("MaxRuntimeExceeded")
+    assert outcome == supervision.Outcome("MaxRuntimeExceeded")
     assert "MaxRuntimeInSeconds, 7 s" in said[0]
     assert host.events == [("TERM", pytest.approx(7.0, abs=0.01)), ("KILL", pytest.approx(17.0, abs=0.1))]
 
@@ -113,7 +113,7 @@ def test_a_broken_input_is_the_cause_whatever_it_made_of_the_hosts(code):
     clock = Clock()
     hosts = [FakeHost("algo-1", clock, ends=3.0, code=code), FakeHost("algo-2", clock)]
     outcome, _ = ran(hosts, clock, broken_at=3.0)
-    assert outcome == training.Outcome("Failed", "the input broke")
+    assert outcome == supervision.Outcome("Failed", "the input broke")
     assert hosts[1].events[0][0] == "TERM"
     assert all(host.poll() is not None for host in hosts)
 

@@ -9,7 +9,7 @@ import pytest
 
 from scriptmode.display.collecting import Collector
 from scriptmode.platforms.base import LogEvent
-from scriptmode.platforms.local.metrics import found_in
+from scriptmode.platforms.local.outputs.metrics import found_in
 from scriptmode.spec.metric_definitions import Definition
 
 CATASTROPHIC = r"loss=(a|aa)+$|x"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms.local import cluster
+from scriptmode.platforms import requested_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ def of(request: Mapping[str, Any], channel: Mapping[str, Any]) -> ChannelSource:
     source = channel["DataSource"]["S3DataSource"]
     return ChannelSource(
         name=channel["ChannelName"],
-        mode=cluster.input_mode(request, channel),
+        mode=requested_hosts.input_mode(request, channel),
         data_type=source["S3DataType"],
         uri=source["S3Uri"],
         is_sharded=source.get("S3DataDistributionType") == "ShardedByS3Key",

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from scriptmode.data import regular_files
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode.platforms.local import records
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def copy(path: Path, folder: Path) -> list[Path]:
 
 def _require_regular(path: Path) -> None:
     try:
-        records.open_regular(path).close()
+        regular_files.open_regular(path).close()
     except OSError as error:
         reason = error.strerror or str(error)
         raise DataError(f"{str(path)!r} cannot be read: {reason}; put a file there that can be read") from error
@@ -107,7 +107,7 @@ def _read(descriptor: int, start: int) -> bytes:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy a regular file's bytes; file systems that can share blocks do. Raise ``OSError`` for a FIFO or a device."""
-    with records.open_regular(source) as reader, target.open("wb") as writer:
+    with regular_files.open_regular(source) as reader, target.open("wb") as writer:
         copy_open(reader.fileno(), writer.fileno(), partial(_read, reader.fileno()))
 
 

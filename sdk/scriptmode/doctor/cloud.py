@@ -121,10 +121,10 @@ def _disk_ahead() -> float | None:
     from scriptmode.data_dir import default_data_dir
 
     with suppress(OSError, ImportError, DataError):
-        from scriptmode.platforms.local import trial
+        from scriptmode.platforms.local.store import probe
 
         if (folder := default_data_dir()).is_dir():
-            return trial.write(folder)
+            return probe.write(folder)
     return None
 
 

@@ -92,7 +92,7 @@ _HERE = (packages.TENSORFLOW, packages.KERAS, packages.HOROVOD, programs.MPI, pr
 _THERE = (cloud.CREDENTIALS, cloud.REGION, cloud.CLOCK, cloud.SAGEMAKER, cloud.CONFIG_FILE, cloud.IMAGES)
 #: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
 _LOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.engine")
-_LOADED_HERE = ("scriptmode.platforms.local", "scriptmode.platforms.local.trial")
+_LOADED_HERE = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
 
 
 def examine(*, platform: str | None = None) -> list[Check]:

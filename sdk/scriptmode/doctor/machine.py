@@ -62,7 +62,7 @@ def fuse() -> Iterator[Check]:
 def ports() -> Iterator[Check]:
     """Reserve one host's block of ports as a job does, and connect to this machine by loopback."""
     from scriptmode.data_dir import default_data_dir
-    from scriptmode.platforms.local.ports import Ports
+    from scriptmode.platforms.local.system.ports import Ports
 
     with tempfile.TemporaryDirectory(prefix="ports-") as spare:
         shared = default_data_dir() / "ports"

@@ -23,14 +23,15 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 def disk() -> Iterator[Check]:
     """Write, rename and lock in the data directory if it is there, and look at the space."""
-    from scriptmode.platforms.local import full_disk, trial
+    from scriptmode.platforms.local.store import probe
+    from scriptmode.platforms.local.system import full_disk
 
     folder = default_data_dir()
     another = f"free it, or name another folder in {DATA_DIR_VARIABLE}"
     try:
-        place = trial.existing(folder)
+        place = probe.existing(folder)
         if is_there := place == folder:
-            trial.write(folder)
+            probe.write(folder)
         elif not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, f"it cannot be made, as {place} cannot be written")
         free = shutil.disk_usage(place).free
@@ -51,10 +52,10 @@ def disk() -> Iterator[Check]:
 
 def jobs() -> Iterator[Check]:
     """Look for jobs that cannot be read, and for those that still count as running though their agents do not work."""
-    from scriptmode.platforms.local import trial
+    from scriptmode.platforms.local.store import probe
 
     folder = default_data_dir()
-    found = trial.troubled(folder)
+    found = probe.troubled(folder)
     if found.unreadable:
         name = next(iter(found.unreadable))
         what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {found.unreadable[name]}"

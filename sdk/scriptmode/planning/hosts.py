@@ -42,16 +42,16 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _others(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
-    from scriptmode.platforms import elsewhere
+    from scriptmode.platforms import planned_containers
 
-    return elsewhere.planned(description, description.get("Environment", {}))
+    return planned_containers.planned(description, description.get("Environment", {}))
 
 
 def _processes(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
-    from scriptmode.platforms.local import cluster
-    from scriptmode.platforms.local.sandbox import Sandbox, one_machine
+    from scriptmode.platforms import requested_hosts
+    from scriptmode.platforms.opt_ml import Sandbox, one_machine
 
-    sandboxes = {name: Sandbox(name, Path("/", name)) for name in cluster.hosts(description)}
+    sandboxes = {name: Sandbox(name, Path("/", name)) for name in requested_hosts.hosts(description)}
     content = one_machine(sandboxes, dict.fromkeys(sandboxes, dict.fromkeys(contract.DEFAULT_PORTS, 0)), "")
     variables = description.get("Environment", {})
     return {

@@ -18,14 +18,17 @@ from scriptmode.data import file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
 from scriptmode.installing import install
+from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
-from scriptmode.platforms.local import cluster, full_disk, metrics, recovery
-from scriptmode.platforms.local.description import describe, summarise
-from scriptmode.platforms.local.durable import Entries, replace_file
-from scriptmode.platforms.local.file_systems import mapping as file_systems_of
-from scriptmode.platforms.local.limits import limits
-from scriptmode.platforms.local.state import starting
-from scriptmode.platforms.local.store import Job, JobStore
+from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.hosts.container_limits import limits
+from scriptmode.platforms.local.outputs import metrics
+from scriptmode.platforms.local.store.description import describe, summarise
+from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system.durable import Entries, replace_file
+from scriptmode.platforms.local.system.file_systems import mapping as file_systems_of
 from scriptmode_runtime import beneath
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.platforms.base import ChannelProgress, JobFilter, Metric, PlannedHost
-    from scriptmode.platforms.local.logs import LogReader
-    from scriptmode.platforms.local.store import JobFolder
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.logs import LogReader
     from scriptmode.spec.training_job import TrainingJobSpec
 
 ACCOUNT = "000000000000"
@@ -124,11 +127,12 @@ class LocalPlatform:
 
         Raises `JobExistsError` and, for inputs of this machine, `DataError` as `create` would.
         """
-        from scriptmode.platforms.local import planned, validation
+        from scriptmode.platforms.local import validation
+        from scriptmode.platforms.local.hosts import planned_hosts
 
         self._require_new(str(request["TrainingJobName"]))
         validation.check_inputs(request, self._file_systems)
-        return planned.hosts(self._job(request), self._store.jobs, os.environ)
+        return planned_hosts.hosts(self._job(request), self._store.jobs, os.environ)
 
     def put_source(
         self,
@@ -173,7 +177,7 @@ class LocalPlatform:
         name = str(request["TrainingJobName"])
         self._require_new(name)
         validation.check_places(request, self._store.jobs, self._file_systems)
-        if cluster.is_in_containers(request):
+        if requested_hosts.is_in_containers(request):
             from scriptmode.containers.images import require_built
 
             require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
@@ -210,7 +214,7 @@ class LocalPlatform:
 
         Raises `DataError` where it cannot be ended or its folder cannot be removed.
         """
-        from scriptmode.platforms.local import removal
+        from scriptmode.platforms.local.agent import removal
 
         removal.remove(self._store.find(name))
 
@@ -228,7 +232,7 @@ class LocalPlatform:
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the hosts' folders: while the job runs, and after a failure."""
         folder = self._store.find(name)
-        found = {host: folder.host(host) for host in cluster.hosts(folder.read_job().request)}
+        found = {host: folder.host(host) for host in requested_hosts.hosts(folder.read_job().request)}
         return {host: path for host, path in found.items() if path.is_dir()}
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
@@ -238,7 +242,7 @@ class LocalPlatform:
     def log_places(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs."""
         folder = self._store.find(name)
-        logs = {host: folder.log(host) for host in cluster.hosts(folder.read_job().request)}
+        logs = {host: folder.log(host) for host in requested_hosts.hosts(folder.read_job().request)}
         return {host: str(path) for host, path in logs.items() if path.exists()}
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
@@ -256,9 +260,9 @@ class LocalPlatform:
         """Return TrainingJobSummary objects, newest first."""
         from itertools import islice
 
-        from scriptmode.platforms.local import ended_jobs
+        from scriptmode.platforms.local import job_index
 
-        newest_first = sorted(ended_jobs.briefs(self._store), key=lambda brief: brief.created, reverse=True)
+        newest_first = sorted(job_index.briefs(self._store), key=lambda brief: brief.created, reverse=True)
         return list(islice(filter(which.takes, map(summarise, newest_first)), which.limit))
 
     def _require_new(self, name: str) -> None:
@@ -274,7 +278,7 @@ class LocalPlatform:
             self._interpreter(),
             self._stop_grace,
             self._file_systems,
-            asdict(self._limits()) if cluster.is_in_containers(request) else {},
+            asdict(self._limits()) if requested_hosts.is_in_containers(request) else {},
         )
 
     def _check_script(self, spec: TrainingJobSpec) -> None:
@@ -303,7 +307,7 @@ class LocalPlatform:
         python = str(Path(found).absolute())
         if python == sys.executable:
             return python
-        from scriptmode.platforms.local.hosts.processes import import_failure
+        from scriptmode.platforms.local.hosts.process_host import import_failure
 
         if failure := import_failure(python, "scriptmode_runtime"):
             raise PlatformError(
@@ -345,7 +349,7 @@ def _image(spec: TrainingJobSpec) -> str:
 
 def _check_python(wanted: str, python: str) -> None:
     """Raise `SpecError` when the hosts' interpreter is another Python than ``py311`` or ``py3`` say."""
-    from scriptmode.platforms.local.hosts.processes import python_version
+    from scriptmode.platforms.local.hosts.process_host import python_version
 
     major, minor = sys.version_info[:2] if python == sys.executable else python_version(python)
     if wanted not in (f"py{major}", f"py{major}{minor}"):
@@ -362,7 +366,7 @@ def _check_tensorflow(wanted: str, python: str) -> None:
     names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
     found: list[str] = []
     if python != sys.executable:
-        from scriptmode.platforms.local.hosts.processes import versions
+        from scriptmode.platforms.local.hosts.process_host import versions
 
         found = versions(python, names)
     for name in names if python == sys.executable else ():
@@ -376,7 +380,7 @@ def _check_tensorflow(wanted: str, python: str) -> None:
 
 
 def _start_agent(folder: JobFolder, lock: int) -> None:
-    from scriptmode.platforms.local.hosts.processes import start_detached
+    from scriptmode.platforms.local.hosts.process_host import start_detached
 
     argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
     if trouble := start_detached(argv, log=folder.agent_log, keep=lock):
@@ -392,11 +396,11 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
 def _log_events(
     folder: JobFolder, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None
 ) -> Iterator[LogEvent]:
-    from scriptmode.platforms.local.logs import LogReader
+    from scriptmode.platforms.local.store.logs import LogReader
 
     request = folder.read_job().request
     watched = recovery.Watched(folder)
-    readers = [(host, LogReader(folder.log(host))) for host in cluster.hosts(request)]
+    readers = [(host, LogReader(folder.log(host))) for host in requested_hosts.hosts(request)]
     shown = None
     try:
         while True:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data import file_uris
 from scriptmode.errors import DataError, RequestError, suggestion
 from scriptmode.nearby import near
+from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
-from scriptmode.platforms.local import cluster, file_systems, ports
+from scriptmode.platforms.local.system import file_systems, ports
 from scriptmode.request import service_model
 from scriptmode.spec.metric_definitions import Definition, defined
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
@@ -117,7 +118,7 @@ def _algorithm(request: Mapping[str, Any]) -> Iterator[str]:
     if "AlgorithmSpecification" not in request:
         yield "the request lacks 'AlgorithmSpecification'"
     algorithm = request.get("AlgorithmSpecification", {})
-    in_containers = cluster.is_in_containers(request)
+    in_containers = requested_hosts.is_in_containers(request)
     yield from _image(algorithm) if in_containers else _no_image(algorithm)
     if "ServerlessJobConfig" in request:
         yield f"ServerlessJobConfig {NOT_YET}; leave it out"
@@ -161,7 +162,7 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
 
 def _room(request: Mapping[str, Any]) -> Iterator[str]:
     count = host_count(request)
-    if not cluster.is_in_containers(request) and count > (most := ports.most_hosts()):
+    if not requested_hosts.is_in_containers(request) and count > (most := ports.most_hosts()):
         yield f"{count:,} hosts are asked for; each is a process with ports, of which this machine has for {most:,}"
 
 
@@ -174,7 +175,7 @@ def _channels(request: Mapping[str, Any]) -> Iterator[str]:
         name = f"channel {channel['ChannelName']!r}"
         if channel["ChannelName"] in (".", ".."):
             yield f"{name}: a channel is a folder's name; choose another one"
-        mode = cluster.input_mode(request, channel)
+        mode = requested_hosts.input_mode(request, channel)
         if mode == "Pipe":
             yield from _fifo_names(channel["ChannelName"], names)
         for field in ("CompressionType", "RecordWrapperType"):
@@ -230,7 +231,7 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
-    value = cluster.told_model_dir(request)
+    value = requested_hosts.told_model_dir(request)
     if not file_uris.is_file(value):
         return
     field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
@@ -240,7 +241,7 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"{field}: {error}"
         return
     root = Path(DEFAULT_BASE_DIR)
-    if cluster.is_in_containers(request) and (path == root or root in path.parents or path in root.parents):
+    if requested_hosts.is_in_containers(request) and (path == root or root in path.parents or path in root.parents):
         yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}: say {DEFAULT_BASE_DIR}/model"
 
 

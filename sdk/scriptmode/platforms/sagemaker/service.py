@@ -95,9 +95,9 @@ class SageMakerPlatform:
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Give what each host would find; what its image adds is not known here."""
-        from scriptmode.platforms import elsewhere
+        from scriptmode.platforms import planned_containers
 
-        return elsewhere.hosts(shared(request), self.region)
+        return planned_containers.hosts(shared(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object is there already: its name holds its digest.

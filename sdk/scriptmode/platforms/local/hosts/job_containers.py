@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import engine
 from scriptmode.errors import ContainerError
-from scriptmode.platforms.local.hosts import containers
-from scriptmode.platforms.local.hosts.children import forget_handlers
-from scriptmode.platforms.local.hosts.containers import LABEL, Bind, Container
+from scriptmode.platforms.local.hosts import container_host
+from scriptmode.platforms.local.hosts.container_host import LABEL, Bind, Container
+from scriptmode.platforms.local.system.forked_tasks import forget_handlers
 from scriptmode_runtime import beneath
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def make_network(name: str, job: str, *, is_internal: bool) -> None:
 
     Of an internal one nothing outside it can be reached.
     """
-    with containers.advised(), engine.connected(f"network {name!r} cannot be made") as client:
+    with container_host.advised(), engine.connected(f"network {name!r} cannot be made") as client:
         client.networks.create(
             name,
             driver="bridge",
@@ -96,10 +96,10 @@ def _found_and_removed(client: Any, job: str) -> int:
     mine = {"label": f"{LABEL}={job}"}
     found = client.api.containers(all=True, filters=mine)
     for each in found:
-        containers.remove(client, each["Id"])
+        container_host.remove(client, each["Id"])
     networks = client.networks.list(filters=mine)
     for network in networks:
-        with containers.gone_is_fine():
+        with container_host.gone_is_fine():
             network.remove()
     return len(found) + len(networks)
 
@@ -205,12 +205,12 @@ def _chown(paths: Sequence[str], written: Written, image: str, job: str) -> str:
     )
     try:
         with engine.connected("files of the job's containers cannot be given back to their owner") as client:
-            identifier = containers.create(client.api, container, user="0:0")
+            identifier = container_host.create(client.api, container, user="0:0")
             try:
                 client.api.start(identifier)
                 code = client.api.wait(identifier, timeout=_CHOWN_SECONDS)["StatusCode"]
             finally:
-                containers.remove(client, identifier)
+                container_host.remove(client, identifier)
     except ContainerError as error:
         return str(error)
     return f"chown in image {image} ended with exit code {code}" if code else ""

@@ -1,0 +1,42 @@
+"""Removing what a job does not need once it has ended. What cannot be removed changes nothing about how it ended."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from scriptmode.data import mounts
+from scriptmode_runtime import beneath, contract
+
+if TYPE_CHECKING:
+    from scriptmode.platforms.local.store.job_store import JobFolder
+
+
+def clear(folder: JobFolder, *, failed: bool) -> list[str]:
+    """Remove the inputs of a job that ended, with their FIFOs, and unless it failed all that its hosts left.
+
+    Links that a host put in the place of a directory are not followed. Returns a warning for what was not removed.
+    """
+    names = [folder.channels.name]
+    warnings = []
+    if mounted := mounts.mounted_below(folder.hosts):
+        warnings.append(f"warning: nothing below {folder.hosts} is removed: {os.fsdecode(mounted[0])} is still mounted")
+    elif failed:
+        with suppress(FileNotFoundError):
+            hosts = sorted(os.listdir(folder.hosts))  # noqa: PTH208 - names are all that is wanted
+            names += [f"{folder.hosts.name}/{host}/{contract.DATA_DIR}" for host in hosts]
+    else:
+        names.append(folder.hosts.name)
+    with beneath.Directory(folder.path) as directory:
+        return [*warnings, *(warning for name in names for warning in _remove(directory, folder, name))]
+
+
+def _remove(directory: beneath.Directory, folder: JobFolder, name: str) -> list[str]:
+    """Remove a directory; return a warning where something of it stays."""
+    try:
+        directory.remove_tree(name)
+    except Exception as error:  # noqa: BLE001 - the job has ended, whatever it left
+        path, problem = folder.path / name, str(error) or type(error).__name__
+        return [f"warning: {path} is not needed any more and cannot be removed: {problem}; remove it by hand"]
+    return []

@@ -1,0 +1,270 @@
+"""Hosts that are containers: their image and network, what they see of this machine, and whose their files are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.containers import engine, images
+from scriptmode.data import file_uris, regular_files
+from scriptmode.errors import DataError
+from scriptmode.platforms import requested_hosts
+from scriptmode.platforms.base import LOCAL_GPU
+from scriptmode.platforms.local.hosts import job_containers
+from scriptmode.platforms.local.hosts.container_host import Bind, Container, ContainerHost
+from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
+from scriptmode.platforms.local.hosts.job_containers import Written
+from scriptmode.platforms.local.store import shapes
+from scriptmode.platforms.local.system import file_systems
+from scriptmode.platforms.opt_ml import Sandbox, receivers
+from scriptmode_runtime import beneath, contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.store.job_store import Job, JobFolder
+
+#: Docker's first interface on the job's network.
+NETWORK_INTERFACE = "eth0"
+#: Where a source archive of this machine is put for the hosts.
+SOURCE_DIR = "input/source"
+#: The caller's credentials and where they are good for: SageMaker gives a container its role's.
+CREDENTIALS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
+#: Open MPI's ranks take a machine for theirs, and the cores from each other's hosts as they wait. (Open MPI
+#: documentation, "Oversubscription and polling")
+_ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+#: What leaves everybody the right to read.
+_READABLE = 0o022
+#: What was at the script's ``model_dir`` before: a file beside the staged channels.
+_BEFORE = "model_dir.json"
+_BEFORE_SHAPE = {"since!": float, "known!": [int]}
+#: Two data directories with a job of one name are told apart by so many characters.
+_DIGEST_CHARACTERS = 8
+
+
+class ContainerFleet:
+    """Implements `fleets.Fleet`."""
+
+    no_model = "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
+    has_file_systems = True
+
+    def __init__(self, folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._lock = lock
+        self._inherited = inherited
+        self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
+        self._guard: job_containers.Guard | None = None
+        self._umask = _READABLE
+        self.sandboxes = {
+            name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
+            for name in requested_hosts.hosts(job.request)
+        }
+
+    @property
+    def why_no_mounts(self) -> str:
+        """Why FUSE mounts of the agent cannot be read in containers: only root's can be by other users."""
+        return "" if os.geteuid() == 0 else "a user's own mounts are not to be seen in containers"
+
+    def prepare(self) -> None:
+        """Make the network and the sandboxes; from now on a guard clears up if this process dies."""
+        job = self._folder.label
+        # Whichever user the image has is to read what is written for its container; the job's folder is the caller's.
+        self._umask = os.umask(_READABLE)
+        self._guard = job_containers.Guard(job, self._lock)
+        isolated = bool(self._job.request.get("EnableNetworkIsolation"))
+        job_containers.make_network(self._docker_name("network"), job, is_internal=isolated)
+        content = {"secret": secrets.token_hex(32)}
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._with_source(sandbox), content)
+            for channel in self._file_systems(sandbox):
+                sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
+            _open_to_everybody(sandbox.base)
+        if model_dir := _model_dir(self._job):
+            before = {"since": time.time(), "known": sorted(job_containers.folders_below(model_dir))}
+            (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
+            model_dir.mkdir(parents=True, exist_ok=True)
+            if self._folder.path in model_dir.parents:
+                _open_to_everybody(model_dir)
+
+    def is_here(self) -> bool:
+        """Say whether the image is."""
+        return engine.is_there(self._image)
+
+    def fetch(self) -> None:
+        """Pull the image."""
+        images.pull_image(self._image)
+
+    def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+        """Return the hosts."""
+        limits = ContainerLimits(**self._job.limits)
+        limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
+        algorithm = self._job.request["AlgorithmSpecification"]
+        entry, arguments = algorithm.get("ContainerEntrypoint", ()), algorithm.get("ContainerArguments", ())
+        types = {
+            name: group.instance_type for group in requested_hosts.groups(self._job.request) for name in group.hosts
+        }
+        for sandbox in self.sandboxes.values():
+            # Restored meanwhile.
+            _open_to_everybody(sandbox.checkpoints(self._job.request.get("CheckpointConfig", {})), files=True)
+        return [
+            ContainerHost(
+                Container(
+                    name=self._docker_name(name),
+                    hostname=name,
+                    job=self._folder.label,
+                    image=self._image,
+                    network=self._docker_name("network"),
+                    environment=environments[name],
+                    binds=self._binds(sandbox),
+                    entrypoint=tuple(entry),
+                    # `train` is the argument of an image's own entry point, which one of the request's replaces.
+                    command=tuple(arguments) if entry or arguments else ("train",),
+                    limits=limits,
+                    has_gpus=types[name] == LOCAL_GPU,
+                ),
+                self._folder.log(name),
+                self._lock,
+            )
+            for name, sandbox in self.sandboxes.items()
+        ]
+
+    def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
+        """Give the request's variables, and the caller's credentials where it has them in variables.
+
+        Hosts without a network get none.
+        """
+        return environment(self._job.request, self._inherited)
+
+    def cut_off(self) -> str:
+        """Say which container was taken off the job's network."""
+        network = self._docker_name("network")
+        gone = set(job_containers.cut_off(self._folder.label, network))
+        found = [name for name in self.sandboxes if self._docker_name(name) in gone]
+        return f"{', '.join(found)}: disconnected from the job's network, {network}; run the job again" if found else ""
+
+    def end(self) -> list[str]:
+        """Remove the containers and the network, then make their files the caller's."""
+        if self._guard is None:
+            return []
+        os.umask(self._umask)
+        if problem := job_containers.clear(self._folder.label):
+            return [problem]
+        self._guard.dismiss()
+        problem = give_back(self._folder, self._job)
+        return [problem] if problem else []
+
+    def release(self) -> None:
+        """Do nothing: a job's containers have ports of their own."""
+
+    def _docker_name(self, what: str) -> str:
+        """Give what Docker calls a part of the job; two data directories may have a job of one name."""
+        digest = hashlib.sha256(self._folder.label.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+        return f"{self._folder.name}-{what}-{digest}"
+
+    def _with_source(self, sandbox: Sandbox) -> dict[str, Any]:
+        """Give the request with its source archive where the host sees it."""
+        request, source = with_source(self._job.request)
+        if source is None:
+            return request
+        target = sandbox.base / SOURCE_DIR / source.name
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target)
+            else:
+                file_uris.copy_file(source, target)
+        except OSError as error:
+            raise DataError(
+                f"the source {source} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}"
+            ) from error
+        return request
+
+    def _binds(self, sandbox: Sandbox) -> tuple[Bind, ...]:
+        binds = [Bind(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
+        for channel in self._file_systems(sandbox):
+            source = channel["DataSource"]["FileSystemDataSource"]
+            folder = file_systems.folder(source, self._job.file_systems)
+            target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{channel['ChannelName']}"
+            binds.append(Bind(str(folder), target, file_systems.is_read_only(source)))
+        if model_dir := _model_dir(self._job):
+            # A script that is given this place writes there, as it would to its bucket.
+            binds.append(Bind(str(model_dir), str(model_dir)))
+        return tuple(binds)
+
+    def _file_systems(self, sandbox: Sandbox) -> list[Mapping[str, Any]]:
+        request = self._job.request
+        return [
+            channel
+            for channel in request.get("InputDataConfig", ())
+            if "FileSystemDataSource" in channel["DataSource"] and receivers(request, channel, [sandbox])
+        ]
+
+
+def environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give the variables of each host, those of every job aside."""
+    # As on SageMaker, which gives containers without a network none.
+    given = () if request.get("EnableNetworkIsolation") else CREDENTIALS
+    own = {name: inherited[name] for name in given if name in inherited}
+    if len(requested_hosts.hosts(request)) > 1:
+        own.update(_ON_SHARED_CORES)
+    return {**own, **request.get("Environment", {})}
+
+
+def with_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
+    """Give the request with its source archive where the hosts see it, and where it is here; None where it is not."""
+    parameters = request.get("HyperParameters", {})
+    uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
+    if not isinstance(uri, str) or not file_uris.is_file(uri):
+        return dict(request), None
+    source = file_uris.file_path(uri)
+    seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
+    return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: seen}}, source
+
+
+def give_back(folder: JobFolder, job: Job) -> str:
+    """Make what the job's containers wrote the job's owner's; say why that failed or ""."""
+    status = folder.path.stat()
+    owner = status.st_uid, status.st_gid
+    written = [Written(folder.hosts, owner)]
+    record = folder.channels / _BEFORE
+    if model_dir := _model_dir(job):
+        # Without the record nothing is known to be the containers'.
+        with suppress(OSError, ValueError):
+            before = regular_files.read_json(record)
+            shapes.check(before, _BEFORE_SHAPE, "")
+            written.append(Written(model_dir, owner, before["since"], frozenset(before["known"])))
+    image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
+    return job_containers.give_back(written, image, folder.label)
+
+
+def _model_dir(job: Job) -> Path | None:
+    """Give the place of this machine that the script is told as ``model_dir``; None where it is none."""
+    value = requested_hosts.told_model_dir(job.request)
+    return file_uris.file_path(value) if file_uris.is_file(value) else None
+
+
+def _open_to_everybody(base: Path, *, files: bool = False) -> None:
+    """Let every user of the image write; on this machine nobody else comes this far, the job's folder is closed."""
+    base.chmod(0o777)
+    with beneath.Directory(base) as directory:
+        for entry in directory.walk():
+            if entry.is_directory or (files and stat.S_ISREG(entry.status.st_mode)):
+                os.chmod(entry.at.name, 0o777 if entry.is_directory else 0o666, dir_fd=entry.at.dir_fd)

@@ -1,0 +1,33 @@
+"""The variables that every host of a job on this machine has, be it a process or a container. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms.local.store.job_store import Job
+
+
+def added(variables: Mapping[str, str], job: Job) -> dict[str, str]:
+    """Return a host's variables with those that tell it Region, job and how long a stop may take."""
+    given = dict(variables)
+    if contract.REGION_VARIABLE not in job.request.get("Environment", {}):
+        given[contract.REGION_VARIABLE] = job.region
+    given[contract.JOB_NAME_VARIABLE] = str(job.request["TrainingJobName"])
+    given[contract.JOB_ARN_VARIABLE] = job.arn
+    asked = given.get(contract.STOP_GRACE_VARIABLE, "")
+    if not asked or _is_more(asked, job.stop_grace):
+        given[contract.STOP_GRACE_VARIABLE] = f"{job.stop_grace:g}"
+    return given
+
+
+def _is_more(asked: str, granted: float) -> bool:
+    """Return whether a job asks for more seconds than the platform grants; `train` refuses what is no number."""
+    try:
+        return granted < float(asked) < float("inf")
+    except ValueError:
+        return False

@@ -1,0 +1,55 @@
+"""What hosts on this machine would find, were a job started; nothing is held or written for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scriptmode.platforms import planned_containers, requested_hosts
+from scriptmode.platforms.base import PlannedHost
+from scriptmode.platforms.local.hosts import job_variables
+from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.opt_ml import Sandbox, one_machine
+from scriptmode_runtime.contract import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from scriptmode.platforms.local.store.job_store import Job
+
+#: As everywhere where a port is asked for: any that is free.
+NOT_CHOSEN = dict.fromkeys(DEFAULT_PORTS, 0)
+
+
+def hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+    """Give what each host would find, below ``jobs``, all jobs' folder, and with ``inherited`` variables."""
+    if requested_hosts.is_in_containers(job.request):
+        return _containers(job, inherited)
+    return _processes(job, JobFolder(jobs / str(job.request["TrainingJobName"])), inherited)
+
+
+def _containers(job: Job, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+    from scriptmode.platforms.local.hosts import container_fleet
+
+    request, _ = container_fleet.with_source(job.request)
+    variables = job_variables.added(container_fleet.environment(job.request, inherited), job)
+    return planned_containers.planned(request, variables, {"secret": planned_containers.HIDDEN})
+
+
+def _processes(job: Job, folder: JobFolder, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+    from scriptmode.platforms.local.hosts import process_fleet
+
+    groups = requested_hosts.groups(job.request)
+    types = {name: group.instance_type for group in groups for name in group.hosts}
+    sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
+    content = one_machine(sandboxes, dict.fromkeys(types, NOT_CHOSEN), planned_containers.HIDDEN)
+    return {
+        name: PlannedHost(
+            types[name],
+            str(sandbox.base),
+            sandbox.files(job.request, content),
+            job_variables.added(process_fleet.environment(job.request, sandbox, inherited), job),
+            job.python,
+        )
+        for name, sandbox in sandboxes.items()
+    }

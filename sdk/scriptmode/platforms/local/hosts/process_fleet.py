@@ -1,0 +1,108 @@
+"""Hosts that are processes: their interpreter, their ports, their share of this machine's environment."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms import requested_hosts
+from scriptmode.platforms.local.hosts.process_host import ProcessHost
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.system.ports import Ports
+from scriptmode.platforms.opt_ml import Sandbox, one_machine
+from scriptmode_runtime import scratch
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.store.job_store import Job, JobFolder
+
+#: Variables of other jobs and other launchers; a host's runtime must not take them for its own.
+FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
+FOREIGN_NAMES = frozenset({"TF_CONFIG"})
+
+
+class ProcessFleet:
+    """Implements `fleets.Fleet`."""
+
+    no_model = (
+        "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
+        "let the script save to the folder that SM_MODEL_DIR names"
+    )
+    why_no_mounts = ""
+    has_file_systems = False
+
+    def __init__(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._job = job
+        self._inherited = inherited
+        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in requested_hosts.hosts(job.request)}
+
+    def prepare(self) -> None:
+        """Reserve the hosts' ports and write what the platform tells them."""
+        ports = self._ports.reserve(list(self.sandboxes))
+        content = one_machine(self.sandboxes, ports, secrets.token_hex(32))
+        for sandbox in self.sandboxes.values():
+            sandbox.prepare(self._job.request, content)
+
+    def is_here(self) -> bool:
+        """Say yes: the hosts run with what is installed here."""
+        return True
+
+    def fetch(self) -> None:
+        """Do nothing."""
+
+    def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+        """Make the hosts."""
+        return [
+            ProcessHost(
+                name=name,
+                argv=(self._job.python, "-m", "scriptmode_runtime"),
+                env=environments[name],
+                cwd=Path("/"),
+                log=self._folder.log(name),
+            )
+            for name in self.sandboxes
+        ]
+
+    def environment(self, sandbox: Sandbox) -> dict[str, str]:
+        """Give what this machine has, less what belongs to other jobs, and the request's."""
+        return environment(self._job.request, sandbox, self._inherited)
+
+    def cut_off(self) -> str:
+        """Say nothing: processes of one machine reach each other."""
+        return ""
+
+    def end(self) -> list[str]:
+        """Do nothing: the agent ends every process below it."""
+        return []
+
+    def release(self) -> None:
+        """Release the ports, and remove what killed launchers left outside the job's folder."""
+        self._ports.release()
+        remove_scratch(self._job.request, self._inherited)
+
+
+def remove_scratch(request: Mapping[str, Any], inherited: Mapping[str, str]) -> None:
+    """Remove the directories that launchers of this user left in their TMPDIR when they were killed."""
+    for variables in (inherited, request.get("Environment", {})):
+        scratch.remove_orphans(scratch.places(variables.get("TMPDIR", "")))
+
+
+def environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Give a host's variables, those of every job aside: the request's, and this machine's that are no other job's."""
+    own = {
+        name: value
+        for name, value in inherited.items()
+        if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
+    }
+    asked = request.get("Environment", {})
+    return {
+        **own,
+        **{name: sandbox.mapped(value) for name, value in asked.items()},
+        BASE_DIR_VARIABLE: str(sandbox.base),
+    }

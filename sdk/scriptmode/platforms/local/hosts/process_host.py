@@ -1,0 +1,147 @@
+"""A training host that is a plain process of this machine, and the start of a process that outlives this one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from scriptmode.data import regular_files
+from scriptmode.platforms.local.system import process_tree
+from scriptmode.platforms.opt_ml import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+#: Seconds an interpreter may take to answer one import on a loaded machine.
+START_SECONDS = 60.0
+_VERSIONS = """
+import sys
+from importlib import metadata
+for name in sys.argv[1:]:
+    try:
+        print(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        pass
+"""
+
+
+@dataclass
+class ProcessHost:
+    """``train`` as a process group of its own; its output goes straight to ``log``. Dies with the agent."""
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    log: Path
+    address: str = LOOPBACK
+    trouble: str = ""
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def pid(self) -> int:
+        """The process's number; 0 before the start."""
+        return self._process.pid if self._process else 0
+
+    def start(self) -> None:
+        """Start the process; raise ``OSError`` when it cannot be started."""
+        agent = os.getpid()
+
+        def bind_to_agent() -> None:
+            process_tree.die_with_parent()
+            if os.getppid() != agent:
+                os._exit(1)
+
+        with regular_files.open_to_append(self.log) as log:
+            self._process = subprocess.Popen(
+                self.argv,
+                env=self.env,
+                cwd=self.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=bind_to_agent,  # noqa: PLW1509 - the agent has no threads
+            )
+
+    def poll(self) -> int | None:
+        """Give the exit code once the process ended, ``-n`` for signal n."""
+        return self._process.poll() if self._process else None
+
+    def terminate(self) -> None:
+        """Send SIGTERM to the process."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """Send SIGKILL to the process and everything below it."""
+        if self._process is None:
+            return
+        for pid in (*process_tree.descendants(self._process.pid), self._process.pid):
+            if pid != self._process.pid or self._process.poll() is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, 9)
+
+
+def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
+    """Run a program that puts itself in the background; return "" or, when it did not come up, why.
+
+    The program forks and its first process ends when it is ready, so nothing of it is this process's child
+    afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
+    """
+    with regular_files.open_to_append(log) as output:
+        try:
+            process = subprocess.Popen(
+                argv,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                pass_fds=(keep,),
+            )
+        except OSError as error:
+            return f"{argv[0]!r} cannot be started: {error}"
+        with process:
+            try:
+                code = process.wait(START_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return f"it was not ready after {START_SECONDS:.0f} s"
+    return f"it ended with exit code {code}" if code else ""
+
+
+def versions(python: str, names: Sequence[str]) -> list[str]:
+    """Give the versions of those distributions that the interpreter ``python`` has, in their order."""
+    said = _run((python, "-c", _VERSIONS, *names))
+    return said.stdout.decode("utf-8", "replace").split() if isinstance(said, subprocess.CompletedProcess) else []
+
+
+def python_version(python: str) -> tuple[int, int]:
+    """Return the major and minor version of the interpreter ``python``; zeros for one that does not answer."""
+    said = _run((python, "-c", "import sys; print(*sys.version_info[:2])"))
+    words = said.stdout.split() if isinstance(said, subprocess.CompletedProcess) else []
+    return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
+
+
+def import_failure(python: str, module: str) -> str:
+    """Say why the interpreter ``python`` cannot import ``module``; "" when it can."""
+    result = _run((python, "-c", f"import {module}"))
+    if isinstance(result, str):
+        return result
+    lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+    return "" if result.returncode == 0 else lines[-1] if lines else f"exit code {result.returncode}"
+
+
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes] | str:
+    """Run a program to its end; give why it could not be."""
+    try:
+        return subprocess.run(
+            argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)

@@ -1,0 +1,1 @@
+"""How a job's channels reach its hosts: copied, streamed through pipes, or mounted."""

@@ -1,0 +1,141 @@
+"""Channels that are mounted: FastFile's objects, and file systems; where no mount can be had, what stands for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable
+
+from scriptmode.data import channel as sources
+from scriptmode.data import listing, mounts
+from scriptmode.data.fast_file import ObjectTree
+from scriptmode.errors import DataError
+from scriptmode.platforms import requested_hosts
+from scriptmode.platforms.local.inputs.file_mode import named
+from scriptmode.platforms.local.inputs.fuse_mount import View
+from scriptmode.platforms.local.system import file_systems
+from scriptmode.platforms.opt_ml import receivers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.fuse_server import Tree
+    from scriptmode.data.stores import Stores
+    from scriptmode.platforms.opt_ml import Sandbox
+
+    #: Writes a sentence to a host's log.
+    Say = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """One channel of one host that is mounted."""
+
+    host: str
+    path: Path
+    channel: Mapping[str, Any]
+    index: int
+    count: int
+
+
+class Mounting:
+    """The mounts of a job; the process that makes them must have no threads."""
+
+    def __init__(
+        self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, lock: int
+    ) -> None:
+        """``folders`` are those of file systems; None where the hosts see file systems by themselves."""
+        self._request = request
+        self._folders = folders or {}
+        self._lock = lock
+        self._views: dict[Place, View] = {}
+        self._fast, systems = _places(request, sandboxes)
+        self._systems = [] if folders is None else systems
+
+    @property
+    def pids(self) -> list[int]:
+        """The process numbers of those that serve the mounts."""
+        return [view.pid for view in self._views.values()]
+
+    def begin(self, stores: Stores, spool: Path, say: Say, why_not: str = "") -> frozenset[str]:
+        """Begin every mount; give the input modes whose channels are copied. Raises `DataError`.
+
+        Nothing of ``stores`` may be connected yet. ``say`` gets a host's name and a sentence where something else
+        stands for a mount; ``why_not`` is a reason for that which is known already.
+        """
+        read_only = [place for place in self._systems if file_systems.is_read_only(_system(place))]
+        if not why_not and (self._fast or read_only):
+            why_not = mounts.why_not(spool)
+        for place in self._systems:
+            if place in read_only and not why_not:
+                self._views[place] = View(file_systems.tree_of(_system(place), self._folders), place.path, self._lock)
+            elif said := file_systems.link(_system(place), self._folders, place.path, why_not):
+                say(place.host, said)
+        if self._fast and why_not:
+            for place in self._fast:
+                name = place.channel["ChannelName"]
+                say(place.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {why_not}")
+            return frozenset({"File", "FastFile"})
+        for place in self._fast:
+            source = sources.of(self._request, place.channel)
+            self._views[place] = View(partial(_objects, source, place, stores, spool), place.path, self._lock)
+        return frozenset({"File"})
+
+    def is_settled(self) -> bool:
+        """Say whether every mount is there, or one cannot be."""
+        return bool(self.broken()) or all(view.is_up for view in self._views.values())
+
+    def broken(self) -> str:
+        """Say why a mount is not there (any more) or could not give what it holds; "" as long as all is well."""
+        for place, view in self._views.items():
+            view.poll()
+            if wrong := view.error or next(iter(view.unreadable), ""):
+                channel = f"channel {place.channel['ChannelName']!r}"
+                said = wrong if wrong.startswith(channel) else f"{channel}: {wrong}"
+                return f"ClientError: Data download failed: {place.host}: {said}"
+        return ""
+
+    def end(self) -> list[str]:
+        """Take every mount away; say why one stays."""
+        stay = [_ended(view) for view in self._views.values()]
+        self._views.clear()
+        return [said for said in stay if said]
+
+
+def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[list[Place], list[Place]]:
+    """Give FastFile's channels and file systems, for every host."""
+    fast: list[Place] = []
+    systems: list[Place] = []
+    for channel in request.get("InputDataConfig", ()):
+        hosts = receivers(request, channel, sandboxes)
+        found = [
+            Place(sandbox.host, sandbox.channel(channel["ChannelName"]), channel, index, len(hosts))
+            for index, sandbox in enumerate(hosts)
+        ]
+        if "FileSystemDataSource" in channel["DataSource"]:
+            systems += found
+        elif requested_hosts.input_mode(request, channel) == "FastFile":
+            fast += found
+    return fast, systems
+
+
+def _ended(view: View) -> str:
+    """Take a mount away; say why it stays."""
+    try:
+        view.end()
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def _system(place: Place) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = place.channel["DataSource"]["FileSystemDataSource"]
+    return found
+
+
+def _objects(source: ChannelSource, place: Place, opened: Stores, spool: Path) -> Tree:
+    with named(source):
+        entries = listing.entries(source, opened.of, epoch=0, host=place.index, count=place.count, spool=spool)
+        return ObjectTree(entries, opened.of)

@@ -1,0 +1,1 @@
+"""What a job leaves: artifacts, checkpoints and metrics."""

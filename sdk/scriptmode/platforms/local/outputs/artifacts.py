@@ -1,0 +1,271 @@
+"""What a job leaves behind: model.tar.gz and output.tar.gz, at the places the request names."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from scriptmode.data import file_uris
+from scriptmode.data.file_uris import READ_BYTES
+from scriptmode.errors import DataError
+from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system.durable import Entries, sync_file
+from scriptmode_runtime import contract
+from scriptmode_runtime.archive import DEEPEST
+from scriptmode_runtime.beneath import EscapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from scriptmode.aws.s3 import S3
+    from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode_runtime.beneath import Entry
+
+#: Trained weights hardly compress; the fastest level costs a few percent of size.
+COMPRESSION_LEVEL = 1
+MODEL_ARCHIVE = "model.tar.gz"
+#: What a file is called, after a dot and its name, until it is whole.
+DRAFT_SUFFIX = ".part"
+OUTPUT_ARCHIVE = "output.tar.gz"
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """A file or directory that a host left: its path in the host's tree, and the status when it was found."""
+
+    sandbox: Sandbox
+    path: str
+    status: os.stat_result
+
+    @property
+    def is_directory(self) -> bool:
+        """Return whether it is a directory."""
+        return stat.S_ISDIR(self.status.st_mode)
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading; raise ``OSError`` where the host put something else in its place."""
+        return self.sandbox.open_file(self.path)
+
+
+@dataclass
+class Collected:
+    """Files of all hosts as one tree: path below the tree -> file; ``notes`` say what is not in it."""
+
+    files: dict[str, HostFile] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def destination(request: Mapping[str, Any]) -> str:
+    """Give the URI below which a job's artifacts lie."""
+    return f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}/output"
+
+
+def publish(
+    request: Mapping[str, Any],
+    sandboxes: Sequence[Sandbox],
+    folder: Path,
+    *,
+    with_model: bool,
+    say: Callable[[str], None],
+) -> str:
+    """Pack and deliver what the hosts left; return the model's URI, "" without one.
+
+    What was delivered to a ``file://`` URI is durable once this returns. Archives are packed in ``folder`` and leave it
+    when they are delivered: after a failure they are still there.
+    """
+    compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
+    base = destination(request)
+    entries = Entries()
+    entries.make_directory(folder)
+    copied = []
+    trees = [(contract.OUTPUT_DATA_DIR, OUTPUT_ARCHIVE, "data")]
+    if with_model:
+        trees.append((contract.MODEL_DIR, MODEL_ARCHIVE, "model"))
+    for what, archive, plain in trees:
+        tree = collect(what, sandboxes, what)
+        for note in tree.notes:
+            say(note)
+        if what != "model" and not tree.files:
+            continue
+        if compressed:
+            pack(tree, folder / archive)
+            with (folder / archive).open("rb") as file:
+                if deliver(file, base, archive, entries):
+                    copied.append(folder / archive)
+        else:
+            _deliver_files(tree, base, plain, entries)
+    sync(entries, base)
+    for packed in copied:
+        packed.unlink()
+    if not with_model:
+        return ""
+    return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
+
+
+def _deliver_files(tree: Collected, base: str, plain: str, entries: Entries) -> None:
+    for name, file in tree.files.items():
+        if not file.is_directory:
+            with file.open() as opened:
+                deliver(opened, base, f"{plain}/{name}", entries)
+
+
+def without_model(sandboxes: Sequence[Sandbox]) -> bool:
+    """Return whether no host left a file for the model."""
+    return all(
+        entry.is_directory
+        for sandbox in sandboxes
+        for entry in _entries(sandbox, contract.MODEL_DIR, lambda _: None, lambda *_: None)
+    )
+
+
+def collect(what: str, sandboxes: Sequence[Sandbox], root: str) -> Collected:
+    """Merge the hosts' trees below the directory ``root``; the first host that has a path wins. Links become files."""
+    tree = Collected()
+    owner: dict[str, str] = {}
+    for sandbox in sandboxes:
+        host = sandbox.host
+
+        def left_out(name: str, why: str, host: str = host) -> None:
+            tree.notes.append(f"{what}: {host}'s {name!r} is left out: {why}")
+
+        found = {entry.path: entry.status for entry in _entries(sandbox, root, tree.notes.append, left_out)}
+        for name in sorted(found):
+            file, why = HostFile(sandbox, os.path.join(root, name), found[name]), ""  # noqa: PTH118
+            if stat.S_ISLNK(file.status.st_mode):
+                file, why = _followed(file)
+            if not why and not (file.is_directory or stat.S_ISREG(file.status.st_mode)):
+                why = "it is not a regular file"
+            taken = next(
+                (part for part in _paths(name) if part in tree.files and not tree.files[part].is_directory), name
+            )
+            if why:
+                left_out(name, why)
+            elif taken not in tree.files:
+                owner[name] = host
+                tree.files[name] = file
+            elif not (file.is_directory and tree.files[taken].is_directory):
+                left_out(name, f"{owner[taken]} has {taken!r} too")
+    return tree
+
+
+def pack(tree: Collected, archive: Path) -> None:
+    """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
+    draft = archive.with_name(f".{archive.name}")
+    # To open a FIFO in its place would wait for a reader.
+    draft.unlink(missing_ok=True)
+    try:
+        _pack(tree, draft)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    draft.replace(archive)
+
+
+def _pack(tree: Collected, archive: Path) -> None:
+    with tarfile.open(archive, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
+        for name, file in tree.files.items():
+            if file.is_directory:
+                member = _member(name, file.status)
+                member.type = tarfile.DIRTYPE
+                tar.addfile(member)
+                continue
+            with file.open() as opened:
+                status = os.fstat(opened.fileno())
+                member = _member(name, status)
+                member.size = status.st_size
+                tar.addfile(member, opened)
+
+
+def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.mtime, member.mode = int(status.st_mtime), stat.S_IMODE(status.st_mode)
+    return member
+
+
+def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
+    """Copy an open file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where.
+
+    A file that was copied is durable after `sync` of ``entries``. Return whether there are two of it now.
+    """
+    uri = f"{place}/{name}"
+    descriptor = file.fileno()
+    if not file_uris.is_file(place):
+        bucket().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
+    else:
+        # The name is as it is: what looks encoded in it is not.
+        target = file_uris.file_path(place) / name
+        draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
+        try:
+            entries.make_directory(target.parent)
+            if target.exists() and os.path.samestat(target.stat(), os.fstat(descriptor)):
+                sync_file(target)
+                entries.add(target.parent)
+                return False
+            # Of a job that was killed as it copied, or a link that a script put there.
+            draft.unlink(missing_ok=True)
+            with draft.open("xb") as copy:
+                file_uris.copy_open(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
+            entries.replace(draft, target)
+        except OSError as error:
+            if full_disk.is_full(error):
+                draft.unlink(missing_ok=True)
+                raise full_disk.described(error, target.parent, "name another output_path") from error
+            raise DataError(f"{uri}: {error}; name another output_path") from error
+    return True
+
+
+def sync(entries: Entries, place: str) -> None:
+    """Make what was delivered below a URI durable; raise `DataError`."""
+    try:
+        entries.sync()
+    except OSError as error:
+        raise DataError(f"{place}: {error}; name another output_path") from error
+
+
+@cache
+def bucket() -> S3:
+    """Give this process's client of S3: it takes longer to make than a small file to store."""
+    from scriptmode.aws.s3 import S3
+
+    return S3()
+
+
+def _entries(
+    sandbox: Sandbox, root: str, note: Callable[[str], None], left_out: Callable[[str, str], None]
+) -> Iterator[Entry]:
+    """Yield every directory, file and link below a directory of the host."""
+    is_told = False
+    try:
+        with sandbox.tree(root) as directory:
+            for entry in directory.walk(failed=lambda path, error: left_out(path, str(error.strerror))):
+                if len(entry.above) <= DEEPEST:
+                    yield entry
+                elif not is_told:
+                    is_told = True
+                    left_out("/".join(entry.above[:DEEPEST]), f"what is more than {DEEPEST} folders deep in it")
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        note(f"{root}: nothing of {sandbox.host} is taken: it was replaced by a link or a file")
+
+
+def _paths(name: str) -> Iterator[str]:
+    """Give a path below the tree and everything above it."""
+    yield name
+    yield from (str(parent) for parent in Path(name).parents if str(parent) != ".")
+
+
+def _followed(file: HostFile) -> tuple[HostFile, str]:
+    """Return what a link leads to, and why that cannot be an artifact or ""."""
+    try:
+        file = replace(file, status=file.sandbox.status(file.path))
+    except EscapeError:
+        return file, f"it is a link out of {file.sandbox.root}"
+    except OSError as error:
+        return file, f"it is a link to nothing ({error.strerror})"
+    return file, "it is a link to a folder" if file.is_directory else ""

@@ -1,0 +1,94 @@
+"""A job's request and state in the service's shapes. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
+from scriptmode_runtime import contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.platforms.local.store.state import Brief, JobState, Transition
+
+
+def max_runtime(request: Mapping[str, Any]) -> int:
+    """Give the seconds a request lets its job run; the service's default is a day."""
+    from scriptmode.spec.training_job import Limits
+
+    return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
+
+
+def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
+    """Render DescribeTrainingJobResponse."""
+    response = {
+        **DESCRIBED_DEFAULTS,
+        **{field: value for field, value in request.items() if field not in NOT_DESCRIBED},
+    }
+    response.update(
+        TrainingJobName=state.name,
+        TrainingJobArn=state.arn,
+        # The shape demands it before there is one.
+        ModelArtifacts={"S3ModelArtifacts": state.artifacts},
+        TrainingJobStatus=state.status,
+        SecondaryStatus=state.secondary,
+        StoppingCondition={"MaxRuntimeInSeconds": max_runtime(request), **request.get("StoppingCondition", {})},
+        CreationTime=_time(state.created),
+        LastModifiedTime=_time(state.modified),
+        SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],
+    )
+    if state.note:
+        latest = response["SecondaryStatusTransitions"][-1]
+        latest["StatusMessage"] = f"{latest['StatusMessage']}; {state.note}"
+    if state.reason:
+        response["FailureReason"] = contract.shorten(state.reason, contract.FAILURE_LIMIT)
+    if state.training_started is not None:
+        response["TrainingStartTime"] = _time(state.training_started)
+        if state.training_ended is not None:
+            seconds = max(1, round(state.training_ended - state.training_started))
+            response.update(
+                TrainingEndTime=_time(state.training_ended),
+                TrainingTimeInSeconds=seconds,
+                BillableTimeInSeconds=seconds,
+            )
+    return response
+
+
+def summarise(brief: Brief) -> dict[str, Any]:
+    """Render a TrainingJobSummary; ``StatusMessage``, which the service's has not, says what is wrong with the job."""
+    summary = {
+        "TrainingJobName": brief.name,
+        "TrainingJobArn": brief.arn,
+        "CreationTime": _time(brief.created),
+        "LastModifiedTime": _time(brief.modified),
+        "TrainingJobStatus": STATUS_OF.get(brief.secondary, UNREADABLE),
+        "SecondaryStatus": brief.secondary,
+    }
+    if brief.note:
+        summary["StatusMessage"] = brief.note
+    if brief.training_ended is not None:
+        summary["TrainingEndTime"] = _time(brief.training_ended)
+    return summary
+
+
+def algorithm_error(said: str, exit_code: int) -> str:
+    """Return the reason of a job whose training failed, in the service's form; `describe` shortens it."""
+    return f"AlgorithmError: {said}, exit code: {exit_code}"
+
+
+def _transition(transition: Transition) -> dict[str, Any]:
+    shape = {
+        "Status": transition.status,
+        "StartTime": _time(transition.started),
+        "StatusMessage": transition.message,
+    }
+    if transition.ended is not None:
+        shape["EndTime"] = _time(transition.ended)
+    return shape
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)

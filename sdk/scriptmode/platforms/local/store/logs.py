@@ -1,0 +1,108 @@
+"""Host logs as lines, read while they are written."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from scriptmode.data.regular_files import open_regular, open_to_append
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: Bytes of a read, and of a line's piece at most: what a client holds of one log.
+CHUNK = 1024 * 1024
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line of its own to a log, of which the last line may have no end; raise ``OSError``."""
+    with open_to_append(path) as log:
+        size = log.seek(0, os.SEEK_END)
+        log.seek(max(0, size - 1))
+        start = b"" if log.read(1) in (b"", b"\n") else b"\n"
+        log.write(start + line.encode("utf-8", "replace") + b"\n")
+
+
+class LogReader:
+    """One host's log. A line is what ends with a line feed: a progress bar's carriage returns stay within it.
+
+    A line of more than `CHUNK` bytes comes in pieces, so that memory does not grow with it. One is cut before a
+    carriage return where it has any, so that what a progress bar draws at once stays together.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        #: Of the line that is not complete, what was not given out; less than a chunk.
+        self._begun = b""
+        #: A character's bytes may be divided between two pieces.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_divided = False
+
+    def lines(self, *, final: bool) -> Iterator[tuple[str, bool]]:
+        """Yield the lines completed since the last call, each with whether it goes on in the next one.
+
+        With ``final`` also what no line feed ended. Raises ``OSError`` for what is no regular file or cannot be read.
+        """
+        if self._file is None:
+            with suppress(FileNotFoundError):
+                self._file = open_regular(self._path)
+        while self._file is not None and (chunk := self._file.read(CHUNK)):
+            whole, feed, begun = chunk.rpartition(b"\n")
+            if feed:
+                whole, self._begun = self._begun + whole, b""
+                more = feed
+                if self._is_divided:
+                    first, more, whole = whole.partition(b"\n")
+                    yield self._ended(first)
+                if more:
+                    # Decoded at once, which takes half the time of decoding line by line.
+                    for line in whole.decode("utf-8", "replace").split("\n"):
+                        yield line, False
+            self._begun += begun
+            if len(self._begun) > CHUNK:
+                yield self._piece()
+        if final and (self._begun or self._is_divided):
+            rest, self._begun = self._begun, b""
+            yield self._ended(rest)
+
+    def _ended(self, rest: bytes) -> tuple[str, bool]:
+        if not self._is_divided:
+            return rest.decode("utf-8", "replace"), False
+        text = self._decoder.decode(rest, final=True)
+        self._decoder.reset()
+        self._is_divided = False
+        return text, False
+
+    def _piece(self) -> tuple[str, bool]:
+        """Take all that was read of a long line but its last drawing."""
+        at = self._begun.rfind(b"\r", 1)
+        piece, self._begun = (self._begun, b"") if at < 0 else (self._begun[:at], self._begun[at:])
+        self._is_divided = True
+        return self._decoder.decode(piece), True
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def last_lines(path: Path, lines: int, limit: int) -> str:
+    """Return the end of a text file: at most ``lines`` whole lines and ``limit`` characters; "" when there is no file.
+
+    Only a last line that is longer than ``limit`` is cut.
+    """
+    with suppress(OSError), open_regular(path) as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 4 * limit))
+        text = "\n".join(file.read().decode("utf-8", "replace").strip().splitlines()[-lines:])
+        if len(text) > limit:
+            end = text[-limit:]
+            _, newline, whole = end.partition("\n")
+            text = end if text[-limit - 1] == "\n" or not newline else whole
+        return text
+    return ""

@@ -1,0 +1,168 @@
+"""Where one training job stands, as a value. Pure: the clock's readings are handed in."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from scriptmode.platforms.local.store.shapes import is_time, shown
+
+#: Every secondary status a local job can have, and the status it means.
+STATUS_OF = {
+    "Starting": "InProgress",
+    "Downloading": "InProgress",
+    "DownloadingTrainingImage": "InProgress",
+    "Training": "InProgress",
+    "Uploading": "InProgress",
+    "Stopping": "Stopping",
+    "Stopped": "Stopped",
+    "MaxRuntimeExceeded": "Stopped",
+    "Completed": "Completed",
+    "Failed": "Failed",
+}
+ENDED = frozenset({"Stopped", "Completed", "Failed"})
+#: A request to stop changes a job only while it is in one of these.
+STOPPABLE = frozenset({"Starting", "Downloading", "DownloadingTrainingImage", "Training"})
+
+MESSAGES = {
+    "Starting": "Preparing the hosts for training",
+    "Downloading": "Downloading input data",
+    "DownloadingTrainingImage": "Downloading the training image",
+    "Training": "Training in progress",
+    "Uploading": "Uploading the model and output artifacts",
+    "Stopping": "Stopping the training job",
+    "Stopped": "Training job stopped",
+    "MaxRuntimeExceeded": "Training job stopped: it ran longer than MaxRuntimeInSeconds",
+    "Completed": "Training job completed",
+    "Failed": "Training job failed",
+}
+
+#: What a list says of a job whose files cannot be read, in the place of a status.
+UNREADABLE = "Unreadable"
+_TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
+_TIMES = frozenset({"created", "modified", "started"})
+_MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One stay in a secondary status; times are seconds since the epoch."""
+
+    status: str
+    message: str
+    started: float
+    ended: float | None = None
+
+
+class Brief(NamedTuple):
+    """What a list says of a job; times are seconds since the epoch."""
+
+    name: str
+    arn: str
+    created: float
+    modified: float
+    secondary: str
+    training_ended: float | None = None
+    #: What is wrong with the job, beside its status; "" where nothing is.
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What changes while a job lives; times are seconds since the epoch."""
+
+    name: str
+    arn: str
+    created: float
+    modified: float
+    transitions: tuple[Transition, ...]
+    training_started: float | None = None
+    training_ended: float | None = None
+    reason: str = ""
+    artifacts: str = ""
+    #: What is wrong with the job now, found by the process that looks at it; never recorded.
+    note: str = ""
+
+    @property
+    def secondary(self) -> str:
+        """The secondary status."""
+        return self.transitions[-1].status
+
+    @property
+    def status(self) -> str:
+        """The status."""
+        return STATUS_OF[self.secondary]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing about the job will change any more."""
+        return self.status in ENDED
+
+    @property
+    def stoppable(self) -> bool:
+        """Whether a request to stop changes how the job ends."""
+        return self.secondary in STOPPABLE
+
+    @property
+    def brief(self) -> Brief:
+        """What a list says of it."""
+        return Brief(self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note)
+
+    def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
+        """Enter ``secondary``; the same one again changes nothing, and neither does any after the job ended."""
+        if secondary == self.secondary or self.ended:
+            return self
+        last = replace(self.transitions[-1], ended=now)
+        entered = Transition(
+            secondary, message or MESSAGES[secondary], now, now if STATUS_OF[secondary] in ENDED else None
+        )
+        over = STATUS_OF[secondary] in ENDED
+        started = self.training_started
+        return replace(
+            self,
+            modified=now,
+            transitions=(*self.transitions[:-1], last, entered),
+            training_started=now if started is None and secondary == "Downloading" else started,
+            training_ended=now if over and started is not None else None,
+            reason=reason,
+        )
+
+    def told(self, message: str, now: float) -> JobState:
+        """Change what is said of the secondary status that the job is in, as the service does."""
+        current = replace(self.transitions[-1], message=message)
+        return replace(self, modified=now, transitions=(*self.transitions[:-1], current))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state file's content."""
+        content = asdict(self)
+        del content["note"]
+        return content
+
+
+def starting(name: str, arn: str, now: float) -> JobState:
+    """Give the state every job begins with."""
+    return JobState(name, arn, now, now, (Transition("Starting", MESSAGES["Starting"], now),))
+
+
+def from_json(content: Any) -> JobState:
+    """Parse what `JobState.to_json` gave; raise ``TypeError`` or ``ValueError`` for anything else."""
+    fields = _checked(content)
+    found = fields.get("transitions")
+    if not isinstance(found, list) or not found:
+        raise ValueError("it has no transitions")
+    transitions = tuple(Transition(**_checked(transition)) for transition in found)
+    for transition in transitions:
+        if transition.status not in STATUS_OF:
+            raise ValueError(f"'status' is {transition.status!r}")
+    return JobState(**{**fields, "transitions": transitions})
+
+
+def _checked(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise TypeError(f"it holds {shown(content)}, not an object")
+    for name, value in content.items():
+        is_fine = isinstance(value, str) if name in _TEXTS else name not in _TIMES or is_time(value)
+        is_fine &= name not in _MAYBE_TIMES or value is None or is_time(value)
+        if not is_fine:
+            raise TypeError(f"{name!r} is {shown(value)}")
+    return content

@@ -1,0 +1,123 @@
+"""Full disks: how one is recognised and reported, and space that is reserved for the last thing a job has to record."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from scriptmode.data import file_uris
+from scriptmode.data_dir import DATA_DIR_VARIABLE
+from scriptmode.errors import DataError, ScriptmodeError
+from scriptmode.platforms.local.system.durable import replace_file, sync_directory
+from scriptmode.sizes import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+#: No space or no inodes; a user's quota is used up.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Several times what a state with the longest reason needs.
+RESERVED_BYTES = 64 * 1024
+#: What a job's own files take before anything of it runs: that reserve, the request, the state, folders.
+JOB_BYTES = 2 * RESERVED_BYTES
+
+
+class FullDiskError(DataError):
+    """A disk is full; its text says which one."""
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Return whether an error, or one that caused it, says that a disk is full."""
+    seen: set[int] = set()
+    # `raise error from error` makes a chain without an end.
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, FullDiskError) or (isinstance(error, OSError) and error.errno in _FULL):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def has_space(path: Path) -> bool:
+    """Return whether a small file could be written below ``path``; True where that is not known."""
+    with suppress(OSError):
+        disk = os.statvfs(path)
+        # File systems without a table of inodes say that they have none.
+        return disk.f_bavail * disk.f_frsize >= RESERVED_BYTES and (disk.f_favail > 0 or not disk.f_files)
+    return True
+
+
+def explain(path: Path) -> str:
+    """Return which disk is full, and how much of it is free: what is free may be too little, or for root alone."""
+    there = next((each for each in (path, *path.parents) if file_uris.exists(each)), path)
+    free = ""
+    with suppress(OSError):
+        left = shutil.disk_usage(there).free
+        needed = f", and a job's own files take {in_words(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
+        free = f" ({in_words(left)} free{needed})"
+    return f"the disk of {str(path)!r} is full{free}"
+
+
+@contextmanager
+def reported(path: Path, advice: str = "") -> Iterator[None]:
+    """Raise `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
+    try:
+        yield
+    except (ScriptmodeError, OSError) as error:
+        if isinstance(error, FullDiskError) or not is_full(error):
+            raise
+        raise described(error, path, advice) from error
+
+
+def described(error: Exception, path: Path, advice: str = "") -> FullDiskError:
+    """Return the `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
+    if isinstance(error, FullDiskError):
+        return error
+    advice = advice or f"set {DATA_DIR_VARIABLE} to a folder on a larger disk"
+    # The errors of this library say what to do.
+    step = "" if isinstance(error, ScriptmodeError) else f"; free some space, or {advice}"
+    return FullDiskError(f"{explain(path)}: {error}{step}")
+
+
+class Reserve:
+    """A file that holds space for another one of at most `RESERVED_BYTES` in the same directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def allocate(self) -> None:
+        """Take the space; raise ``OSError``."""
+        # Random bytes, because a file system that compresses would reserve nothing for zeros.
+        self._path.write_bytes(os.urandom(RESERVED_BYTES))
+
+    def write(self, target: Path, content: bytes) -> None:
+        """Replace ``target``, durably, with the space that was reserved, which nothing else can take meanwhile.
+
+        Raises ``OSError``, `FileNotFoundError` where nothing was reserved.
+        """
+        try:
+            self._overwrite(content)
+        except FileNotFoundError:
+            raise
+        except OSError:
+            # A file system that never writes in place. What it frees may be taken by others, but seldom is.
+            self.release()
+            replace_file(target, content)
+        else:
+            self._path.replace(target)
+        sync_directory(target.parent)
+
+    def release(self) -> None:
+        """Give the space back."""
+        self._path.unlink(missing_ok=True)
+
+    def _overwrite(self, content: bytes) -> None:
+        with self._path.open("r+b") as file:
+            file.write(content)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
