@@ -147,7 +147,7 @@ def test_the_command_line_uses_public_names(path):
             is_public |= module in (
                 "scriptmode.errors.suggestion",
                 "scriptmode.nearby.near",
-                "scriptmode.display.words.duration",
+                "scriptmode.display.formatting.duration",
             )
             # One filter of what a terminal would obey.
             is_public |= module == "scriptmode.display.terminal_text.safe"

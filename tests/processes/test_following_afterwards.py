@@ -2,7 +2,7 @@
 
 from fakes.followed import Last
 
-from scriptmode.display.following import Following
+from scriptmode.display.follower import Following
 
 
 def test_every_line_of_its_log_is_searched_for_metrics(jobs):

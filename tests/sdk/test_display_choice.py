@@ -8,8 +8,8 @@ from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.display import kind, page
-from scriptmode.display.values import Data, HostLine, JobView, Seen, Values
+from scriptmode.display import html_card, kind
+from scriptmode.display.snapshot import Data, HostLine, JobView, Seen, Values
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.testing import Life
 
@@ -116,7 +116,7 @@ def test_a_card_says_how_much_it_leaves_out():
     metrics = tuple(Values(f"metric-{number}", 1, 0.5, (0.5,)) for number in range(12))
     hosts = tuple(HostLine(f"algo-{number}") for number in range(1, 10))
     view = JobView("job-1", "Failed", seen=Seen(hosts, data, metrics))
-    card = page.card(view, places={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
+    card = html_card.card(view, places={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
     for said in ("and 5 more channels", "and 5 more metrics", "and 2 more hosts", "and 6 more logs"):
         assert f">{said}<" in card
     assert [card.count(shown) for shown in ("<b>data-", "<b>metric-", "<b>algo-", "whole log of")] == [7, 7, 7, 2]

@@ -9,8 +9,8 @@ from fakes.processes import until
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, JobNotFoundError
-from scriptmode.display.following import Following, roles
-from scriptmode.display.terminal import TerminalView
+from scriptmode.display.follower import Following, roles
+from scriptmode.display.terminal_view import TerminalView
 from scriptmode.platforms.base import LogEvent
 from scriptmode.testing import Life
 

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from scriptmode.display import words
-from scriptmode.display.pictures import line
-from scriptmode.display.series import POINTS, Series, sparkline
+from scriptmode.display import formatting
+from scriptmode.display.downsampled_series import POINTS, Series, sparkline
+from scriptmode.display.html_charts import line
 from scriptmode.display.terminal_text import shown
 
 RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
@@ -76,7 +76,7 @@ def test_a_line_that_was_drawn_anew_for_days_takes_little_time():
     ],
 )
 def test_times_are_said_in_two_units_at_most(seconds, said):
-    assert words.duration(seconds) == said
+    assert formatting.duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_times_are_said_in_two_units_at_most(seconds, said):
     ],
 )
 def test_amounts_say_their_unit_once(done, total, said):
-    assert words.amount(done, total) == said
+    assert formatting.amount(done, total) == said
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_amounts_say_their_unit_once(done, total, said):
     [(0.123456, "0.1235"), (12000.0, "12,000"), (1.5e-7, "1.5e-07"), (math.inf, "inf"), (math.nan, "nan")],
 )
 def test_numbers_are_said_in_few_digits(value, said):
-    assert words.number(value) == said
+    assert formatting.number(value) == said
 
 
 def test_a_sparkline_goes_from_the_least_to_the_most():

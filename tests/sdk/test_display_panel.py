@@ -4,11 +4,11 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from scriptmode.display import page
-from scriptmode.display.collecting import Collector, Rates
-from scriptmode.display.panel import Panel
-from scriptmode.display.rooms import shared
-from scriptmode.display.values import view_of
+from scriptmode.display import html_card
+from scriptmode.display.collector import Collector, Rates
+from scriptmode.display.row_allocation import shared
+from scriptmode.display.snapshot import view_of
+from scriptmode.display.status_panel import Panel
 from scriptmode.platforms.base import ChannelProgress, LogEvent
 from scriptmode.results.outcome import failure
 
@@ -65,7 +65,7 @@ def test_a_metric_of_several_hosts_is_that_of_the_first_and_says_so():
     assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
     (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
     assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
-    assert "<b>loss</b> of algo-1" in page.card(view, places={})
+    assert "<b>loss</b> of algo-1" in html_card.card(view, places={})
 
 
 def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():

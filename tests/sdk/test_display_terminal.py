@@ -9,8 +9,8 @@ from fakes.processes import until
 from pyte import HistoryScreen, Stream
 
 from scriptmode import display
-from scriptmode.display.following import Following
-from scriptmode.display.terminal import TerminalView
+from scriptmode.display.follower import Following
+from scriptmode.display.terminal_view import TerminalView
 
 
 def test_what_the_program_says_meanwhile_scrolls_with_the_log(monkeypatch):

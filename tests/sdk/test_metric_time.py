@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from scriptmode.display.collecting import Collector
+from scriptmode.display.collector import Collector
 from scriptmode.platforms.base import LogEvent
 from scriptmode.platforms.local.outputs.metrics import found_in
 from scriptmode.spec.metric_definitions import Definition

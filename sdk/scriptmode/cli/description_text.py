@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.cli.output import moment, visible
-from scriptmode.display.words import duration
+from scriptmode.display.formatting import duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -38,9 +38,9 @@ def kind(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, 
         raise SpecError(f"live is {live!r}; give True, False, or None for what the output is")
     if live is False:
         return PLAIN
-    from scriptmode.display import notebook
+    from scriptmode.display import notebook_view
 
-    if notebook.is_running():
+    if notebook_view.is_running():
         return NOTEBOOK
     is_dumb = variables.get("TERM", "") in ("", "dumb") and live is None
     return TERMINAL if out.isatty() and not is_dumb else PLAIN
@@ -52,8 +52,8 @@ def follow(name: str, platform: Platform, which: str) -> bool:
     In a terminal where another job is followed already its lines scroll above that one's panel.
     """
     if which == NOTEBOOK:
-        from scriptmode.display.following import Following
-        from scriptmode.display.notebook import NotebookView
+        from scriptmode.display.follower import Following
+        from scriptmode.display.notebook_view import NotebookView
 
         Following(name, platform, NotebookView(name, platform)).run()
         return True
@@ -68,20 +68,20 @@ def follow(name: str, platform: Platform, which: str) -> bool:
 
 
 def _follow_in_terminal(name: str, platform: Platform) -> None:
-    from scriptmode.display.following import Following
-    from scriptmode.display.terminal import TerminalView
+    from scriptmode.display.follower import Following
+    from scriptmode.display.terminal_view import TerminalView
 
     Following(name, platform, TerminalView(sys.stdout)).run()
 
 
 def card(name: str, platform: Platform) -> str:
     """Give a job as a piece of HTML; of one that cannot be described its name and the reason."""
-    from scriptmode.display import page
-    from scriptmode.display.looking import look
+    from scriptmode.display import html_card
+    from scriptmode.display.snapshot_query import look
 
     try:
         view, notes, places = look(name, platform)
     except (ScriptmodeError, OSError, ValueError) as error:
         # ValueError: a file of the job's folder that holds something else. A notebook would show a traceback.
-        return page.unknown(name, f"{error}" or type(error).__name__)
-    return page.card(view, notes=notes, places=places)
+        return html_card.unknown(name, f"{error}" or type(error).__name__)
+    return html_card.card(view, notes=notes, places=places)

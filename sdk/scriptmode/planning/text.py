@@ -9,7 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import sizes
-from scriptmode.display import words
+from scriptmode.display import formatting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ def _source(source: SourcePlan | None) -> Iterator[str]:
     if source.files is None:
         yield f"  {source.uri}, there already"
         return
-    files = words.plural(len(source.files), "file")
+    files = formatting.plural(len(source.files), "file")
     yield f"  {files}, {sizes.in_words(source.total or 0)}; packed {sizes.in_words(source.size or 0)}"
     yield f"  at {source.uri}"
     shown = [f"{name} ({sizes.in_words(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]

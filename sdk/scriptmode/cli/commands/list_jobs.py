@@ -12,7 +12,7 @@ import click
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account, as_json, none_there, platform
-from scriptmode.display.words import duration
+from scriptmode.display.formatting import duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 

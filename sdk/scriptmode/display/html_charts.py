@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from scriptmode.display.series import heights
+from scriptmode.display.downsampled_series import heights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,14 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
-from scriptmode.display import words
-from scriptmode.display.pictures import bar, line
-from scriptmode.display.rooms import fitting
+from scriptmode.display import formatting
+from scriptmode.display.html_charts import bar, line
+from scriptmode.display.row_allocation import fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from scriptmode.display.values import Data, HostLine, JobView, Stay, Values
+    from scriptmode.display.snapshot import Data, HostLine, JobView, Stay, Values
     from scriptmode.results.outcome import Failure
 
     _Row = tuple[str, ...]
@@ -81,7 +81,7 @@ def _head(view: JobView, colour: str) -> str:
     status = view.secondary if view.secondary and not view.ended else view.status or "Starting"
     if view.ended and view.secondary not in ("", view.status):
         status = f"{view.status}: {view.secondary}"
-    facts = " \u00b7 ".join(escape(fact) for fact in (words.duration(view.elapsed), view.instances) if fact)
+    facts = " \u00b7 ".join(escape(fact) for fact in (formatting.duration(view.elapsed), view.instances) if fact)
     message = _dim(view.message) if view.message and not view.ended else ""
     name = f'<b style="margin-right:8px">{escape(view.name)}</b>'
     return (
@@ -93,9 +93,9 @@ def _head(view: JobView, colour: str) -> str:
 def _history(stays: Sequence[Stay], colour: str) -> str:
     if not stays:
         return ""
-    parts = bar([(stay.status, stay.seconds, words.duration(stay.seconds)) for stay in stays], colour, _SHADES)
+    parts = bar([(stay.status, stay.seconds, formatting.duration(stay.seconds)) for stay in stays], colour, _SHADES)
     said = " \u203a ".join(
-        escape(stay.status) + (f" {words.duration(stay.seconds)}" if stay.seconds else "") for stay in stays
+        escape(stay.status) + (f" {formatting.duration(stay.seconds)}" if stay.seconds else "") for stay in stays
     )
     return f'{parts}<div style="opacity:.75;font-size:12px">{said}</div>'
 
@@ -104,13 +104,13 @@ def _channel(data: Data) -> _Row:
     progress = data.progress
     share = progress.done / progress.total if progress.total else None
     shown = "" if share is None or share >= 1 else bar([("", share, ""), ("", 1 - share, "")], _GOING_ON, (1.0, 0.2))
-    return f"<b>{escape(progress.channel)}</b>", escape(words.data(data)), shown
+    return f"<b>{escape(progress.channel)}</b>", escape(formatting.data(data)), shown
 
 
 def _metric(metric: Values) -> _Row:
     whose = f" of {metric.host}" if metric.host else ""
-    said = f"{metric.name}: {words.plural(metric.count, 'value')}{whose}"
-    return f"<b>{escape(metric.name)}</b>{escape(whose)}", words.number(metric.last), line(metric.points, said)
+    said = f"{metric.name}: {formatting.plural(metric.count, 'value')}{whose}"
+    return f"<b>{escape(metric.name)}</b>{escape(whose)}", formatting.number(metric.last), line(metric.points, said)
 
 
 def _host(host: HostLine) -> _Row:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from scriptmode.display import log_lines
-from scriptmode.display.panel import Panel
+from scriptmode.display.status_panel import Panel
 from scriptmode.display.terminal_text import safe, shown
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from scriptmode.display.values import Frame
+    from scriptmode.display.snapshot import Frame
     from scriptmode.platforms.base import LogEvent
 
 #: Columns and rows of a terminal that does not say how large it is.

@@ -9,14 +9,14 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display import page, words
+from scriptmode.display import formatting, html_card
 from scriptmode.display.terminal_text import shown
 from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from scriptmode.display.values import Frame
+    from scriptmode.display.snapshot import Frame
     from scriptmode.platforms.base import Platform
 
 #: A notebook shows so many lines, and of each so many characters.
@@ -66,19 +66,19 @@ class NotebookView:
     def _take(self, frame: Frame) -> None:
         # Cut at once: a line may have a million characters.
         self._last.extend(
-            (event.host, words.cut(shown(event.message), LINE_CHARACTERS))
+            (event.host, formatting.cut(shown(event.message), LINE_CHARACTERS))
             for event in [event for event in frame.events if not event.continues][-LAST_LINES:]
         )
         self._notes += frame.said
 
     def _show(self, frame: Frame, places: dict[str, str]) -> None:
         lines = list(self._last)
-        html = page.card(frame.view, lines=lines, notes=self._notes, places=places)
+        html = html_card.card(frame.view, lines=lines, notes=self._notes, places=places)
         if html == self._sent:
             return
         self._sent = html
         view = frame.view
-        head = f"training job {view.name}: {view.secondary or view.status} {words.duration(view.elapsed)}"
+        head = f"training job {view.name}: {view.secondary or view.status} {formatting.duration(view.elapsed)}"
         # For a front end without HTML.
         data = {"text/html": html, "text/plain": "\n".join([head, *(f"{host} | {text}" for host, text in lines)])}
         if self._handle is None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode import sizes
-from scriptmode.display.collecting import HostSeries, Rates
-from scriptmode.display.following import roles
-from scriptmode.display.values import HostLine, JobView, Seen, Values, view_of
+from scriptmode.display.collector import HostSeries, Rates
+from scriptmode.display.follower import roles
+from scriptmode.display.snapshot import HostLine, JobView, Seen, Values, view_of
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import FAILED, host_names, is_on_this_machine
 from scriptmode.spec.metric_definitions import defined

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scriptmode import sizes
 
 if TYPE_CHECKING:
-    from scriptmode.display.values import Data
+    from scriptmode.display.snapshot import Data
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Below so many seconds their tenths tell something.

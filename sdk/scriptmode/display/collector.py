@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display.series import Series
+from scriptmode.display.downsampled_series import Series
+from scriptmode.display.formatting import cut
+from scriptmode.display.snapshot import Data, HostLine, JobView, Seen, Values, view_of
 from scriptmode.display.terminal_text import shown
-from scriptmode.display.values import Data, HostLine, JobView, Seen, Values, view_of
-from scriptmode.display.words import cut
 from scriptmode.errors import DataError
 from scriptmode.platforms.base import ENDED, host_names
 from scriptmode.spec.metric_definitions import Definition, defined

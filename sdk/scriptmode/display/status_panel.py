@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from scriptmode.display import words
-from scriptmode.display.rooms import fitting, shared
-from scriptmode.display.series import sparkline
+from scriptmode.display import formatting
+from scriptmode.display.downsampled_series import sparkline
+from scriptmode.display.row_allocation import fitting, shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.display.values import Data, HostLine, JobView, Values
+    from scriptmode.display.snapshot import Data, HostLine, JobView, Values
 
 STATUS_STYLES = {
     "Completed": "bold green",
@@ -61,7 +61,7 @@ class Panel:
         status = view.secondary or view.status or "Starting"
         head = Text(f"{self._rule * 2} ", "dim")
         head.append(status, STATUS_STYLES.get(view.status, _GOING_ON))
-        head.append(f" {words.duration(view.elapsed)} ")
+        head.append(f" {formatting.duration(view.elapsed)} ")
         head.append(f"{self._rule * 2} {view.name} ", "dim")
         head.append(self._rule * max(0, self._width - head.cell_len), "dim")
         return self._fitted(head)
@@ -73,7 +73,7 @@ class Panel:
             if index:
                 row.append(f" {self._arrow} ", "dim")
             row.append(stay.status, STATUS_STYLES.get(view.status, _GOING_ON) if is_last else "")
-            row.append("" if view.ended and is_last else f" {words.duration(stay.seconds)}")
+            row.append("" if view.ended and is_last else f" {formatting.duration(stay.seconds)}")
         return [row if whole else self._fitted(row, keep_end=True)] if view.stays else []
 
     def _message(self, view: JobView) -> list[Text]:
@@ -85,12 +85,12 @@ class Panel:
         return [self._channel(each) for each in view.seen.data]
 
     def _channel(self, data: Data) -> Text:
-        return self._row((f"  {data.progress.channel} ", "bold"), (words.data(data), ""))
+        return self._row((f"  {data.progress.channel} ", "bold"), (formatting.data(data), ""))
 
     def _metrics(self, view: JobView) -> list[Text]:
         found = view.seen.metrics
-        names = [words.cut(each.name, max(1, self._width // _PART)) for each in found]
-        lasts = [words.number(each.last) for each in found]
+        names = [formatting.cut(each.name, max(1, self._width // _PART)) for each in found]
+        lasts = [formatting.number(each.last) for each in found]
         # In columns.
         wide, deep = max(map(len, names), default=0), max(map(len, lasts), default=0)
         room = self._width - wide - deep - 4

@@ -9,8 +9,8 @@ from contextlib import suppress
 from threading import Event, Lock, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.display.collecting import Collector
-from scriptmode.display.values import Frame
+from scriptmode.display.collector import Collector
+from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import ENDED
 
