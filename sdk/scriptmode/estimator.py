@@ -310,9 +310,9 @@ class Estimator(Arguments):
         its source archive is fetched to look into. Raises what `fit` raises before it stores anything, and `SpecError`
         for what the hosts themselves would refuse.
         """
-        from scriptmode.planning import making
+        from scriptmode.planning import planner
 
-        return making.plan(self.platform, making.Sent(*self._prepare(inputs, job_name, experiment_config)), against)
+        return planner.plan(self.platform, planner.Sent(*self._prepare(inputs, job_name, experiment_config)), against)
 
     def fit(
         self,

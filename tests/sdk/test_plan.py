@@ -21,7 +21,7 @@ from scriptmode import (
     Plan,
     SpecError,
 )
-from scriptmode.planning.facts import gpus
+from scriptmode.planning.assumptions import gpus
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 

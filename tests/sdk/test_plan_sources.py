@@ -9,7 +9,7 @@ import tarfile
 import pytest
 
 from scriptmode import DataError, Estimator
-from scriptmode.planning import sources
+from scriptmode.planning import archive_contents
 from scriptmode.platforms.local import LocalPlatform
 
 
@@ -28,13 +28,13 @@ def packed():
 )
 def test_an_archive_that_is_whole_is_read_and_one_that_is_not_is_an_error(compress):
     whole = compress(packed())
-    assert sources.read(whole).sizes == {"train.py": 100_000}
+    assert archive_contents.read(whole).sizes == {"train.py": 100_000}
     for start in (12, len(whole) // 2):
         broken = whole[:start] + b"\xff" * 64 + whole[start + 64 :]
         for part in (broken, whole[: len(whole) // 2], whole[:20], b""):
             if compress is not bytes or part is not broken:
                 with pytest.raises(DataError, match="it is no source archive: "):
-                    sources.read(part)
+                    archive_contents.read(part)
 
 
 def test_a_broken_archive_is_a_note_of_the_plan(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scriptmode.planning.hosts import host_roles
-from scriptmode.planning.plan import Change, Difference, HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.planning.job_plan import Change, Difference, HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.planning.role_query import host_roles
 
 __all__ = ["Change", "Difference", "HostPlan", "Plan", "Process", "SourcePlan", "Wait", "host_roles"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, SpecError
 from scriptmode.job import TrainingJob
-from scriptmode.planning import sources
-from scriptmode.planning.plan import Change, Difference
+from scriptmode.planning import archive_contents
+from scriptmode.planning.job_plan import Change, Difference
 from scriptmode.platforms.base import DESCRIBED_DEFAULTS
 from scriptmode.platforms.registry import here_or
 from scriptmode.request import parse, rerun
@@ -18,7 +18,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.planning.sources import Contents
+    from scriptmode.planning.archive_contents import Contents
     from scriptmode.platforms.base import Platform
 
 #: What tells the members of a list apart.
@@ -92,7 +92,7 @@ def _files(job: TrainingJob, description: Mapping[str, Any], own: Contents | Non
     if uri is None or own is None:
         return {"note": f"the source of {job.name if uri is None else 'this job'} is not known here: not compared"}
     try:
-        theirs = sources.fetch(job.platform, uri)
+        theirs = archive_contents.fetch(job.platform, uri)
     except PlatformError as error:
         return {"note": f"the source of {job.name} is not compared: {error}"}
     new, old = own.digests, theirs.digests

@@ -14,7 +14,7 @@ from scriptmode.display import formatting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scriptmode.planning.plan import Difference, HostPlan, Plan, Process, SourcePlan, Wait
+    from scriptmode.planning.job_plan import Difference, HostPlan, Plan, Process, SourcePlan, Wait
 
 _WIDTH = 118
 _LABEL = 22

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ScriptmodeError
-from scriptmode.planning import facts
-from scriptmode.planning.asking import Question, ask
+from scriptmode.planning import assumptions
+from scriptmode.planning.runtime_query import Question, ask
 from scriptmode.platforms.base import LOCAL_PROCESS, PlannedHost, is_of_processes
 from scriptmode_runtime import contract
 
@@ -29,7 +29,7 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
         return {}
     found = _processes(description) if is_of_processes(description) else _others(description)
     types = {host.instance_type for host in found.values()}
-    known = facts.of_request(description, sorted(types))
+    known = assumptions.of_request(description, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
     if types == {LOCAL_PROCESS}:
         # This machine's, whatever may be gone by now.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError
-from scriptmode.planning import facts, sources
-from scriptmode.planning.asking import Question, ask
-from scriptmode.planning.plan import HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.planning import archive_contents, assumptions
+from scriptmode.planning.job_plan import HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.planning.runtime_query import Question, ask
 from scriptmode.platforms.base import is_on_this_machine
 from scriptmode.request import parse
 from scriptmode_runtime import contract
@@ -16,8 +16,8 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from scriptmode.planning.archive_contents import Contents
     from scriptmode.planning.difference import Comparison
-    from scriptmode.planning.sources import Contents
     from scriptmode.platforms.base import PlannedHost, Platform
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile
@@ -54,7 +54,7 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
     comparison = _comparison(platform, request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
     types = [host.instance_type for host in hosts.values()]
-    known = facts.OF_THIS_MACHINE if on_this_machine else facts.of_request(request, types)
+    known = assumptions.OF_THIS_MACHINE if on_this_machine else assumptions.of_request(request, types)
     parameters = _distinct(host.files[_PARAMETERS] for host in hosts.values())
     answer = ask(
         Question(
@@ -68,7 +68,7 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
     )
     parts, shown = answer["hosts"], answer["shown"]
     strategies = {part["strategy"] for part in parts.values()}
-    notes = [*facts.assumed(request, known, strategies), source.note, *_not_asked(request)]
+    notes = [*assumptions.assumed(request, known, strategies), source.note, *_not_asked(request)]
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is made and added when the job starts")
@@ -97,7 +97,7 @@ def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:
     program = str(contract.decode(sent.request.get("HyperParameters", {}).get(contract.PROGRAM, "")))
     if sent.packed is not None:
         archive, uri = sent.packed
-        return _opened(uri, sources.read(archive.data, program))
+        return _opened(uri, archive_contents.read(archive.data, program))
     stored = parse.source_uri(sent.request)
     if stored is None:
         return _Source()
@@ -105,7 +105,7 @@ def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:
     if not (is_compared or stored.startswith(_FILE)):
         return _Source(SourcePlan(stored), note=f"the source at {stored} is not opened: {taken}")
     try:
-        return _opened(stored, sources.fetch(platform, stored, program))
+        return _opened(stored, archive_contents.fetch(platform, stored, program))
     except PlatformError as error:
         return _Source(SourcePlan(stored), note=f"the source at {stored} cannot be opened: {taken} ({error})")
 

@@ -135,9 +135,9 @@ class Plan:
         return {**document, "request": dict(self._shown)}
 
     def __str__(self) -> str:
-        from scriptmode.planning import text
+        from scriptmode.planning import plan_text
 
-        return text.of(self)
+        return plan_text.of(self)
 
     def __repr__(self) -> str:
         types = "/".join(dict.fromkeys(host.instance_type for host in self.hosts.values()))
