@@ -17,7 +17,7 @@ from fakes.processes import until
 from faults.damage import KINDS, erase
 
 from scriptmode.cli import completers
-from scriptmode.doctor import storage
+from scriptmode.doctor import storage_checks
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.system import process_tree
 
@@ -148,7 +148,7 @@ def test_every_verb_meets_every_damage(file, baseline, victim, tmp_path):
         there = check_others(baseline, f"list after {kind} of {file!r}")
         if there.get(VICTIM, {}).get("TrainingJobStatus") == "Unreadable":
             assert "scriptmode rm victim" in there[VICTIM]["StatusMessage"]
-            (check,) = storage.jobs()
+            (check,) = storage_checks.jobs()
             assert check.outcome == "problem"
             assert VICTIM in check.found
             # One that cannot be read is no one's newest job.

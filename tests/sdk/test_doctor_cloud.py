@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from scriptmode.doctor import cloud
+from scriptmode.doctor import aws_checks
 from scriptmode.platforms.local.store import probe
 
 IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
@@ -58,7 +58,7 @@ def account(monkeypatch, no_settings):
     def look(status=200, body=IDENTITY, *, ahead=0.0, asks_service=False):
         with answering(status, body, ahead) as endpoint:
             monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-            return {check.name: check for check in cloud.account(asks_service)}
+            return {check.name: check for check in aws_checks.account(asks_service)}
 
     return look
 
@@ -97,20 +97,20 @@ def test_credentials_that_expired_are_told_with_where_they_are_from(account):
 def test_an_endpoint_that_nobody_is_at_is_told_and_the_variable_that_named_it(account, monkeypatch):
     account()
     # Nobody is there any more.
-    found = {check.name: check for check in cloud.account(asks_service=False)}
+    found = {check.name: check for check in aws_checks.account(asks_service=False)}
     assert "AWS could not be reached" in found["credentials"].found
     assert "AWS_ENDPOINT_URL" in found["credentials"].advice
 
 
 def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "trianing")
-    found = {check.name: check for check in cloud.account(asks_service=False)}
+    found = {check.name: check for check in aws_checks.account(asks_service=False)}
     assert found["credentials"].found.startswith("the AWS settings: The config profile (trianing) could not be found")
     assert "name a profile in AWS_PROFILE" in found["credentials"].advice
 
 
 def test_without_credentials_it_is_said_what_needs_them(no_settings):
-    found = {check.name: check for check in cloud.account(asks_service=False)}
+    found = {check.name: check for check in aws_checks.account(asks_service=False)}
     assert "Amazon SageMaker and s3:// places need them" in found["credentials"].found
     assert "run 'aws configure'" in found["credentials"].advice
     assert "AWS_DEFAULT_REGION" in found["Region"].advice
@@ -118,7 +118,7 @@ def test_without_credentials_it_is_said_what_needs_them(no_settings):
 
 def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
     monkeypatch.setattr(probe, "write", lambda _: -30.0)
-    clock = {check.name: check for check in cloud.account(asks_service=False)}["clock"]
+    clock = {check.name: check for check in aws_checks.account(asks_service=False)}["clock"]
     assert clock.outcome == "warning"
     assert "30 s ahead of that of the data directory's file system" in clock.found
     assert clock.advice
@@ -127,14 +127,14 @@ def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_setting
 def test_a_config_file_that_names_the_role_is_ok(no_settings, tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: training}}\n")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
-    (check,) = cloud.config_file()
+    (check,) = aws_checks.config_file()
     assert (check.outcome, check.found) == ("ok", "can be read, or is not there; it names role training")
 
 
 def test_a_config_file_that_is_no_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("SchemaVersion: ['1.0'\n")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
-    (check,) = cloud.config_file()
+    (check,) = aws_checks.config_file()
     assert check.outcome == "problem"
     assert str(tmp_path / "config.yaml") in check.found
     assert check.advice == "correct the file"

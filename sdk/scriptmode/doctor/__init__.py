@@ -4,6 +4,6 @@ A room of its own beside the public names of `scriptmode`, which does not load i
 """
 
 from scriptmode.doctor.check import Check, text
-from scriptmode.doctor.examination import examine
+from scriptmode.doctor.check_runner import examine
 
 __all__ = ["Check", "examine", "text"]

@@ -1,4 +1,4 @@
-"""``python -m scriptmode.doctor.imports``: import TensorFlow, its Keras and Horovod, and say of each what it is.
+"""``python -m scriptmode.doctor.import_probe``: import TensorFlow, its Keras and Horovod, and say of each what it is.
 
 One line of JSON each, as soon as it is known: an import that crashes the process takes nothing back. What the packages
 themselves write goes to the standard error.

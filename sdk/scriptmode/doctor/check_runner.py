@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.doctor import cloud, machine, packages, programs, storage
+from scriptmode.doctor import aws_checks, machine_checks, package_checks, program_checks, storage_checks
 from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, said, warning
 from scriptmode.errors import ScriptmodeError, SpecError
 
@@ -65,31 +65,45 @@ class _Subject:
 
 def _local() -> list[_Subject]:
     return [
-        _Subject((programs.SCRIPTMODE, programs.SSH, programs.MPI), programs.runtime),
-        _Subject((packages.TENSORFLOW, packages.KERAS, packages.HOROVOD), packages.frameworks, _IMPORT_SECONDS),
-        _Subject((machine.DOCKER,), machine.docker),
-        _Subject((machine.FUSE,), machine.fuse),
-        _Subject((storage.DISK,), storage.disk),
-        _Subject((storage.JOBS,), storage.jobs),
-        _Subject((machine.PORTS,), machine.ports),
-        _Subject((machine.MEMORY,), machine.memory),
+        _Subject((program_checks.SCRIPTMODE, program_checks.SSH, program_checks.MPI), program_checks.runtime),
+        _Subject(
+            (package_checks.TENSORFLOW, package_checks.KERAS, package_checks.HOROVOD),
+            package_checks.frameworks,
+            _IMPORT_SECONDS,
+        ),
+        _Subject((machine_checks.DOCKER,), machine_checks.docker),
+        _Subject((machine_checks.FUSE,), machine_checks.fuse),
+        _Subject((storage_checks.DISK,), storage_checks.disk),
+        _Subject((storage_checks.JOBS,), storage_checks.jobs),
+        _Subject((machine_checks.PORTS,), machine_checks.ports),
+        _Subject((machine_checks.MEMORY,), machine_checks.memory),
     ]
 
 
 def _cloud(*, asks_service: bool) -> list[_Subject]:
-    service = (cloud.SAGEMAKER,) if asks_service else ()
+    service = (aws_checks.SAGEMAKER,) if asks_service else ()
     return [
-        _Subject((cloud.CREDENTIALS, cloud.REGION, cloud.CLOCK, *service), partial(cloud.account, asks_service)),
-        _Subject((cloud.CONFIG_FILE,), cloud.config_file),
-        _Subject((cloud.IMAGES,), cloud.images),
+        _Subject(
+            (aws_checks.CREDENTIALS, aws_checks.REGION, aws_checks.CLOCK, *service),
+            partial(aws_checks.account, asks_service),
+        ),
+        _Subject((aws_checks.CONFIG_FILE,), aws_checks.config_file),
+        _Subject((aws_checks.IMAGES,), aws_checks.images),
     ]
 
 
 #: What jobs on each platform cannot do without, in the order of a report; Python and scriptmode come first anywhere.
-_BOTH = (packages.PYTHON, programs.SCRIPTMODE)
-_HERE = (packages.TENSORFLOW, packages.KERAS, packages.HOROVOD, programs.MPI, programs.SSH, machine.DOCKER,
-         machine.FUSE, storage.DISK, storage.JOBS, machine.PORTS, machine.MEMORY)  # fmt: skip
-_THERE = (cloud.CREDENTIALS, cloud.REGION, cloud.CLOCK, cloud.SAGEMAKER, cloud.CONFIG_FILE, cloud.IMAGES)
+_BOTH = (package_checks.PYTHON, program_checks.SCRIPTMODE)
+_HERE = (package_checks.TENSORFLOW, package_checks.KERAS, package_checks.HOROVOD, program_checks.MPI, program_checks.SSH, machine_checks.DOCKER,
+         machine_checks.FUSE, storage_checks.DISK, storage_checks.JOBS, machine_checks.PORTS, machine_checks.MEMORY)  # fmt: skip
+_THERE = (
+    aws_checks.CREDENTIALS,
+    aws_checks.REGION,
+    aws_checks.CLOCK,
+    aws_checks.SAGEMAKER,
+    aws_checks.CONFIG_FILE,
+    aws_checks.IMAGES,
+)
 #: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
 _LOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.engine")
 _LOADED_HERE = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
@@ -105,7 +119,7 @@ def examine(*, platform: str | None = None) -> list[Check]:
     if platform not in (None, LOCAL, SAGEMAKER):
         raise SpecError(f"platform is {platform!r}; say {LOCAL!r} or {SAGEMAKER!r}")
     is_cloud, is_linux = platform == SAGEMAKER, sys.platform.startswith("linux")
-    subjects = [_Subject((packages.PYTHON,), packages.python), *_cloud(asks_service=is_cloud)]
+    subjects = [_Subject((package_checks.PYTHON,), package_checks.python), *_cloud(asks_service=is_cloud)]
     subjects += _local() if is_linux else []
     for module in (*_LOADED, *(_LOADED_HERE if is_linux else ())):
         with suppress(ImportError):
@@ -129,5 +143,5 @@ def _run(subjects: Sequence[_Subject]) -> None:
 
 def _weighed(check: Check, *, is_cloud: bool) -> Check:
     """Make a warning of a problem of the other platform's; what Python lacks are Linux's processes, for hosts here."""
-    others = (packages.PYTHON, *_HERE) if is_cloud else _THERE
+    others = (package_checks.PYTHON, *_HERE) if is_cloud else _THERE
     return replace(check, outcome=WARNING) if check.outcome == PROBLEM and check.name in others else check

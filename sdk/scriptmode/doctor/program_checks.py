@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode.doctor.asking import ask, ask_python, deadline
 from scriptmode.doctor.check import Check, ok, problem, warning
+from scriptmode.doctor.program_runner import ask, ask_python, deadline
 from scriptmode.installing import install
 
 if TYPE_CHECKING:

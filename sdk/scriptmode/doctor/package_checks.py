@@ -12,9 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.doctor import asking
-from scriptmode.doctor.asking import Answer, ask_python
+from scriptmode.doctor import program_runner
 from scriptmode.doctor.check import Check, ok, problem, warning
+from scriptmode.doctor.program_runner import Answer, ask_python
 from scriptmode.installing import install
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ def frameworks() -> Iterator[Check]:
     legacy = os.environ.get(_LEGACY)
     with _keras_home() as keras_home:
         answer = ask_python(
-            "scriptmode.doctor.imports",
+            "scriptmode.doctor.import_probe",
             variables={"TF_CPP_MIN_LOG_LEVEL": "3", **keras_home},
-            until=asking.deadline(asking.IMPORT_SECONDS),
+            until=program_runner.deadline(program_runner.IMPORT_SECONDS),
         )
     found = {each.pop("name", ""): each for each in answer.documents()}
     version = str(found.get("tensorflow", {}).get("version", ""))
