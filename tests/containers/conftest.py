@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, engine
+from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, docker_client
 
 ROOT = Path(__file__).parents[2]
 #: Neither root nor a user that the image knows.
@@ -77,7 +77,9 @@ def make_image(base_image):
     def make(name, dockerfile):
         dockerfile = dockerfile.replace("FROM BASE\n", f"FROM {base_image}\n")
         image = f"scriptmode-test:{name}"
-        engine.build(engine.Build(packed({"Dockerfile": dockerfile})), image, on_line=engine.say_nothing)
+        docker_client.build(
+            docker_client.Build(packed({"Dockerfile": dockerfile})), image, on_line=docker_client.say_nothing
+        )
         return image
 
     return make

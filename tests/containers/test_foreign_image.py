@@ -12,7 +12,7 @@ from fakes.local_jobs import unpacked
 from processes.launchers import until
 
 from scriptmode import MPI
-from scriptmode.containers import engine, machine
+from scriptmode.containers import docker_client, package_indexes
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -28,10 +28,10 @@ def aws_image(base_image):
     """AWS's image, built once for what it is made from; that takes some minutes."""
     files = {name: path.read_bytes() for name, path in RECIPE.items()}
     name = f"scriptmode-test-aws:{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
-    if not engine.is_there(name):
-        settings = {f"settings/{name}": content for name, content in machine.settings(os.environ).items()}
-        arguments = {**machine.proxies(os.environ), "BASE": base_image}
-        engine.build(engine.Build(packed({**files, **settings}), arguments), name, on_line=print)
+    if not docker_client.is_there(name):
+        settings = {f"settings/{name}": content for name, content in package_indexes.settings(os.environ).items()}
+        arguments = {**package_indexes.proxies(os.environ), "BASE": base_image}
+        docker_client.build(docker_client.Build(packed({**files, **settings}), arguments), name, on_line=print)
     return name
 
 

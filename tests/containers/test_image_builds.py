@@ -10,7 +10,7 @@ import uuid
 import pytest
 from containers.conftest import ROOT, docker, packed
 
-from scriptmode.containers import build_image, engine, machine, push_image, recipe, refresh_image
+from scriptmode.containers import build_image, docker_client, image_recipe, package_indexes, push_image, refresh_image
 from scriptmode.errors import ContainerError
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -58,20 +58,20 @@ def test_no_image_keeps_credentials_of_package_indexes(last, fails, base_image):
     mark = f"scriptmode-test.{uuid.uuid4()}"
     dockerfile = WITH_SETTINGS.replace("FROM BASE", f"FROM {base_image}").replace("LAST", last).replace("MARK", mark)
     context = packed({"Dockerfile": dockerfile, "settings/pip.conf": f"https://name:{SECRET}@index.example"})
-    wanted = engine.Build(context, discarded=mark)
+    wanted = docker_client.Build(context, discarded=mark)
     name = "scriptmode-test:without-credentials"
     said = []
     if fails:
         with pytest.raises(ContainerError, match="failed at 'RUN exit 3'"):
-            engine.build(wanted, name, on_line=said.append)
+            docker_client.build(wanted, name, on_line=said.append)
     else:
-        engine.build(wanted, name, on_line=said.append)
+        docker_client.build(wanted, name, on_line=said.append)
         assert in_image(name, "cat /result; ls /settings 2>&1 || true").startswith("installed\nls: cannot access")
         assert SECRET not in docker("history", "--no-trunc", name).stdout
     stages = ("image", "ls", "--all", "--quiet", "--filter", f"label={mark}")
     assert docker(*stages).stdout == "", said
-    engine.build(
-        engine.Build(packed({"Dockerfile": f"FROM {base_image}\nLABEL {mark}=settings\n"})), name, on_line=print
+    docker_client.build(
+        docker_client.Build(packed({"Dockerfile": f"FROM {base_image}\nLABEL {mark}=settings\n"})), name, on_line=print
     )
     assert docker(*stages).stdout != ""
 
@@ -81,7 +81,9 @@ def test_a_stage_that_is_built_anew_is_used_from_then_on(base_image):
     name = "scriptmode-test:refreshed"
 
     def built(**more):
-        engine.build(engine.Build(context, **more), "" if more else name, on_line=engine.say_nothing)
+        docker_client.build(
+            docker_client.Build(context, **more), "" if more else name, on_line=docker_client.say_nothing
+        )
         return in_image(name, "cat /made")
 
     first = built()
@@ -128,19 +130,24 @@ def test_a_refreshed_image_has_its_name_and_the_same_packages_make_the_same_file
     said = []
     assert refresh_image("2.21.0", on_line=said.append) == image
     assert said.count("pulling debian:bookworm-slim") == 1
-    if base_image == recipe.LOCAL_BASE:
+    if base_image == image_recipe.LOCAL_BASE:
         assert [line for line in said if "base_image.sh --refresh" in line]
     assert any("Setting up openssh-server" in line for line in said)
     refreshed = labels(image)
     assert refreshed["scriptmode.base"] == docker("image", "inspect", "--format", "{{.Id}}", base_image).stdout.strip()
 
-    wanted = recipe.recipe("2.21.0")
-    context = wanted.context(machine.settings(os.environ))
-    arguments = {**wanted.arguments, **machine.proxies(os.environ), "BASE": base_image, "DEVELOPMENT_BASE": base_image}
+    wanted = image_recipe.recipe("2.21.0")
+    context = wanted.context(package_indexes.settings(os.environ))
+    arguments = {
+        **wanted.arguments,
+        **package_indexes.proxies(os.environ),
+        "BASE": base_image,
+        "DEVELOPMENT_BASE": base_image,
+    }
     listed = []
     for uses_cache in (True, False):
-        stage = engine.Build(context, arguments, target=recipe.DEBIAN_STAGE, uses_cache=uses_cache)
-        engine.build(stage, "scriptmode-test:stage", on_line=engine.say_nothing)
+        stage = docker_client.Build(context, arguments, target=image_recipe.DEBIAN_STAGE, uses_cache=uses_cache)
+        docker_client.build(stage, "scriptmode-test:stage", on_line=docker_client.say_nothing)
         listed.append(in_image("scriptmode-test:stage", LISTED.format("/difference")))
     assert "usr/sbin/sshd" in listed[0]
     assert listed[0] == listed[1]

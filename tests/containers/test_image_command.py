@@ -12,7 +12,15 @@ import pytest
 from containers.conftest import ROOT
 
 from scriptmode import ContainerError, SpecError
-from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, built_image, default_image, engine, machine, recipe
+from scriptmode.containers import (
+    TENSORFLOW_VERSIONS,
+    build_image,
+    built_image,
+    default_image,
+    docker_client,
+    image_recipe,
+    package_indexes,
+)
 
 SCRIPTMODE = str(Path(sys.executable).with_name("scriptmode"))
 #: Builds as somebody who may not use the socket: root may use every one.
@@ -50,7 +58,7 @@ def test_the_name_is_that_of_the_content():
 
 
 def test_one_recipe_makes_one_context():
-    wanted = recipe.recipe("2.15.1")
+    wanted = image_recipe.recipe("2.15.1")
     assert wanted.context({"codename": b"x"}) == wanted.context({"codename": b"x"})
     with tarfile.open(fileobj=io.BytesIO(wanted.context({"pip.conf": b"[global]\n"}))) as tar:
         names = tar.getnames()
@@ -60,11 +68,11 @@ def test_one_recipe_makes_one_context():
 
 
 def test_every_stage_that_has_the_machines_settings_bears_the_label_by_which_they_are_removed():
-    stages = (recipe.folder() / "Dockerfile").read_text().split("\nFROM ")[1:]
+    stages = (image_recipe.folder() / "Dockerfile").read_text().split("\nFROM ")[1:]
     with_settings = [stage for stage in stages if "COPY settings" in stage]
     assert len(with_settings) == 2
     for stage in with_settings:
-        assert stage.index(f"LABEL {recipe.STAGE_LABEL}=") < stage.index("COPY settings")
+        assert stage.index(f"LABEL {image_recipe.STAGE_LABEL}=") < stage.index("COPY settings")
     assert stages[-1].startswith("${BASE}\n")
     assert "settings" not in stages[-1]
 
@@ -84,13 +92,13 @@ def test_every_stage_that_has_the_machines_settings_bears_the_label_by_which_the
     ids=["a password", "a token", "in apt's sources", "a proxy's", "apt's", "none", "only certificates", "nothing"],
 )
 def test_credentials_of_package_indexes_are_recognized(files, wanted):
-    assert machine.have_credentials(files) is wanted
+    assert package_indexes.have_credentials(files) is wanted
 
 
 def test_a_cuda_base_is_built_beside_in_the_image_that_has_headers():
-    wanted = recipe.recipe("2.15.1", gpu=True, base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
+    wanted = image_recipe.recipe("2.15.1", gpu=True, base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
     assert wanted.development_base == "nvidia/cuda:12.2.2-cudnn8-devel-ubuntu22.04"
-    assert recipe.recipe("2.15.1", gpu=True, base="a", development_base="b").development_base == "b"
+    assert image_recipe.recipe("2.15.1", gpu=True, base="a", development_base="b").development_base == "b"
     assert wanted.arguments["VARIANT"] == "gpu"
 
 
@@ -169,14 +177,14 @@ def test_a_host_that_is_none_is_named(monkeypatch):
 )  # fmt: skip
 def test_a_build_that_fails_says(said, message):
     with pytest.raises(ContainerError) as raised:
-        engine._follow(said, "building x failed", engine.say_nothing)
+        docker_client._follow(said, "building x failed", docker_client.say_nothing)
     assert str(raised.value) == message
 
 
 def test_progress_of_a_layer_is_no_line():
     lines = []
     moving = {"status": "Pushing", "progressDetail": {"current": 1, "total": 2}, "id": "a"}
-    engine._follow([{"status": "Waiting", "progressDetail": {}}, moving, {"stream": "\n"}], "", lines.append)
+    docker_client._follow([{"status": "Waiting", "progressDetail": {}}, moving, {"stream": "\n"}], "", lines.append)
     assert lines == ["Waiting"]
 
 
@@ -188,7 +196,7 @@ def test_pips_indexes_reach_the_build_and_folders_do_not(tmp_path):
         "  https://more.example/simple\nfind-links = /srv/wheels\ncert = /srv/ca.crt\n[install]\nretries=9\n"
     )
     environ = {"HOME": str(tmp_path), "PIP_TRUSTED_HOST": "more.example", "PIP_CONFIG_FILE": ""}
-    lines = machine.settings(environ)["pip.conf"].decode().splitlines()
+    lines = package_indexes.settings(environ)["pip.conf"].decode().splitlines()
     assert lines == [
         "[global]",
         "index-url = https://name:word@index.example/simple",
@@ -200,7 +208,7 @@ def test_pips_indexes_reach_the_build_and_folders_do_not(tmp_path):
 
 def test_apt_trusts_in_the_build_what_this_machine_trusts(tmp_path):
     (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\n")
-    files = machine.settings({"HOME": str(tmp_path), "SSL_CERT_FILE": str(tmp_path / "ca.crt")})
+    files = package_indexes.settings({"HOME": str(tmp_path), "SSL_CERT_FILE": str(tmp_path / "ca.crt")})
     assert files["ca-certificates.crt"] == b"-----BEGIN CERTIFICATE-----\n"
     # Where this machine has apt.
     assert files.get("apt.conf", b'"/settings/ca-certificates.crt";\n').endswith(b'"/settings/ca-certificates.crt";\n')
@@ -208,7 +216,7 @@ def test_apt_trusts_in_the_build_what_this_machine_trusts(tmp_path):
 
 def test_only_proxies_are_arguments_of_the_build():
     environ = {"HTTPS_PROXY": "http://p:1", "no_proxy": "a", "http_proxy": "", "PIP_INDEX_URL": "https://x"}
-    assert machine.proxies(environ) == {"HTTPS_PROXY": "http://p:1", "no_proxy": "a"}
+    assert package_indexes.proxies(environ) == {"HTTPS_PROXY": "http://p:1", "no_proxy": "a"}
 
 
 @pytest.mark.slow

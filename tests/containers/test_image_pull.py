@@ -4,7 +4,7 @@ import pytest
 from containers.conftest import docker
 from fakes.container_jobs import ContainerJobs
 
-from scriptmode.containers import engine, push_image
+from scriptmode.containers import docker_client, push_image
 
 pytestmark = pytest.mark.docker
 
@@ -18,7 +18,7 @@ def jobs(tmp_path, base_image):
 
 def test_an_image_is_pulled_from_its_registry_and_the_status_says_so(jobs, registry, base_image):
     name = push_image(f"{registry}/team/hosts:1", base_image)
-    assert not engine.is_there(name)
+    assert not docker_client.is_there(name)
     request = jobs.request("pass", image=name)
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["echo", "from the registry"]
     jobs.platform.create(request)

@@ -9,7 +9,7 @@ from containers.conftest import answer, docker, packed
 from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
-from scriptmode.containers import build_image, engine, push_image
+from scriptmode.containers import build_image, docker_client, push_image
 from scriptmode.platforms.sagemaker.registry import login, prepare
 
 needs_docker = pytest.mark.docker
@@ -112,7 +112,7 @@ def test_what_is_no_repository_is_refused(repository):
 def test_a_build_that_fails_shows_the_step_and_its_last_words(base_image):
     context = packed({"Dockerfile": f"FROM {base_image}\nRUN echo about to fail; exit 3\n"})
     with pytest.raises(ContainerError) as raised:
-        engine.build(engine.Build(context), "scriptmode-test:broken", on_line=engine.say_nothing)
+        docker_client.build(docker_client.Build(context), "scriptmode-test:broken", on_line=docker_client.say_nothing)
     lines = str(raised.value).splitlines()
     assert lines[0].startswith(
         "building scriptmode-test:broken failed at 'RUN echo about to fail; exit 3': The command"

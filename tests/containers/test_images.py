@@ -9,7 +9,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
-from scriptmode.containers import build_image, recipe
+from scriptmode.containers import build_image, image_recipe
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
 
@@ -108,7 +108,7 @@ def test_no_program_gives_more_rights_than_its_user_has(image):
 
 
 def test_every_package_is_the_lock_files(image, tensorflow_version):
-    lock = (recipe.folder() / "locks" / f"{tensorflow_version}-cpu.txt").read_text()
+    lock = (image_recipe.folder() / "locks" / f"{tensorflow_version}-cpu.txt").read_text()
     locked = {
         (name.lower().replace("_", "-"), version) for name, version in re.findall(r"^(\S+?)==(\S+)", lock, re.MULTILINE)
     }

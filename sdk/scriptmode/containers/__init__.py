@@ -3,8 +3,8 @@
 A room of its own beside the public names of `scriptmode`, which does not load it.
 """
 
-from scriptmode.containers.images import build_image, built_image, default_image, push_image, refresh_image
-from scriptmode.containers.recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS
+from scriptmode.containers.image_recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS
+from scriptmode.containers.training_images import build_image, built_image, default_image, push_image, refresh_image
 
 __all__ = [
     "DEFAULT_BASE",

@@ -105,7 +105,7 @@ _THERE = (
     aws_checks.IMAGES,
 )
 #: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
-_LOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.engine")
+_LOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.docker_client")
 _LOADED_HERE = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
 
 

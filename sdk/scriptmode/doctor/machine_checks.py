@@ -28,13 +28,13 @@ _CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 
 def docker() -> Iterator[Check]:
     """Ask Docker's daemon for its version and for this project's images."""
-    from scriptmode.containers import TENSORFLOW_VERSIONS, default_image, engine
+    from scriptmode.containers import TENSORFLOW_VERSIONS, default_image, docker_client
 
     needed = "instance_type='local' needs it"
     try:
-        with engine.connected("Docker") as client:
+        with docker_client.connected("Docker") as client:
             version = str(client.version().get("Version", ""))
-        images = {default_image(each): engine.is_there(default_image(each)) for each in TENSORFLOW_VERSIONS}
+        images = {default_image(each): docker_client.is_there(default_image(each)) for each in TENSORFLOW_VERSIONS}
     except (ContainerError, SpecError) as error:
         found = said(DOCKER, error)
         yield warning(DOCKER, f"{found.found}; {needed}", found.advice)

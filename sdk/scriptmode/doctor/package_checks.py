@@ -140,6 +140,6 @@ def _built_for(file: str) -> str:
 
 
 def _build_script() -> Path:
-    from scriptmode.containers import recipe
+    from scriptmode.containers import image_recipe
 
-    return recipe.folder() / "horovod" / "build_wheel.sh"
+    return image_recipe.folder() / "horovod" / "build_wheel.sh"

@@ -178,7 +178,7 @@ class LocalPlatform:
         self._require_new(name)
         validation.check_places(request, self._store.jobs, self._file_systems)
         if requested_hosts.is_in_containers(request):
-            from scriptmode.containers.images import require_built
+            from scriptmode.containers.training_images import require_built
 
             require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
         job = self._job(request)
@@ -328,8 +328,8 @@ def _image(spec: TrainingJobSpec) -> str:
             f"image_uri is missing; {LOCAL_GPU!r} needs an image for GPUs, which is made from one with CUDA: "
             "scriptmode image build --gpu --base ..."
         )
-    from scriptmode.containers.images import default_image
-    from scriptmode.containers.recipe import PY_VERSION
+    from scriptmode.containers.image_recipe import PY_VERSION
+    from scriptmode.containers.training_images import default_image
 
     try:
         image = default_image(algorithm.framework_version)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.containers import engine, images
+from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_uris, regular_files
 from scriptmode.errors import DataError
 from scriptmode.platforms import requested_hosts
@@ -106,11 +106,11 @@ class ContainerFleet:
 
     def is_here(self) -> bool:
         """Say whether the image is."""
-        return engine.is_there(self._image)
+        return docker_client.is_there(self._image)
 
     def fetch(self) -> None:
         """Pull the image."""
-        images.pull_image(self._image)
+        training_images.pull_image(self._image)
 
     def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Return the hosts."""

@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.containers import engine, machine
-from scriptmode.containers.recipe import (
+from scriptmode.containers import docker_client, package_indexes
+from scriptmode.containers.image_recipe import (
     DEBIAN_STAGE,
     DEFAULT_BASE,
     LOCAL_BASE,
@@ -21,7 +21,7 @@ from scriptmode.containers.recipe import (
 from scriptmode.errors import ContainerError, SpecError
 
 if TYPE_CHECKING:
-    from scriptmode.containers.engine import OnLine
+    from scriptmode.containers.docker_client import OnLine
 
 #: What `recipe.Recipe.name` gives.
 _OWN = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
@@ -55,7 +55,7 @@ def require_built(image: str) -> None:
 
     Says the command that builds it. Whether any other image is here is not asked; that a daemon answers is.
     """
-    if engine.is_there(image) or not (own := _OWN.fullmatch(image)):
+    if docker_client.is_there(image) or not (own := _OWN.fullmatch(image)):
         return
     command = f"scriptmode image build --tensorflow {own['tensorflow']}{' --gpu --base ...' if own['gpu'] else ''}"
     raise ContainerError(f"there is no image {image} on this machine; build it: {command}, or give image_uri")
@@ -66,7 +66,7 @@ def pull_image(image: str) -> None:
     from scriptmode.platforms.sagemaker.registry import login
 
     try:
-        engine.pull(image, login(image))
+        docker_client.pull(image, login(image))
     except ContainerError as error:
         step = "correct image_uri, or log in to its registry with docker login; this project's own images are in none"
         raise ContainerError(f"{error}; {step}: scriptmode image build, and leave image_uri out") from error
@@ -79,7 +79,7 @@ def build_image(
     base: str | None = None,
     development_base: str | None = None,
     tag: str | None = None,
-    on_line: OnLine = engine.say_nothing,
+    on_line: OnLine = docker_client.say_nothing,
 ) -> str:
     """Build an image unless Docker has it; return its name, or ``tag`` if one was given.
 
@@ -100,10 +100,10 @@ def build_image(
 
     """
     wanted = recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
-    if not engine.is_there(wanted.name):
+    if not docker_client.is_there(wanted.name):
         _build(wanted, refresh=False, on_line=on_line)
     if tag:
-        engine.tag(wanted.name, tag)
+        docker_client.tag(wanted.name, tag)
     return tag or wanted.name
 
 
@@ -113,7 +113,7 @@ def refresh_image(
     gpu: bool = False,
     base: str | None = None,
     development_base: str | None = None,
-    on_line: OnLine = engine.say_nothing,
+    on_line: OnLine = docker_client.say_nothing,
 ) -> str:
     """Build an image anew, on the newest base and with Debian's newest packages; return its name, which stays the same.
 
@@ -129,25 +129,25 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
     # Each is pulled once: the same name may be another image a moment later.
     found = {name: _need_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
     base, development_base = (found[name] for name in names)
-    settings = machine.settings(os.environ)
+    settings = package_indexes.settings(os.environ)
     # By identifier: every stage has the same base, whatever a name may name meanwhile.
     bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
-    whole = engine.Build(
+    whole = docker_client.Build(
         wanted.context(settings),
-        arguments={**wanted.arguments, **bases, **machine.proxies(os.environ)},
+        arguments={**wanted.arguments, **bases, **package_indexes.proxies(os.environ)},
         labels={**wanted.labels, **_base_labels(base)},
-        discarded=STAGE_LABEL if machine.have_credentials(settings) else "",
+        discarded=STAGE_LABEL if package_indexes.have_credentials(settings) else "",
     )
     if refresh and whole.discarded:
         # What of an earlier build would save time was removed with its credentials.
         whole = replace(whole, uses_cache=False)
     elif refresh:
         # The builder then takes the newest of the stages that it has: only these packages are installed anew.
-        engine.build(replace(whole, target=DEBIAN_STAGE, uses_cache=False), "", on_line=on_line)
-    engine.build(whole, wanted.name, on_line=on_line)
+        docker_client.build(replace(whole, target=DEBIAN_STAGE, uses_cache=False), "", on_line=on_line)
+    docker_client.build(whole, wanted.name, on_line=on_line)
 
 
-def _base_labels(base: engine.Image) -> dict[str, str]:
+def _base_labels(base: docker_client.Image) -> dict[str, str]:
     """Return labels that name the base: the annotations of the OCI image specification, and Docker's identifier.
 
     An image that no registry gave has no digest.
@@ -156,7 +156,9 @@ def _base_labels(base: engine.Image) -> dict[str, str]:
     return {**labels, "org.opencontainers.image.base.digest": base.digest} if base.digest else labels
 
 
-def push_image(repository: str, image: str, *, session: object = None, on_line: OnLine = engine.say_nothing) -> str:
+def push_image(
+    repository: str, image: str, *, session: object = None, on_line: OnLine = docker_client.say_nothing
+) -> str:
     """Push an image to a repository; give its URI there, which is what ``image_uri`` takes. Raises `PlatformError`.
 
     A repository without a registry is one of Amazon ECR in the session's account and Region; there, and in any other of
@@ -166,7 +168,7 @@ def push_image(repository: str, image: str, *, session: object = None, on_line: 
     found = _NAME.fullmatch(repository)
     if not found:
         raise SpecError(f"repository {repository!r} is no name that an image may have; one is 'team/scriptmode'")
-    if not engine.is_there(image):
+    if not docker_client.is_there(image):
         raise ContainerError(f"there is no image {image} on this machine; build it: scriptmode image build")
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
     login = None
@@ -176,7 +178,7 @@ def push_image(repository: str, image: str, *, session: object = None, on_line: 
         prepared = prepare(place, session)
         place, login = prepared.uri, prepared.login
     uri = f"{place}:{word}"
-    engine.push(image, uri, login=login, on_line=on_line)
+    docker_client.push(image, uri, login=login, on_line=on_line)
     return uri
 
 
@@ -189,14 +191,14 @@ def _is_amazons(place: str) -> bool:
     return not names_a_host or bool(HOST.fullmatch(host))
 
 
-def _need_base(base: str, *, refresh: bool, on_line: OnLine) -> engine.Image:
+def _need_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
     """Return the base that Docker has, pulled if it has none or ``refresh``; for Debian's one made here stands in."""
-    local = engine.find(LOCAL_BASE) if base == DEFAULT_BASE else None
-    if not refresh and (found := local or engine.find(base)):
+    local = docker_client.find(LOCAL_BASE) if base == DEFAULT_BASE else None
+    if not refresh and (found := local or docker_client.find(base)):
         return found
     on_line(f"pulling {base}")
     try:
-        engine.pull(base)
+        docker_client.pull(base)
     except ContainerError as error:
         script = folder() / "base_image.sh"
         if local:
@@ -204,7 +206,7 @@ def _need_base(base: str, *, refresh: bool, on_line: OnLine) -> engine.Image:
             return local
         made = f"; where there is no registry, root on Debian makes it: {script}" if base == DEFAULT_BASE else ""
         raise ContainerError(f"{error}{made}; or name another base") from error
-    found = engine.find(base)
+    found = docker_client.find(base)
     if not found:
         raise ContainerError(f"image {base} was pulled and removed again at once; build again")
     return found
