@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
 from scriptmode.containers import build_image, docker_client, push_image
-from scriptmode.platforms.sagemaker.registry import login, prepare
+from scriptmode.platforms.sagemaker.ecr import login, prepare
 
 needs_docker = pytest.mark.docker
 ACCOUNT = "123456789012"

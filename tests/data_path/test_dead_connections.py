@@ -11,7 +11,7 @@ from scriptmode.data.read_ahead import read_ahead
 from scriptmode.data.s3_objects import S3Objects
 from scriptmode.errors import DataError, TransientError
 from scriptmode.platforms.local.system.full_disk import is_full
-from scriptmode.platforms.sagemaker.service import _was_retried
+from scriptmode.platforms.sagemaker.sagemaker_platform import _was_retried
 
 pytestmark = pytest.mark.slow
 

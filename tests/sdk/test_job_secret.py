@@ -4,7 +4,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import Estimator
-from scriptmode.platforms.sagemaker.secret import shared
+from scriptmode.platforms.sagemaker.host_secret import shared
 from scriptmode.testing import Life
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode
 from scriptmode_runtime.environment import enabled

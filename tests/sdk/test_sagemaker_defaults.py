@@ -18,7 +18,7 @@ from scriptmode import (
     TransientError,
 )
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.platforms.sagemaker.role import get_execution_role
+from scriptmode.platforms.sagemaker.iam_role import get_execution_role
 from scriptmode.testing import FakeSageMaker, ServiceError
 
 ROLE = "arn:aws:iam::123456789012:role/training"

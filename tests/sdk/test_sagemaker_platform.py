@@ -18,8 +18,8 @@ from scriptmode import (
     TransientError,
 )
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.platforms.sagemaker.role import get_execution_role
-from scriptmode.platforms.sagemaker.translation import translation
+from scriptmode.platforms.sagemaker.error_translation import translation
+from scriptmode.platforms.sagemaker.iam_role import get_execution_role
 
 ROLE = "arn:aws:iam::123456789012:role/training"
 

@@ -118,9 +118,9 @@ def get_execution_role(sagemaker_session: object = None) -> str:
 
     ``sagemaker_session`` is one as the estimators take it. Raises `CredentialsError` for credentials of a user.
     """
-    from scriptmode.platforms.sagemaker import role
+    from scriptmode.platforms.sagemaker import iam_role
 
-    return role.get_execution_role(sagemaker_session)
+    return iam_role.get_execution_role(sagemaker_session)
 
 
 def _runs_local_jobs() -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from scriptmode.platforms.sagemaker.service import SageMakerPlatform
+from scriptmode.platforms.sagemaker.sagemaker_platform import SageMakerPlatform
 
 __all__ = ["SageMakerPlatform"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, SpecError
-from scriptmode.platforms.sagemaker.translation import made, translated
+from scriptmode.platforms.sagemaker.error_translation import made, translated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

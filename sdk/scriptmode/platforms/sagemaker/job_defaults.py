@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.errors import SpecError
-from scriptmode.platforms.sagemaker.role import account_of, arn_of
+from scriptmode.platforms.sagemaker.iam_role import account_of, arn_of
 from scriptmode.request.render import names_algorithm
 from scriptmode.spec.inputs import FileSystemInput
 

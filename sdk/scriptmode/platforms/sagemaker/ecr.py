@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scriptmode.platforms.sagemaker.connection import Connection
-from scriptmode.platforms.sagemaker.translation import translated
+from scriptmode.platforms.sagemaker.error_translation import translated
 
 #: A private registry: account, Region (Amazon ECR User Guide, "Private registry").
 HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")

@@ -19,10 +19,10 @@ from scriptmode.errors import (
     TransientError,
 )
 from scriptmode.platforms.base import ANY_JOB, ENDED
-from scriptmode.platforms.sagemaker import completion
+from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.connection import Connection
-from scriptmode.platforms.sagemaker.role import account_of
-from scriptmode.platforms.sagemaker.secret import shared
+from scriptmode.platforms.sagemaker.host_secret import shared
+from scriptmode.platforms.sagemaker.iam_role import account_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -79,8 +79,8 @@ class SageMakerPlatform:
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
-        completion.check(spec)
-        return completion.complete(spec, self._config, self._connection)
+        job_defaults.check(spec)
+        return job_defaults.complete(spec, self._config, self._connection)
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
@@ -167,7 +167,7 @@ class SageMakerPlatform:
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
     ) -> Iterator[LogEvent]:
         """Read the job's CloudWatch log streams, one a host; with ``follow`` until the job ended."""
-        from scriptmode.platforms.sagemaker.logs import LogTail
+        from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
         if not follow:
             return LogTail(name, self._connection, self.poll_seconds, patience=_SHORT_PATIENCE).so_far()
@@ -176,7 +176,7 @@ class SageMakerPlatform:
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
-        from scriptmode.platforms.sagemaker.metrics import values_of
+        from scriptmode.platforms.sagemaker.cloudwatch_metrics import values_of
 
         return values_of(description, self._connection)
 
@@ -190,7 +190,7 @@ class SageMakerPlatform:
 
     def log_places(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
-        from scriptmode.platforms.sagemaker.logs import LogTail
+        from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
         return LogTail(name, self._connection, self.poll_seconds, patience=0).places()
 
@@ -237,7 +237,7 @@ class SageMakerPlatform:
 
     def _owner_of(self, bucket: str, role: str | None) -> str | None:
         """Give the account that the default bucket must belong to, lest somebody else made it; ``None`` for others."""
-        if role is None or bucket != completion.own_bucket(role, self.region):
+        if role is None or bucket != job_defaults.own_bucket(role, self.region):
             return None
         return account_of(role)
 
