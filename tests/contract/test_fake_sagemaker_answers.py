@@ -6,7 +6,7 @@ import pytest
 from botocore.validate import ParamValidator
 
 from scriptmode.testing import FakeSageMaker, Life
-from scriptmode.testing.models import operation_model
+from scriptmode.testing.botocore_models import operation_model
 
 BUCKET = "sagemaker-us-west-2-123456789012"
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"

@@ -17,7 +17,7 @@ from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import process_tree
 from scriptmode.testing import FakeSageMaker, Life
-from scriptmode.testing.lives import OUT_OF_CAPACITY
+from scriptmode.testing.job_life import OUT_OF_CAPACITY
 
 ERRORS = {
     name for name in scriptmode.__all__ if isinstance(getattr(scriptmode, name), type)

@@ -5,9 +5,9 @@
 >>> estimator = Estimator(..., sagemaker_session=fake)
 """
 
-from scriptmode.testing.calls import Call, ServiceError
-from scriptmode.testing.clock import FakeClock
-from scriptmode.testing.fake import FakeSageMaker
-from scriptmode.testing.lives import Life, Line, Phase, Point
+from scriptmode.testing.fake_clock import FakeClock
+from scriptmode.testing.fake_sagemaker import FakeSageMaker
+from scriptmode.testing.job_life import Life, Line, Phase, Point
+from scriptmode.testing.service_calls import Call, ServiceError
 
 __all__ = ["Call", "FakeClock", "FakeSageMaker", "Life", "Line", "Phase", "Point", "ServiceError"]

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scriptmode.testing.lives import MESSAGES, WITHOUT_HOSTS
+from scriptmode.testing.job_life import MESSAGES, WITHOUT_HOSTS
 
 if TYPE_CHECKING:
-    from scriptmode.testing.lives import Life, Phase
+    from scriptmode.testing.job_life import Life, Phase
 
 _ENDING_MESSAGES = {
     "Completed": "Training job completed",

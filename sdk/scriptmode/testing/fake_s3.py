@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.s3 import SCHEME
-from scriptmode.testing.account import bucket_and_key
-from scriptmode.testing.calls import ServiceError
-from scriptmode.testing.client import FakeClient
+from scriptmode.testing.fake_account import bucket_and_key
+from scriptmode.testing.fake_client import FakeClient
+from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
     from typing import BinaryIO
 
-    from scriptmode.testing.account import FakeAccount
-    from scriptmode.testing.client import Operation
+    from scriptmode.testing.fake_account import FakeAccount
+    from scriptmode.testing.fake_client import Operation
 
 #: The most keys in an answer (ListObjectsV2, API reference).
 _KEYS_A_PAGE = 1000

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.spec.training_job import Limits
-from scriptmode.testing.calls import copied
+from scriptmode.testing.service_calls import copied
 from scriptmode.testing.timeline import Cuts, Timeline, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.testing.clock import FakeClock
-    from scriptmode.testing.lives import Life, Line, Point
+    from scriptmode.testing.fake_clock import FakeClock
+    from scriptmode.testing.job_life import Life, Line, Point
 
 _DEFAULTS = {**DESCRIBED_DEFAULTS, "StoppingCondition": {"MaxRuntimeInSeconds": Limits.max_run}}
 #: The share of a spot job's time that it pays for.

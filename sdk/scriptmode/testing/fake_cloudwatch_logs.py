@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.testing import limits
-from scriptmode.testing.calls import ServiceError
+from scriptmode.testing import argument_limits
+from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.testing.account import FakeAccount
-    from scriptmode.testing.client import Operation
-    from scriptmode.testing.jobs import FakeJob, HostLog
+    from scriptmode.testing.fake_account import FakeAccount
+    from scriptmode.testing.fake_client import Operation
+    from scriptmode.testing.fake_job import FakeJob, HostLog
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: The most streams in an answer (DescribeLogStreams, API reference).
@@ -66,7 +66,7 @@ class Logs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        limits.check("logs", "describe_log_streams", arguments)
+        argument_limits.check("logs", "describe_log_streams", arguments)
         self._check_group(arguments)
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and "logStreamNamePrefix" in arguments:
@@ -85,7 +85,7 @@ class Logs:
         return {"logStreams": found[start:end], **({"nextToken": str(end)} if end < len(found) else {})}
 
     def _events(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        limits.check("logs", "get_log_events", arguments)
+        argument_limits.check("logs", "get_log_events", arguments)
         self._check_group(arguments)
         stream = self._stream(arguments["logStreamName"])
         if stream is None:

@@ -6,14 +6,14 @@ import math
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.testing import limits
-from scriptmode.testing.calls import ServiceError
+from scriptmode.testing import argument_limits
+from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from scriptmode.testing.account import FakeAccount
-    from scriptmode.testing.client import Operation
+    from scriptmode.testing.fake_account import FakeAccount
+    from scriptmode.testing.fake_client import Operation
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 DIMENSION = "TrainingJobName"
@@ -44,7 +44,7 @@ class Metrics:
         }
 
     def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        limits.check("cloudwatch", "get_metric_data", arguments)
+        argument_limits.check("cloudwatch", "get_metric_data", arguments)
         newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
         token = arguments.get("NextToken", "0")
         if not token.isdigit():

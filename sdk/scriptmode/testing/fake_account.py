@@ -9,14 +9,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.s3 import SCHEME
-from scriptmode.testing import models
-from scriptmode.testing.lives import Life
+from scriptmode.testing import botocore_models
+from scriptmode.testing.job_life import Life
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.testing.clock import FakeClock
-    from scriptmode.testing.jobs import FakeJob
+    from scriptmode.testing.fake_clock import FakeClock
+    from scriptmode.testing.fake_job import FakeJob
 
 
 class FakeAccount:
@@ -39,7 +39,7 @@ class FakeAccount:
         self.buckets: dict[str, str] = {f"sagemaker-{region_name}-{account}": account}
         self.roles: dict[str, str] = {}
         self.sagemaker_config: dict[str, Any] | None = {}
-        self.caller_arn = f"arn:{models.partition(region_name)}:iam::{account}:user/fake"
+        self.caller_arn = f"arn:{botocore_models.partition(region_name)}:iam::{account}:user/fake"
         self.quotas: dict[str, int] = {}
         self.lives: list[Life] = []
         self.default_life = Life()
@@ -59,7 +59,9 @@ class FakeAccount:
 
     def arn(self, service: str, resource: str) -> str:
         """Name a resource of this account and Region."""
-        return f"arn:{models.partition(self.region_name)}:{service}:{self.region_name}:{self.account}:{resource}"
+        return (
+            f"arn:{botocore_models.partition(self.region_name)}:{service}:{self.region_name}:{self.account}:{resource}"
+        )
 
     def settle(self) -> None:
         """Store the models of the jobs that have ended since."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Protocol
 
-from scriptmode.testing import models
-from scriptmode.testing.calls import Call, ServiceError, copied
+from scriptmode.testing import botocore_models
+from scriptmode.testing.service_calls import Call, ServiceError, copied
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from threading import RLock
 
-    from scriptmode.testing.calls import Fault
+    from scriptmode.testing.service_calls import Fault
 
     Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
 
@@ -61,13 +61,13 @@ class FakeClient:
     def meta(self) -> Meta:
         """Region, endpoint and service model."""
         region = self._settings.get("region_name") or self._wire.region_name
-        url = self._settings.get("endpoint_url") or models.endpoint(self._service, region)
-        return Meta(region, url, models.service_model(self._service), self._settings.get("config"))
+        url = self._settings.get("endpoint_url") or botocore_models.endpoint(self._service, region)
+        return Meta(region, url, botocore_models.service_model(self._service), self._settings.get("config"))
 
     @property
     def exceptions(self) -> Any:
         """The classes of the service's errors, as boto3's client has them."""
-        return models.exceptions(self._service)
+        return botocore_models.exceptions(self._service)
 
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         if name.startswith("_"):
@@ -84,7 +84,7 @@ class FakeClient:
 
     def can_paginate(self, operation_name: str) -> bool:
         """Say whether `get_paginator` knows the operation."""
-        return operation_name in self._operations and models.paging(self._service, operation_name) is not None
+        return operation_name in self._operations and botocore_models.paging(self._service, operation_name) is not None
 
     def get_paginator(self, operation_name: str) -> Any:
         """Give botocore's own paginator over the fake's operation."""
@@ -92,16 +92,16 @@ class FakeClient:
         from botocore.paginate import Paginator
 
         method = getattr(self, operation_name)
-        paging = models.paging(self._service, operation_name)
+        paging = botocore_models.paging(self._service, operation_name)
         if paging is None:
             raise OperationNotPageableError(operation_name=operation_name)
-        return Paginator(method, paging, models.operation_model(self._service, operation_name))
+        return Paginator(method, paging, botocore_models.operation_model(self._service, operation_name))
 
     def close(self) -> None:
         """Do nothing: there is no connection."""
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        models.check_parameters(self._service, operation, arguments)
+        botocore_models.check_parameters(self._service, operation, arguments)
         wire = self._wire
         with wire.lock:
             wire.settle()
@@ -122,7 +122,7 @@ class FakeClient:
             "Error": {"Code": error.code, "Message": error.message},
             "ResponseMetadata": _response_metadata(error.status),
         }
-        name = models.operation_model(self._service, operation).name
+        name = botocore_models.operation_model(self._service, operation).name
         made: Exception = self.exceptions.from_code(error.code)(response, name)
         return made
 

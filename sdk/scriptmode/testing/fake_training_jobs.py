@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.request import service_model
-from scriptmode.testing import limits
-from scriptmode.testing.calls import ServiceError
-from scriptmode.testing.jobs import FakeJob
+from scriptmode.testing import argument_limits
+from scriptmode.testing.fake_job import FakeJob
+from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from scriptmode.testing.account import FakeAccount
-    from scriptmode.testing.client import Operation
+    from scriptmode.testing.fake_account import FakeAccount
+    from scriptmode.testing.fake_client import Operation
 
 #: The most entries in an answer when the call does not say (ListTrainingJobs and ListTags, API reference).
 _JOBS_A_PAGE = 10
@@ -87,7 +87,7 @@ class Training:
         return {}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        limits.check("sagemaker", "list_training_jobs", arguments)
+        argument_limits.check("sagemaker", "list_training_jobs", arguments)
         now = self._account.clock.now()
         key = {"Name": "TrainingJobName", "Status": "TrainingJobStatus"}.get(
             arguments.get("SortBy", "CreationTime"), "CreationTime"
@@ -99,7 +99,7 @@ class Training:
         return {"TrainingJobSummaries": page, **following}
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        limits.check("sagemaker", "list_tags", arguments)
+        argument_limits.check("sagemaker", "list_tags", arguments)
         for job in self._account.jobs.values():
             if job.arn == arguments["ResourceArn"]:
                 page, following = _page(job.request.get("Tags", []), arguments, _TAGS_A_PAGE)
@@ -116,7 +116,7 @@ class Training:
 def _check(request: Mapping[str, Any]) -> None:
     found = service_model.problems(request, lambda _field, _value: False)
     if found:
-        raise limits.refusal(found)
+        raise argument_limits.refusal(found)
 
 
 def _not_found() -> ServiceError:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.testing import models
-from scriptmode.testing.calls import ServiceError
+from scriptmode.testing import botocore_models
+from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _NUMBERS = ("integer", "long")
 
 def check(service: str, operation: str, arguments: Mapping[str, Any]) -> None:
     """Raise what the service answers to arguments that its model does not allow."""
-    shape = models.operation_model(service, operation).input_shape
+    shape = botocore_models.operation_model(service, operation).input_shape
     found = [text for name, value in arguments.items() for text in _problems(name, shape.members[name], value)]
     if found:
         raise refusal(found, _CODES.get(service, "ValidationException"))

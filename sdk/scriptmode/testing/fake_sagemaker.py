@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.testing.account import FakeAccount
-from scriptmode.testing.calls import THROTTLED, Call, Fault
-from scriptmode.testing.client import FakeClient
-from scriptmode.testing.clock import FakeClock
-from scriptmode.testing.identity import Identity, Roles
-from scriptmode.testing.logs import Logs
-from scriptmode.testing.metrics import Metrics
-from scriptmode.testing.objects import FakeS3Client, Objects
-from scriptmode.testing.training import Training
+from scriptmode.testing.fake_account import FakeAccount
+from scriptmode.testing.fake_client import FakeClient
+from scriptmode.testing.fake_clock import FakeClock
+from scriptmode.testing.fake_cloudwatch import Metrics
+from scriptmode.testing.fake_cloudwatch_logs import Logs
+from scriptmode.testing.fake_iam import Identity, Roles
+from scriptmode.testing.fake_s3 import FakeS3Client, Objects
+from scriptmode.testing.fake_training_jobs import Training
+from scriptmode.testing.service_calls import THROTTLED, Call, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.testing.client import Operation
-    from scriptmode.testing.lives import Life
+    from scriptmode.testing.fake_client import Operation
+    from scriptmode.testing.job_life import Life
 
 
 class FakeSageMaker(FakeAccount):

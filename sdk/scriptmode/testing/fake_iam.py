@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.testing.calls import ServiceError
+from scriptmode.testing.service_calls import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.testing.account import FakeAccount
-    from scriptmode.testing.client import Operation
+    from scriptmode.testing.fake_account import FakeAccount
+    from scriptmode.testing.fake_client import Operation
 
 
 class Roles:
