@@ -108,7 +108,7 @@ def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
     # Its errors are translated in one more place; the fake raises them.
     if room not in (
         "platforms/sagemaker/connection.py",
-        "platforms/sagemaker/translation.py",
+        "platforms/sagemaker/error_translation.py",
         "aws/s3.py",
         "aws/s3_errors.py",
     ):
@@ -124,10 +124,10 @@ def test_processes_are_started_in_few_places(path):
     starters |= {*(LOCAL / "hosts").glob("*.py"), *(LOCAL / "system").glob("*.py"), LOCAL / "agent" / "job_agent.py"}
     starters.add(SDK / "source/git.py")
     starters.add(SDK / "data" / "mounts.py")  # runs the setuid program that mounts for users who may not
-    starters.add(SDK / "planning" / "asking.py")  # the runtime, what hosts would run: it knows, the SDK does not
-    starters.add(SDK / "containers" / "machine.py")  # asks apt where packages are
+    starters.add(SDK / "planning" / "runtime_query.py")  # the runtime, what hosts would run: it knows, the SDK does not
+    starters.add(SDK / "containers" / "package_indexes.py")  # asks apt where packages are
     starters.add(SDK / "results/tensorboard.py")  # a server for whoever looks at a job, and no part of it
-    starters.add(SDK / "doctor" / "asking.py")  # imports what may crash, runs what may hang
+    starters.add(SDK / "doctor" / "program_runner.py")  # imports what may crash, runs what may hang
     if path in starters:
         return
     assert "subprocess" not in roots(path)
@@ -184,12 +184,20 @@ PURE = [
     *sorted((RUNTIME / "strategies").glob("*.py")),
     *(
         SDK / name
-        for name in ("planning/plan.py", "planning/text.py", "planning/facts.py", "platforms/planned_containers.py")
+        for name in (
+            "planning/job_plan.py",
+            "planning/plan_text.py",
+            "planning/assumptions.py",
+            "platforms/planned_containers.py",
+        )
     ),
     LOCAL / "hosts" / "job_variables.py",
     *(SDK / "data" / name for name in ("objects.py", "channel.py", "fuse.py")),
-    *(SDK / "display" / f"{name}.py" for name in ("values", "series", "rooms", "words", "terminal_text", "panel")),
-    *(SDK / name for name in ("display/page.py", "display/pictures.py", "spec/metric_definitions.py")),
+    *(
+        SDK / "display" / f"{name}.py"
+        for name in ("snapshot", "downsampled_series", "row_allocation", "formatting", "terminal_text", "status_panel")
+    ),
+    *(SDK / name for name in ("display/html_card.py", "display/html_charts.py", "spec/metric_definitions.py")),
     *(LOCAL / "store" / name for name in ("state.py", "shapes.py", "job_shape.py")),
     SDK / "platforms" / "requested_hosts.py",
 ]

@@ -146,7 +146,7 @@ def test_an_address_of_docker_that_is_none_is_quoted_with_its_variable(monkeypat
 
 
 def test_what_cannot_be_mounted_is_told_with_what_needs_it():
-    outcome, name, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine.fuse")
+    outcome, name, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine_checks.fuse")
     assert (outcome, name) == ("warning", "FUSE")
     assert "mounting" in found
     assert "input_mode='FastFile'" in found
@@ -169,7 +169,9 @@ def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):
 )
 def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, words, step):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, name, found, advice = inside('mount -t tmpfs -o "$1" none "$2"', "storage.disk", options, str(tmp_path))
+    outcome, name, found, advice = inside(
+        'mount -t tmpfs -o "$1" none "$2"', "storage_checks.disk", options, str(tmp_path)
+    )
     assert (outcome, name) == ("problem", "disk")
     assert found == f"jobs cannot be kept in the data directory {tmp_path}: {words}"
     assert advice == f"{step}, or name another folder in SCRIPTMODE_DATA_DIR"
@@ -177,7 +179,7 @@ def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, 
 
 def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, _, found, _ = inside('mount -t tmpfs -o size=8m none "$1"', "storage.disk", str(tmp_path))
+    outcome, _, found, _ = inside('mount -t tmpfs -o size=8m none "$1"', "storage_checks.disk", str(tmp_path))
     assert outcome == "warning"
     assert found.startswith("8.4 MB free in the data directory")
 
@@ -185,7 +187,9 @@ def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypa
 @pytest.mark.parametrize("size", ["60k", "100k"])
 def test_a_disk_without_room_for_a_jobs_own_files_is_a_problem(tmp_path, monkeypatch, size):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, _, found, advice = inside('mount -t tmpfs -o size="$2" none "$1"', "storage.disk", str(tmp_path), size)
+    outcome, _, found, advice = inside(
+        'mount -t tmpfs -o size="$2" none "$1"', "storage_checks.disk", str(tmp_path), size
+    )
     assert outcome == "problem"
     assert found.endswith("no job can begin, its own files take 131.1 kB")
     assert "SCRIPTMODE_DATA_DIR" in advice
@@ -203,7 +207,7 @@ def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, m
 
 def test_a_data_directory_that_cannot_be_made_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not-yet"))
-    outcome, _, found, _ = inside('mount -t tmpfs -o ro none "$1"', "storage.disk", str(tmp_path))
+    outcome, _, found, _ = inside('mount -t tmpfs -o ro none "$1"', "storage_checks.disk", str(tmp_path))
     assert outcome == "problem"
     assert found.endswith(f"it cannot be made, as {tmp_path} cannot be written")
 
@@ -241,20 +245,20 @@ def test_ports_are_found_beside_a_data_directory_that_is_read_only(tmp_path, mon
     (tmp_path / "ports").mkdir()
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
     prepare = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"'
-    outcome, name, _, _ = inside(prepare, "machine.ports", str(tmp_path))
+    outcome, name, _, _ = inside(prepare, "machine_checks.ports", str(tmp_path))
     assert (outcome, name) == ("ok", "ports")
 
 
 def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, name, found, advice = inside("", "machine.ports", kind=("unshare", "--net"))
+    outcome, name, found, advice = inside("", "machine_checks.ports", kind=("unshare", "--net"))
     assert (outcome, name) == ("problem", "ports")
     assert "127.0.0.1" in found
     assert advice == "see that the loopback interface is up: ip link set lo up"
 
 
 def test_a_shared_memory_as_small_as_dockers_is_a_warning():
-    outcome, _, found, advice = inside("mount -t tmpfs -o size=64m none /dev/shm", "machine.memory")
+    outcome, _, found, advice = inside("mount -t tmpfs -o size=64m none /dev/shm", "machine_checks.memory")
     assert outcome == "warning"
     assert "/dev/shm has 67.1 MB free" in found
     assert "docker run --shm-size 1g" in advice

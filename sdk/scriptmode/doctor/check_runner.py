@@ -94,8 +94,19 @@ def _cloud(*, asks_service: bool) -> list[_Subject]:
 
 #: What jobs on each platform cannot do without, in the order of a report; Python and scriptmode come first anywhere.
 _BOTH = (package_checks.PYTHON, program_checks.SCRIPTMODE)
-_HERE = (package_checks.TENSORFLOW, package_checks.KERAS, package_checks.HOROVOD, program_checks.MPI, program_checks.SSH, machine_checks.DOCKER,
-         machine_checks.FUSE, storage_checks.DISK, storage_checks.JOBS, machine_checks.PORTS, machine_checks.MEMORY)  # fmt: skip
+_HERE = (
+    package_checks.TENSORFLOW,
+    package_checks.KERAS,
+    package_checks.HOROVOD,
+    program_checks.MPI,
+    program_checks.SSH,
+    machine_checks.DOCKER,
+    machine_checks.FUSE,
+    storage_checks.DISK,
+    storage_checks.JOBS,
+    machine_checks.PORTS,
+    machine_checks.MEMORY,
+)
 _THERE = (
     aws_checks.CREDENTIALS,
     aws_checks.REGION,
