@@ -153,7 +153,7 @@ def test_every_verb_meets_every_damage(file, baseline, victim, tmp_path):
             assert VICTIM in check.found
             # One that cannot be read is no one's newest job.
             assert invoke("describe", "--last", "--json").stdout == baseline["described"]
-        assert completers.jobs(None, None, GOOD[:2]) == [GOOD]
+        assert completers.complete_job(None, None, GOOD[:2]) == [GOOD]
         if path.is_dir():
             with promptly("rm"):
                 assert invoke("rm", "--force", VICTIM).exit_code == 0

@@ -155,7 +155,7 @@ def test_a_job_that_cannot_be_looked_at_after_it_was_stopped_hides_no_other(monk
                 raise TransientError("no answer")
             return "Stopping"
 
-    monkeypatch.setattr("scriptmode.cli.commands.stop.attached", Job)
+    monkeypatch.setattr("scriptmode.cli.commands.stop.attach_job", Job)
     done = invoke("stop", "first", "lost", "second", "--json")
     assert [each["job"] for each in json.loads(done.stdout)] == ["first", "second"]
     assert (done.exit_code, documents(done.stderr)[0]["message"]) == (1, "no answer")
@@ -234,8 +234,8 @@ def test_a_region_and_a_profile_hold_for_one_command_and_win_over_keys_of_the_en
     def look(context):
         seen.update({name: os.environ.get(name) for name in wanted})
 
-    from scriptmode.cli.options import account
+    from scriptmode.cli.options import account_options
 
-    account(look).main(["--profile", "team", "--region", "eu-west-1"], standalone_mode=False)
+    account_options(look).main(["--profile", "team", "--region", "eu-west-1"], standalone_mode=False)
     assert seen == wanted
     assert dict(os.environ) == before

@@ -10,8 +10,8 @@ from fakes.command_line import invoke
 from scriptmode import FileSystemInput, InstanceGroup, SpecError, TrainingInput, TrainingJob
 from scriptmode.cli import run_options
 from scriptmode.cli.commands.run import run
-from scriptmode.cli.error_translation import speaking
-from scriptmode.cli.program_arguments import words_after_dashes
+from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.program_arguments import arguments_after_dashes
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def read(*words):
 
     @click.pass_context
     def callback(_context, *, wait, is_plain, as_json, **given):
-        found.append(run_options.read(given, words_after_dashes()))
+        found.append(run_options.parse_run_options(given, arguments_after_dashes()))
 
     type(run)("run", params=run.params, callback=callback).main(list(words), standalone_mode=False)
     return found[0]
@@ -319,6 +319,6 @@ SPEAKING = {
 @pytest.mark.parametrize(("text", "said"), SPEAKING.values(), ids=list(SPEAKING))
 def test_an_argument_is_named_with_the_option_that_says_it(text, said):
     flags = {"framework_version": "--framework-version", "image_uri": "--image-uri", "entry_point": "PROGRAM", "role": "--role"}  # fmt: skip
-    with pytest.raises(SpecError) as caught, speaking(flags):
+    with pytest.raises(SpecError) as caught, translate_errors_to_options(flags):
         raise SpecError(text)
     assert str(caught.value) == said

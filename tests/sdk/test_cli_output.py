@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fakes.sagemaker_jobs import started
 
-from scriptmode.cli.description_text import text
-from scriptmode.cli.output import plain
-from scriptmode.cli.values import number_or_text
+from scriptmode.cli.description_text import render_description
+from scriptmode.cli.output import to_json_value
+from scriptmode.cli.values import parse_number_or_text
 from scriptmode.testing import Life
 
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -28,7 +28,7 @@ MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
     ids=["a time", "no number", "infinity", "a tuple", "a path", "a broken letter"],
 )
 def test_every_value_is_json(value, said):
-    assert json.dumps(plain(value), allow_nan=False) == said
+    assert json.dumps(to_json_value(value), allow_nan=False) == said
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_every_value_is_json(value, said):
     [("5", 5), ("-0.5", -0.5), ("1e-3", "1e-3"), ("007", "007"), ("true", "true"), ("[1]", "[1]"), ("", ""), ("nan", "nan"), ("1_000", "1_000")],
 )  # fmt: skip
 def test_a_number_is_one_only_where_the_script_is_given_what_was_typed(typed, given):
-    found = number_or_text(typed)
+    found = parse_number_or_text(typed)
     assert (found, type(found)) == (given, type(given))
 
 
@@ -95,7 +95,7 @@ output           s3://out
 
 
 def test_a_job_is_told_in_short_lines_without_the_values_of_its_variables():
-    assert text(DESCRIPTION) == TEXT.strip()
+    assert render_description(DESCRIPTION) == TEXT.strip()
 
 
 def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_are_not_shown():
@@ -103,7 +103,7 @@ def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_ar
         "password": '"hunter2222"', "api": '{"rate": 1, "token": "hunter2222"}', "pin_password": "1234",
         "title": r'"a\u001b[2Jb\nforged = 1"', "max_tokens": "5", "store": '"redis://me:hunter@host/0"',
     }  # fmt: skip
-    said = text({**DESCRIPTION, "HyperParameters": given, "FailureReason": "a\x1b]0;x\x07b"})
+    said = render_description({**DESCRIPTION, "HyperParameters": given, "FailureReason": "a\x1b]0;x\x07b"})
     assert "hunter" not in said
     assert "1234" not in said
     assert {line.strip() for line in said.splitlines()} >= {
@@ -120,11 +120,11 @@ def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_ar
 def test_a_status_without_a_message_has_no_line_for_one():
     _, job = started(Life.completed())
     description = {**job.describe(), "SecondaryStatusTransitions": [{"Status": "Starting", "StatusMessage": ""}]}
-    assert "message" not in text(description)
+    assert "message" not in render_description(description)
     description["SecondaryStatusTransitions"] = [{"Status": "Starting", "StatusMessage": "Launching"}]
-    assert "\nmessage  Launching\n" in text(description)
+    assert "\nmessage  Launching\n" in render_description(description)
 
 
 def test_a_job_that_the_service_describes_with_the_least_is_told_too():
     _, job = started(Life.completed())
-    assert text(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")
+    assert render_description(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")

@@ -108,12 +108,12 @@ def test_jobs_are_listed_described_followed_and_cancelled(package):
 
 
 def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkeypatch):
-    from scriptmode.cli.cloud_ml_engine.package import source
+    from scriptmode.cli.cloud_ml_engine.package import source_arguments
 
-    launched = source(package, "trainer.task", package.parent)
+    launched = source_arguments(package, "trainer.task", package.parent)
     assert launched["dependencies"] == [str(package)]
     (package.parent / "setup.py").touch()
-    installed = source(package, "trainer.task", package.parent)
+    installed = source_arguments(package, "trainer.task", package.parent)
     assert installed == {"source_dir": str(package.parent), "entry_point": "trainer/task.py"}
 
 

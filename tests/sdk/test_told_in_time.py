@@ -14,7 +14,7 @@ from scriptmode import (
     SpecError,
     TrainingJob,
 )
-from scriptmode.cli.cloud_ml_engine.config import settings
+from scriptmode.cli.cloud_ml_engine.config import parse_settings
 from scriptmode.errors import suggestion
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
@@ -196,5 +196,5 @@ def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(monke
 def test_a_config_of_cloud_ml_engine_is_told_its_mistake(tmp_path, text, told):
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(SpecError) as raised:
-        settings(tmp_path / "config.yaml", {})
+        parse_settings(tmp_path / "config.yaml", {})
     assert str(raised.value) == f"{tmp_path}/config.yaml: {told}"

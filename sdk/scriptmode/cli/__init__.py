@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from scriptmode.cli.group import Program, Verb
+from scriptmode.cli.group import MainGroup, Verb
 
 #: In the order in which a newcomer needs them. Each line is how the verb's own help begins.
 VERBS = {
@@ -48,7 +48,7 @@ VERBS = {
 
 
 @click.group(
-    cls=Program, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=MainGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:

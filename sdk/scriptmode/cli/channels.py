@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def instance_groups(where: str, value: list[Any]) -> list[InstanceGroup]:
+def parse_instance_groups(where: str, value: list[Any]) -> list[InstanceGroup]:
     """Read a list of tables; raise `SpecError` for keys that are not known or are missing."""
     return [_made(where, InstanceGroup, _fields(where, each, InstanceGroup)) for each in value]
 
 
-def channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, Any]:
+def parse_channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, Any]:
     """Read a file's inputs, by channel: places, or tables of what TrainingInput and FileSystemInput take.
 
     Places begin at the file's own folder. Raises `SpecError`.
@@ -33,13 +33,13 @@ def channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, Any]:
 def _channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
     where = f"{path}: inputs.{name}"
     if isinstance(value, str):
-        return locations.uri(where, value, is_local=is_local, base=path.parent)
+        return locations.location_uri(where, value, is_local=is_local, base=path.parent)
     if isinstance(value, dict) and "file_system_id" in value:
         return _made(where, FileSystemInput, _fields(where, value, FileSystemInput))
     found = _fields(where, value, TrainingInput)
     if not isinstance(found["s3_data"], str):
         raise SpecError(f"{where}.s3_data is {found['s3_data']!r}; write a place, such as s3://bucket/prefix")
-    found["s3_data"] = locations.uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
+    found["s3_data"] = locations.location_uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
     for key in ("instance_groups", "attribute_names"):
         names = found.get(key, [])
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _Completes = Callable[["click.Context", "click.Parameter", str], Any]
 
 
-def jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
+def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
     """Return the names of this machine's jobs that begin with what is there, newest first; only those to be read."""
     return [job["TrainingJobName"] for job in _listed(incomplete) if is_readable(job)]
 
 
-def all_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
-    """Return the names that `jobs` returns, and those of jobs whose files are damaged."""
+def complete_any_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Return the names that `complete_job` returns, and those of jobs whose files are damaged."""
     return [job["TrainingJobName"] for job in _listed(incomplete)]
 
 
@@ -33,34 +33,34 @@ def is_readable(job: Mapping[str, Any]) -> bool:
     return bool(job["TrainingJobStatus"] != "Unreadable")
 
 
-def running_jobs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
-    """Give those of `jobs` that have not ended."""
+def complete_running_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+    """Give those of `complete_job` that have not ended."""
     running = ("InProgress", "Stopping")
     return [job["TrainingJobName"] for job in _listed(incomplete) if job["TrainingJobStatus"] in running]
 
 
-def metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
     """Give the metrics of the job that the line names."""
     found = _asked(ctx, lambda job: job.describe().get("AlgorithmSpecification", {}).get("MetricDefinitions", []))
     return _beginning(incomplete, (each["Name"] for each in found))
 
 
-def hosts(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+def complete_host(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
     """Give the hosts of the job that the line names."""
     return _beginning(incomplete, _asked(ctx, lambda job: job.hosts))
 
 
-def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
+def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
     """Have the shell complete files and folders."""
     return [CompletionItem(incomplete, type="file")]
 
 
-def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
+def complete_directory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
     """Have the shell complete folders."""
     return [CompletionItem(incomplete, type="dir")]
 
 
-def channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+def complete_channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
     """Give the files and folders that ``NAME=`` may go on with; bash asks for what comes after it alone."""
     name, separator, place = incomplete.partition("=")
     if not separator or "://" in place:
@@ -75,7 +75,7 @@ def channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return [f"{name}={folder}{each.name}{end}" for each, end in ends]
 
 
-def one_of(*words: str) -> _Completes:
+def complete_choice(*words: str) -> _Completes:
     """Give those of some words that begin with what is there."""
     return lambda _ctx, _param, incomplete: _beginning(incomplete, words)
 

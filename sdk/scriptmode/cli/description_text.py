@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.cli.output import moment, visible
+from scriptmode.cli.output import escape_unprintable, format_time
 from scriptmode.display.formatting import duration
 from scriptmode_runtime import contract
 
@@ -20,7 +20,7 @@ _DISTRIBUTIONS = {
 }
 
 
-def text(description: Mapping[str, Any]) -> str:
+def render_description(description: Mapping[str, Any]) -> str:
     """Give the lines: a label and what there is of it; a label with several lines has them below one another.
 
     Without secrets, and with what a terminal obeys spelled out.
@@ -31,7 +31,7 @@ def text(description: Mapping[str, Any]) -> str:
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
     told = (contract.without_userinfo(f"{label:<{width}}  {said}".rstrip()) for label, said in rows)
-    return "\n".join(map(visible, told))
+    return "\n".join(map(escape_unprintable, told))
 
 
 def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -39,7 +39,7 @@ def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "status", _status(description)
     if message := _message(description):
         yield "message", message
-    yield "created", moment(description["CreationTime"])
+    yield "created", format_time(description["CreationTime"])
     if reason := description.get("FailureReason"):
         yield "failed", reason
     parameters = {key: _value(key, each) for key, each in description.get("HyperParameters", {}).items()}
@@ -54,7 +54,7 @@ def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "inputs", "\n".join(_channel(each) for each in channels)
     given = {key: each for key, each in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
     if given:
-        yield "hyperparameters", "\n".join(visible(f"{key} = {each}") for key, each in given.items())
+        yield "hyperparameters", "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items())
     if variables := description.get("Environment"):
         # Values may be secrets.
         yield "environment", ", ".join(sorted(variables))

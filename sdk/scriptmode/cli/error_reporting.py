@@ -12,12 +12,12 @@ import click
 
 from scriptmode import RequestError, ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.cli import output
-from scriptmode.cli.error_translation import in_options
-from scriptmode.cli.output import plain
+from scriptmode.cli.error_translation import translate_advice
+from scriptmode.cli.output import to_json_value
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: In the help of the verbs that wait for a job.
-EXIT_CODES = (
+EXIT_CODES_HELP = (
     "Exit code: 0 when the job completed; the script's own when it failed, or 1 where nobody knows it; 143 when it was "
     "stopped, 124 when it ran out of time; 130 after Ctrl-C, which leaves the job running; 2 where an option or "
     "argument is wrong or the platform refuses the job, before anything is started, 1 for any other error."
@@ -39,14 +39,14 @@ def exit_code(error: BaseException) -> int:
     return code if 0 < code < 256 else FAILED  # noqa: PLR2004 - what a process can end with
 
 
-def tell(error: click.ClickException | Exception, *, as_json: bool) -> int:
+def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:
     """Write an error on stderr, for people or as one JSON object; give the exit code."""
     code = exit_code(error)
     if isinstance(error, click.ClickException):
         text = error.format_message()
     else:
         text = str(error) if isinstance(error, ScriptmodeError) or not isinstance(error, OSError) else _refusal(error)
-    text = in_options(text)
+    text = translate_advice(text)
     if as_json:
         output.echo(json.dumps(_object(error, text, code)), err=True)
         return code
@@ -60,7 +60,7 @@ def tell(error: click.ClickException | Exception, *, as_json: bool) -> int:
     return code
 
 
-def give_up_output() -> None:
+def discard_output() -> None:
     """Throw away what is yet to be written where it cannot be: the interpreter would try it again at its end."""
     try:
         sys.stdout.flush()
@@ -85,6 +85,6 @@ def _object(error: Exception, text: str, code: int) -> dict[str, Any]:
     if isinstance(error, TrainingJobError):
         said.update(
             job=error.job_name, status=error.status, secondary_status=error.secondary_status,
-            reason=plain(error.description.get("FailureReason")),
+            reason=to_json_value(error.description.get("FailureReason")),
         )  # fmt: skip
     return said

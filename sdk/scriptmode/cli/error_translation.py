@@ -19,7 +19,7 @@ _WORDS = {
 }
 
 
-def in_options(text: str) -> str:
+def translate_advice(text: str) -> str:
     """Give an error of the library's with its advice in this command's words."""
     for said, here in _WORDS.items():
         text = text.replace(said, here)
@@ -27,7 +27,7 @@ def in_options(text: str) -> str:
 
 
 @contextmanager
-def speaking(flags: Mapping[str, str]) -> Iterator[None]:
+def translate_errors_to_options(flags: Mapping[str, str]) -> Iterator[None]:
     """Add to a `SpecError` that names arguments the options that give them; ``flags`` has them by argument."""
     try:
         yield

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def plain(function: _Function) -> _Function:
+def plain_option(function: _Function) -> _Function:
     """Add --plain."""
     return click.option("--plain", "is_plain", is_flag=True, help="Lines alone, no live view.")(function)
 
 
-def check_view(*, is_plain: bool) -> None:
+def require_view(*, is_plain: bool) -> None:
     """Raise `SpecError` for a view that there is not, before anything is started."""
     kind(False if is_plain else None)
 
 
-def follow(job: TrainingJob, *, is_plain: bool) -> None:
+def follow_job(job: TrainingJob, *, is_plain: bool) -> None:
     """Follow a job to its end; raises how it ended, unless it completed."""
     job.follow(live=False if is_plain else None)
 
 
 @contextmanager
-def coming_back(job: TrainingJob, *, follow: bool = True, as_json: bool = False) -> Iterator[None]:
+def hint_on_interrupt(job: TrainingJob, *, follow: bool = True, as_json: bool = False) -> Iterator[None]:
     """Say on Ctrl-C how to come back to a job that goes on."""
     try:
         yield
@@ -51,7 +51,7 @@ def coming_back(job: TrainingJob, *, follow: bool = True, as_json: bool = False)
 
 
 @contextmanager
-def unwritten(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
+def hint_on_write_error(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
     """Say of a job that was just started that it goes on, where what the command writes is not taken any more."""
     try:
         yield

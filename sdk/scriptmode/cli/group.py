@@ -59,7 +59,7 @@ class Group(click.Group):
         return {name: verb.get_short_help_str(sys.maxsize) for name, verb in found.items() if verb is not None}
 
 
-class Program(Group):
+class MainGroup(Group):
     """The whole command: it knows its verbs without loading them, and ends with one line and an exit code."""
 
     def __init__(self, *args: Any, verbs: Mapping[str, Verb], **kwargs: Any) -> None:
@@ -107,11 +107,11 @@ class Program(Group):
         except (click.ClickException, ScriptmodeError, OSError) as error:
             from scriptmode.cli import error_reporting
 
-            error_reporting.give_up_output()
+            error_reporting.discard_output()
             if isinstance(error, BrokenPipeError):
                 # Whoever read has left, and knows.
                 sys.exit(error_reporting.FAILED)
-            sys.exit(error_reporting.tell(error, as_json="--json" in before_dashes(words)[0]))
+            sys.exit(error_reporting.report_error(error, as_json="--json" in split_at_dashes(words)[0]))
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -122,7 +122,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the program
 
 
-def before_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Give the words before ``--``, which are the command's, and those after it, which are the program's."""
     if "--" not in words:
         return list(words), []

@@ -36,7 +36,7 @@ _EXAMPLES = {
 }
 
 
-def accepted() -> dict[str, tuple[str, ...]]:
+def estimator_arguments() -> dict[str, tuple[str, ...]]:
     """Give the estimator's arguments that text can say, each with the kinds of values that it takes."""
     found = {}
     for name, parameter in list(inspect.signature(Estimator.__init__).parameters.items())[1:]:
@@ -46,29 +46,29 @@ def accepted() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_job_file(path: Path) -> dict[str, Any]:
     """Read a file; raise `SpecError` for one that cannot be read, for unknown keys and for values of another kind."""
     content = _content(path)
     for key, value in content.items():
         if key not in JOB_KEYS:
-            check(str(path), key, value, beside=JOB_KEYS)
+            validate_argument(str(path), key, value, beside=JOB_KEYS)
         elif value is None or (key == "job_name" and not isinstance(value, str)):
             raise SpecError(f"{path}: {key} is {value!r}; write {'a text' if key == 'job_name' else 'channels'}")
     return content
 
 
-def check(where: str, key: str, value: object, *, beside: Sequence[str] = ()) -> None:
+def validate_argument(where: str, key: str, value: object, *, beside: Sequence[str] = ()) -> None:
     """Raise `SpecError` for a name that is no argument of an estimator, and for a value that the argument cannot be.
 
     ``beside`` are names that are no arguments but may be meant.
     """
-    known = accepted()
+    known = estimator_arguments()
     if key in _OBJECTS:
         raise SpecError(f"{where}: {key} cannot be written as text; {_OBJECTS[key]}")
     if key not in known:
         raise SpecError(f"{where}: there is no argument {key!r}{suggestion(str(key), (*known, *beside), most=5)}")
     kinds = known[key]
-    if not is_of(kinds, value):
+    if not is_accepted_type(kinds, value):
         wanted = " or ".join(_TYPES[kind][1] for kind in kinds if kind in _TYPES) or "a value"
         example = next((_EXAMPLES[kind] for kind in kinds if kind in _EXAMPLES), "...")
         raise SpecError(f"{where}: {key} is {value!r}; write {wanted}, such as {key} = {example}")
@@ -77,19 +77,19 @@ def check(where: str, key: str, value: object, *, beside: Sequence[str] = ()) ->
         raise SpecError(f'{where}: {key} is {value!r}; write files and folders, such as {key} = ["lib"]')
 
 
-def is_of(kinds: Iterable[str], value: object) -> bool:
-    """Say whether a value is of one of an argument's kinds, as `accepted` names them."""
+def is_accepted_type(kinds: Iterable[str], value: object) -> bool:
+    """Say whether a value is of one of an argument's kinds, as `estimator_arguments` names them."""
     types = tuple(each for kind in kinds for each in _TYPES.get(kind, ((object,), ""))[0])
     is_wrong_number = isinstance(value, bool) and bool not in types and object not in types
     return value is not None and isinstance(value, types) and not is_wrong_number
 
 
 def _content(path: Path) -> dict[str, Any]:
-    text = structured_files.text("--file", path, "TOML or YAML")
+    text = structured_files.read_text("--file", path, "TOML or YAML")
     if path.suffix == ".toml":
-        found = structured_files.toml(path, text)
+        found = structured_files.parse_toml(path, text)
     elif path.suffix in (".yaml", ".yml"):
-        found = structured_files.yaml(path, text)
+        found = structured_files.parse_yaml(path, text)
         found = {} if found is None else found
     else:
         raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}; give it a name that ends in .toml or .yaml")

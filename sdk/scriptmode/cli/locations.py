@@ -11,7 +11,7 @@ from scriptmode.nearby import near
 _FILE = "file://"
 
 
-def place(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
     """Give a place of another machine as it is, and one of this machine as a whole path, from ``base`` or from here.
 
     ``what`` names the option or key. Raises `SpecError` for a place that the platform does not have.
@@ -33,15 +33,15 @@ def place(what: str, text: str, *, is_local: bool, base: Path | None = None) -> 
         raise SpecError(f"{what} {text!r} begins in a home folder that nobody knows; write the whole path") from error
 
 
-def uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
+def location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
     """Give `place` as a URI."""
-    found = place(what, text, is_local=is_local, base=base)
+    found = resolve_location(what, text, is_local=is_local, base=base)
     return found if "://" in found else f"{_FILE}{found}"
 
 
-def existing(what: str, text: str, *, is_local: bool) -> str:
+def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
     """Give `uri`; raise `SpecError`, too, for a place of this machine that is not there."""
-    found = uri(what, text, is_local=is_local)
+    found = location_uri(what, text, is_local=is_local)
     path = found.removeprefix(_FILE)
     if path != found and not os.path.lexists(path):
         step = near(Path(path)) or "; correct the path or create it"

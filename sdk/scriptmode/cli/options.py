@@ -19,10 +19,10 @@ PLATFORMS = ("local", "sagemaker")
 #: Variables that boto3 would follow rather than the profile of another one.
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def account(function: _Function) -> _Function:
+def account_options(function: _Function) -> _Function:
     """Add --region and --profile, which boto3 goes by for this command."""
     region = click.option(
         "--region", metavar="NAME", expose_value=False, callback=_use_region, help="Of Amazon SageMaker."
@@ -33,24 +33,26 @@ def account(function: _Function) -> _Function:
     return region(profile(function))
 
 
-def platform(help_text: str = "Where the job is. [default: where it is found]") -> Callable[[_Function], _Function]:
+def platform_option(
+    help_text: str = "Where the job is. [default: where it is found]",
+) -> Callable[[_Function], _Function]:
     """Add --platform."""
     return click.option("--platform", type=click.Choice(PLATFORMS), help=help_text)
 
 
-def one_job(function: Callable[..., Any]) -> Callable[..., Any]:
+def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add JOB and --last, and the options that say where it is; the function is given the job as ``job``."""
-    return job_and(None)(function)
+    return job_options_before(None)(function)
 
 
-def job_and(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add what `one_job` adds where an argument ``rest`` comes after JOB: with --last every word is of that one."""
+def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add what `job_options` adds where an argument ``rest`` comes after JOB: with --last every word is of that one."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @click.argument("job", required=False, shell_complete=completers.jobs)
-        @last
-        @platform()
-        @account
+        @click.argument("job", required=False, shell_complete=completers.complete_job)
+        @last_option
+        @platform_option()
+        @account_options
         @functools.wraps(function)
         def command(job: str | None, *, last: bool, platform: str | None, **given: Any) -> Any:
             if (
@@ -60,28 +62,28 @@ def job_and(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., An
                 and (given[rest] is None or isinstance(given[rest], tuple))
             ):
                 given[rest], job = job if given[rest] is None else (job, *given[rest]), None
-            return function(attached(job, last=last, platform=platform), **given)
+            return function(attach_job(job, last=last, platform=platform), **given)
 
         return command
 
     return add
 
 
-def last(function: _Function) -> _Function:
+def last_option(function: _Function) -> _Function:
     """Add --last."""
     return click.option("--last", is_flag=True, help="The newest job, instead of JOB.")(function)
 
 
-def attached(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
+def attach_job(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
     """Give the job that JOB or --last means; raise `click.UsageError` where they do not name one."""
     if name is not None and last:
         raise click.UsageError(f"JOB is {name!r}, but --last names a job too; keep one", _context())
     if name is None and not last:
         raise click.UsageError("JOB is missing; name a job, or say --last for the newest", _context())
-    return TrainingJob.attach(newest(platform) if name is None else name, platform=platform)
+    return TrainingJob.attach(newest_job_name(platform) if name is None else name, platform=platform)
 
 
-def newest(platform: str | None) -> str:
+def newest_job_name(platform: str | None) -> str:
     """Return the name of the newest job that can be read, on this machine where no platform is named."""
     found = TrainingJob.list(platform, limit=1)
     if found and not completers.is_readable(found[0]):
@@ -90,16 +92,16 @@ def newest(platform: str | None) -> str:
         )
         found = list(filter(completers.is_readable, TrainingJob.list(platform)))
     if not found:
-        raise click.ClickException(f"--last: there are {none_there(platform)}; start one with scriptmode run")
+        raise click.ClickException(f"--last: there are {no_jobs_text(platform)}; start one with scriptmode run")
     return str(found[0]["TrainingJobName"])
 
 
-def none_there(platform: str | None, which: str = "training jobs") -> str:
+def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
     """Say that a platform has none of the jobs asked for."""
     return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
 
 
-def pair(flag: str, text: str, example: str) -> tuple[str, str]:
+def parse_pair(flag: str, text: str, example: str) -> tuple[str, str]:
     """Read ``NAME=VALUE``; raise `click.UsageError` for another form."""
     name, separator, value = text.partition("=")
     if not (name and separator):
@@ -107,11 +109,11 @@ def pair(flag: str, text: str, example: str) -> tuple[str, str]:
     return name, value
 
 
-def pairs(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
+def parse_pairs(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
     """Read what an option that may be repeated was given; raise `click.UsageError` for a name that is there twice."""
     found: dict[str, str] = {}
     for text in texts:
-        name, value = pair(flag, text, example)
+        name, value = parse_pair(flag, text, example)
         if name in found:
             # A variable of the environment may be a secret.
             both = "" if flag == "--env" else f": {found[name]!r} and {value!r}"
@@ -120,7 +122,7 @@ def pairs(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
     return found
 
 
-def job_name(help_text: str) -> Callable[[_Function], _Function]:
+def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
     """Add --job-name; an empty one, as of a variable that is not set, is refused."""
     return click.option("--job-name", metavar="NAME", callback=_name, help=help_text)
 
@@ -131,7 +133,7 @@ def _name(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     return value
 
 
-def use(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
+def set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
     """Set variables of the environment until the command is done; ``None`` takes one away."""
     before = {name: os.environ.get(name) for name in changes}
 
@@ -148,7 +150,7 @@ def use(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
 
 def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's form
     if value is not None:
-        use(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
+        set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
 
 
 def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - likewise
@@ -156,7 +158,7 @@ def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -
     if value is not None:
         # Whoever names a profile means its account, not the one whose keys are in the environment; botocore looks at
         # AWS_DEFAULT_PROFILE before it looks at AWS_PROFILE.
-        use(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
+        set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
 
 
 def _context() -> click.Context | None:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from scriptmode import LogEvent
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Give a value as JSON can carry it: times as ISO 8601 texts, what is no number as ``"NaN"``, ``"Infinity"``."""
     if isinstance(value, dict):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): to_json_value(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [to_json_value(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, datetime):
@@ -37,37 +37,37 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(safe(text) if stream.isatty() else text, err=err)
 
 
-def document(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(json.dumps(plain(value), indent=2))
+    click.echo(json.dumps(to_json_value(value), indent=2))
 
 
-def line(value: Any) -> None:
+def print_json_line(value: Any) -> None:
     """Print one JSON object on one line, at once."""
-    click.echo(json.dumps(plain(value)))
+    click.echo(json.dumps(to_json_value(value)))
 
 
-def events(found: Iterable[LogEvent]) -> None:
+def print_log_as_json(found: Iterable[LogEvent]) -> None:
     """Print each line of a log as one JSON object, as it comes."""
     for event in found:
         # One of more than 1 MiB comes in pieces.
         more = {"continues": True} if event.continues else {}
-        line({"host": event.host, "message": event.message, **more})
+        print_json_line({"host": event.host, "message": event.message, **more})
 
 
-def moment(value: datetime) -> str:
+def format_time(value: datetime) -> str:
     """Give a time in UTC, to the second."""
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
-def visible(text: str) -> str:
+def escape_unprintable(text: str) -> str:
     """Spell out what is no character to be seen: a terminal obeys it."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
-def columns(rows: Sequence[Sequence[str]]) -> None:
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from scriptmode.cli.group import before_dashes
+from scriptmode.cli.group import split_at_dashes
 
 #: Where a context keeps the words after ``--``.
 _WORDS = "scriptmode.words_after_dashes"
@@ -21,7 +21,7 @@ class ProgramCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the program's words aside, and read the others."""
         ctx.meta[_TYPED] = list(args)
-        own, ctx.meta[_WORDS] = before_dashes(args)
+        own, ctx.meta[_WORDS] = split_at_dashes(args)
         try:
             return super().parse_args(ctx, own)
         except click.UsageError as error:
@@ -43,7 +43,7 @@ class ProgramCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS]"]
 
 
-def words_after_dashes() -> tuple[str, ...]:
+def arguments_after_dashes() -> tuple[str, ...]:
     """Give what stood after ``--`` on the running command's line."""
     found: Any = click.get_current_context().meta.get(_WORDS, ())
     return tuple(found)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, SpecError
 from scriptmode.cli import channels, job_file, locations
-from scriptmode.cli.cloud_ml_engine.package import hyperparameters as program_words
-from scriptmode.cli.estimator_options import FLAGS, SINGLE
-from scriptmode.cli.options import pair, pairs
-from scriptmode.cli.values import number_or_text
+from scriptmode.cli.cloud_ml_engine.package import parse_hyperparameters as program_words
+from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
+from scriptmode.cli.options import parse_pair, parse_pairs
+from scriptmode.cli.values import parse_number_or_text
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _PLACES = ("output_path", "code_location", "checkpoint_s3_uri")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """An estimator's arguments, ``fit``'s inputs and job name, and by argument the option that says it."""
 
     arguments: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Asked:
         return Estimator(**self.arguments)
 
 
-def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
+def parse_run_options(given: Mapping[str, Any], words: tuple[str, ...]) -> RunOptions:
     """Read the command's options and the words after ``--``; raise `SpecError` for what makes no job."""
     path: Path | None = given["file"]
     said = {} if path is None else _of_file(path, has_source=given["source_dir"] is not None)
@@ -61,25 +61,29 @@ def read(given: Mapping[str, Any], words: tuple[str, ...]) -> Asked:
         if isinstance(arguments.get(argument), str):
             base = None if path is None or argument in options else path.parent
             flag = _flag(argument) if base is None else f"{path}: {argument}"
-            arguments[argument] = locations.uri(flag, arguments[argument], is_local=is_local, base=base)
-    found = {} if path is None or inputs is None else channels.channels(path, inputs, is_local=is_local)
-    for channel, place in pairs("--input", given["inputs"], "train=s3://bucket/train").items():
-        found[channel] = locations.existing(f"--input {channel}", place, is_local=is_local)
-    flags = {argument: _flag(argument) for argument in (*job_file.accepted(), *FLAGS) if argument not in said}
-    return Asked(arguments, found or None, given["job_name"] or name, flags)
+            arguments[argument] = locations.location_uri(flag, arguments[argument], is_local=is_local, base=base)
+    found = {} if path is None or inputs is None else channels.parse_channels(path, inputs, is_local=is_local)
+    for channel, place in parse_pairs("--input", given["inputs"], "train=s3://bucket/train").items():
+        found[channel] = locations.existing_location_uri(f"--input {channel}", place, is_local=is_local)
+    flags = {
+        argument: _flag(argument)
+        for argument in (*job_file.estimator_arguments(), *OPTION_NAMES)
+        if argument not in said
+    }
+    return RunOptions(arguments, found or None, given["job_name"] or name, flags)
 
 
 def _flag(argument: str) -> str:
-    return FLAGS.get(argument, f"--set {argument}=...")
+    return OPTION_NAMES.get(argument, f"--set {argument}=...")
 
 
 def _of_file(path: Path, *, has_source: bool) -> dict[str, Any]:
     """Read the file's arguments, with paths from its own folder on; a script in a source folder is named in it."""
-    said, base = job_file.read(path), path.parent
+    said, base = job_file.read_job_file(path), path.parent
     if isinstance(said.get("distribution"), str):
         said["distribution"] = _distribution(f"{path}: distribution", said["distribution"])
     if "instance_groups" in said:
-        said["instance_groups"] = channels.instance_groups(f"{path}: instance_groups", said["instance_groups"])
+        said["instance_groups"] = channels.parse_instance_groups(f"{path}: instance_groups", said["instance_groups"])
     if "git_config" in said or "://" in str(said.get("source_dir", "")):
         return said
     if "source_dir" in said:
@@ -92,7 +96,7 @@ def _of_file(path: Path, *, has_source: bool) -> dict[str, Any]:
 
 
 def _of_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    found = {argument: given[argument] for argument in SINGLE if given[argument] is not None}
+    found = {argument: given[argument] for argument in SINGLE_OPTIONS if given[argument] is not None}
     if given["program"] is not None:
         found["entry_point"] = given["program"]
     if given["dependencies"]:
@@ -130,10 +134,10 @@ def _spread(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    name, word = pair("--set", text, "max_wait=7200")
+    name, word = parse_pair("--set", text, "max_wait=7200")
     if name in job_file.JOB_KEYS:
         raise SpecError(f"--set {name}: {name} is no argument of the estimator; say {_flag(name)}")
-    kinds = job_file.accepted().get(name, ())
+    kinds = job_file.estimator_arguments().get(name, ())
     value: Any = word
     try:
         value = json.loads(word)
@@ -142,14 +146,14 @@ def _setting(text: str) -> tuple[str, Any]:
     except ValueError as error:
         if kinds and not {"str", "object"} & set(kinds):
             raise SpecError(f"--set {name} is {word!r}, which is no JSON ({error}); write a JSON value") from error
-    if "str" in kinds and not job_file.is_of(kinds, value):
+    if "str" in kinds and not job_file.is_accepted_type(kinds, value):
         # A text that is spelled as another value is spelled.
         value = word
-    job_file.check("--set", name, value)
+    job_file.validate_argument("--set", name, value)
     if name == "distribution" and isinstance(value, str):
         value = _distribution("--set distribution", value)
     if name == "instance_groups":
-        value = channels.instance_groups("--set instance_groups", value)
+        value = channels.parse_instance_groups("--set instance_groups", value)
     return name, value
 
 
@@ -158,12 +162,12 @@ def _laid_over(said: Mapping[str, Any], given: Mapping[str, Any], words: tuple[s
     found: dict[str, Any] = {}
     for argument, option in (
         ("hyperparameters", _hyperparameters(given, words)),
-        ("environment", pairs("--env", given["environment"], "NAME=value")),
-        ("tags", pairs("--tag", given["tags"], "team=vision")),
+        ("environment", parse_pairs("--env", given["environment"], "NAME=value")),
+        ("tags", parse_pairs("--tag", given["tags"], "team=vision")),
     ):
         if option:
             found[argument] = {**_named(argument, said.get(argument) or {}, "Key", "Value"), **option}
-    metrics = pairs("--metric", given["metrics"], "'loss=loss=([0-9.]+)'")
+    metrics = parse_pairs("--metric", given["metrics"], "'loss=loss=([0-9.]+)'")
     if metrics:
         all_of_them = {**_named("metric_definitions", said.get("metric_definitions") or {}, "Name", "Regex"), **metrics}
         found["metric_definitions"] = [{"Name": name, "Regex": regex} for name, regex in all_of_them.items()]
@@ -182,12 +186,12 @@ def _named(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
 
 
 def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
-    options = pairs("-p", given["hyperparameters"], "epochs=5")
+    options = parse_pairs("-p", given["hyperparameters"], "epochs=5")
     after = program_words(words)
     for name in after:
         if name in options:
             raise SpecError(f"{name} is given by --hyperparameter and after --; keep one")
-    return {name: number_or_text(value) for name, value in {**options, **after}.items()}
+    return {name: parse_number_or_text(value) for name, value in {**options, **after}.items()}
 
 
 def _distribution(where: str, name: str) -> dict[str, Any]:

@@ -15,38 +15,38 @@ if TYPE_CHECKING:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def options(function: _Function) -> _Function:
+def wait_options(function: _Function) -> _Function:
     """Add --wait and --no-wait, and --plain."""
     wait = click.option("--wait/--no-wait", default=True, help="Follow the job to its end, which is the default.")
-    return wait(following.plain(function))
+    return wait(following.plain_option(function))
 
 
-def check(*, wait: bool, is_plain: bool, as_json: bool) -> None:
+def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:
     """Raise `SpecError` for a view that there is not, before a job is started that it shall show."""
     if wait and not as_json:
-        following.check_view(is_plain=is_plain)
+        following.require_view(is_plain=is_plain)
 
 
-def started(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
+def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
     """Follow a new job, or say its name; as JSON its description, once it has ended where it is waited for."""
     if as_json:
-        print_json(job, wait=wait)
+        print_description_json(job, wait=wait)
         return
-    with following.unwritten(job):
+    with following.hint_on_write_error(job):
         if wait:
             output.echo(f"training job {job.name} started")
-            following.follow(job, is_plain=is_plain)
+            following.follow_job(job, is_plain=is_plain)
         else:
             output.echo(job.name)
             output.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
 
 
-def print_json(job: TrainingJob, *, wait: bool) -> None:
+def print_description_json(job: TrainingJob, *, wait: bool) -> None:
     """Print a job's description, once it has ended where it is waited for; raises how it ended."""
-    with following.coming_back(job, follow=wait, as_json=True), following.unwritten(job, as_json=True):
+    with following.hint_on_interrupt(job, follow=wait, as_json=True), following.hint_on_write_error(job, as_json=True):
         try:
             description = job.wait() if wait else job.describe()
         except TrainingJobError as error:
-            output.document(error.description)
+            output.print_json(error.description)
             raise
-        output.document(description)
+        output.print_json(description)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def text(flag: str, path: Path, kind: str) -> str:
+def read_text(flag: str, path: Path, kind: str) -> str:
     """Return the text of the file that an option names; raise `SpecError` for one that is unreadable or too large."""
     try:
         content = bounded_yaml.read(path)
@@ -30,7 +30,7 @@ def text(flag: str, path: Path, kind: str) -> str:
         raise SpecError(f"{flag} {str(path)!r} cannot be read: {reason}; name a {kind} file") from error
 
 
-def toml(path: Path, content: str) -> Any:
+def parse_toml(path: Path, content: str) -> Any:
     """Read TOML; raise `SpecError` for what is none."""
     # The standard library has it from Python 3.11 on.
     parser = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
@@ -40,7 +40,7 @@ def toml(path: Path, content: str) -> Any:
         raise _refused(path, "TOML", error) from error
 
 
-def yaml(path: Path, content: str) -> Any:
+def parse_yaml(path: Path, content: str) -> Any:
     """Return what YAML holds; raise `SpecError` for what is none, and for what exceeds the bounds of `bounded_yaml`."""
     import yaml as parser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 
-def number_or_text(text: str) -> int | float | str:
+def parse_number_or_text(text: str) -> int | float | str:
     """Give a number for a text that is the plain spelling of one, else the text: the script is given what was typed."""
     try:
         value = json.loads(text)

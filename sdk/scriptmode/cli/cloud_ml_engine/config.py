@@ -119,7 +119,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
 }
 
 
-def settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
+def parse_settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
     """Read the file, if there is one, and lay the flags over it: ``flags`` has TrainingInput's keys.
 
     Flags that are ``None`` or empty were not given. Raises `SpecError` for a file that cannot be read, for keys that
@@ -137,7 +137,7 @@ def settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
 
 
 def _job(path: Path) -> Mapping[str, Any]:
-    document = structured_files.yaml(path, structured_files.text("--config", path, "YAML"))
+    document = structured_files.parse_yaml(path, structured_files.read_text("--config", path, "YAML"))
     job = _mapping(str(path), document or {})
     for key in job:
         if key in _KEYS:

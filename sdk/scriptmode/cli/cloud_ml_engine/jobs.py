@@ -12,9 +12,9 @@ from scriptmode.cli.cloud_ml_engine.training import training
 from scriptmode.cli.commands.describe import describe
 from scriptmode.cli.commands.list_jobs import list_jobs
 from scriptmode.cli.commands.stop import stop
-from scriptmode.cli.error_reporting import EXIT_CODES
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.group import Group
-from scriptmode.cli.options import as_json, one_job
+from scriptmode.cli.options import job_options, json_option
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -41,10 +41,10 @@ def submit() -> None:
     """  # noqa: D301 - click's mark for lines to be left as they are
 
 
-@jobs.command("stream-logs", epilog=EXIT_CODES)
-@one_job
-@following.plain
-@as_json
+@jobs.command("stream-logs", epilog=EXIT_CODES_HELP)
+@job_options
+@following.plain_option
+@json_option
 def stream_logs(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     """Follow JOB's log until it ended; with --json one object a line.
 
@@ -53,10 +53,10 @@ def stream_logs(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
       scriptmode jobs stream-logs mnist-1
     """  # noqa: D301 - click's mark for lines to be left as they are
     if not as_json:
-        following.follow(job, is_plain=is_plain)
+        following.follow_job(job, is_plain=is_plain)
         return
-    with following.coming_back(job, as_json=True):
-        output.events(job.logs(follow=True))
+    with following.hint_on_interrupt(job, as_json=True):
+        output.print_log_as_json(job.logs(follow=True))
         job.wait()
 
 

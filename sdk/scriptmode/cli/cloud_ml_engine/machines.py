@@ -23,7 +23,7 @@ CUSTOM = "CUSTOM"
 
 
 @dataclass(frozen=True)
-class Machines:
+class MachineGroup:
     """So many machines of one type, all with one role: ``master`` (or ``chief``), ``worker`` or ``ps``."""
 
     role: str
@@ -32,17 +32,17 @@ class Machines:
 
 
 TIERS = {
-    "BASIC": (Machines("master", "n1-standard-4", 1),),
-    "BASIC_GPU": (Machines("master", "standard_gpu", 1),),
+    "BASIC": (MachineGroup("master", "n1-standard-4", 1),),
+    "BASIC_GPU": (MachineGroup("master", "standard_gpu", 1),),
     "STANDARD_1": (
-        Machines("master", "n1-highcpu-8", 1),
-        Machines("worker", "n1-highcpu-8", 4),
-        Machines("ps", "n1-standard-4", 3),
+        MachineGroup("master", "n1-highcpu-8", 1),
+        MachineGroup("worker", "n1-highcpu-8", 4),
+        MachineGroup("ps", "n1-standard-4", 3),
     ),
     "PREMIUM_1": (
-        Machines("master", "n1-highcpu-16", 1),
-        Machines("worker", "n1-highcpu-16", 19),
-        Machines("ps", "n1-highmem-8", 11),
+        MachineGroup("master", "n1-highcpu-16", 1),
+        MachineGroup("worker", "n1-highcpu-16", 19),
+        MachineGroup("ps", "n1-highmem-8", 11),
     ),
 }
 #: The SageMaker type with as many cores (or GPUs) and as much memory, or the next larger one.
@@ -88,7 +88,9 @@ _PROCESSES_PER_CORE, _LEAST_PROCESSES = 4, 8
 _WORDS = {"master": "master", "chief": "chief", "worker": "worker", "ps": "parameter server"}
 
 
-def machines(settings: Settings, *, is_local: bool, max_processes: int | None = None) -> tuple[Machines, ...]:
+def resolve_machines(
+    settings: Settings, *, is_local: bool, max_processes: int | None = None
+) -> tuple[MachineGroup, ...]:
     """Give the machines of a job's scale tier, by the names of the platform's own types.
 
     Raises `SpecError` for what is no tier or no cluster, for Google's types on Amazon SageMaker, and for more machines
@@ -107,12 +109,12 @@ def machines(settings: Settings, *, is_local: bool, max_processes: int | None = 
     return found
 
 
-def in_words(found: tuple[Machines, ...]) -> str:
+def format_machines(found: tuple[MachineGroup, ...]) -> str:
     """Say how many there are of each, such as ``1 master, 4 workers, 3 parameter servers``."""
     return ", ".join(f"{each.count} {_WORDS[each.role]}{'s' if each.count > 1 else ''}" for each in found)
 
 
-def placement(found: tuple[Machines, ...]) -> dict[str, Any]:
+def instance_arguments(found: tuple[MachineGroup, ...]) -> dict[str, Any]:
     """Give an estimator's arguments: one group of instances for each role, or one instance."""
     if sum(each.count for each in found) == 1:
         return {"instance_type": found[0].type, "instance_count": 1}
@@ -122,7 +124,7 @@ def placement(found: tuple[Machines, ...]) -> dict[str, Any]:
     }
 
 
-def _of_tier(settings: Settings) -> tuple[Machines, ...]:
+def _of_tier(settings: Settings) -> tuple[MachineGroup, ...]:
     tier = settings.scale_tier
     if tier == "BASIC_TPU":
         raise SpecError("scaleTier BASIC_TPU is a machine with TPUs, which only Google has; use BASIC_GPU or CUSTOM")
@@ -142,7 +144,7 @@ def _of_tier(settings: Settings) -> tuple[Machines, ...]:
     return tuple(replace(each, role=lead) if each.role == "master" else each for each in TIERS[tier])
 
 
-def _custom(settings: Settings) -> tuple[Machines, ...]:
+def _custom(settings: Settings) -> tuple[MachineGroup, ...]:
     lead = "chief" if settings.uses_chief else "master"
     asked = (
         (lead, "masterType", settings.master_type, 1),
@@ -158,7 +160,7 @@ def _custom(settings: Settings) -> tuple[Machines, ...]:
         if name is None:
             whose = f"{count} {_WORDS[role]}{'s' if count > 1 else ''}"
             raise SpecError(f"scaleTier CUSTOM with {whose} needs {key}; write one, such as {key}: n1-standard-4")
-        found.append(Machines(role, name, count))
+        found.append(MachineGroup(role, name, count))
     return tuple(found)
 
 
@@ -170,7 +172,7 @@ def _check_type(key: str, name: str) -> None:
         )
 
 
-def for_sagemaker(found: tuple[Machines, ...], tier: str) -> tuple[Machines, ...]:
+def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[MachineGroup, ...]:
     """Give a tier's machines as types of Amazon SageMaker; refuse types of Google's that were chosen by name."""
     if tier != CUSTOM:
         return tuple(replace(each, type=NEAREST[each.type]) for each in found)
@@ -189,14 +191,14 @@ def for_sagemaker(found: tuple[Machines, ...], tier: str) -> tuple[Machines, ...
     return found
 
 
-def _check_room(tier: str, found: tuple[Machines, ...], max_processes: int | None) -> None:
+def _check_room(tier: str, found: tuple[MachineGroup, ...], max_processes: int | None) -> None:
     cores = os.cpu_count() or 1
     most = max(_LEAST_PROCESSES, _PROCESSES_PER_CORE * cores) if max_processes is None else max_processes
     count = sum(each.count for each in found)
     if count > most:
         raise SpecError(
-            f"scaleTier {tier} is {count} machines ({in_words(found)}); here each is a process of this one machine "
-            f"with {cores} core{'s' if cores > 1 else ''}, and more than {most} are not started unasked. Write "
+            f"scaleTier {tier} is {count} machines ({format_machines(found)}); here each is a process of this one "
+            f"machine with {cores} core{'s' if cores > 1 else ''}, and more than {most} are not started unasked. Write "
             "scaleTier: CUSTOM with a smaller workerCount and parameterServerCount, train on --platform sagemaker, or "
             f"say --max-processes {count}"
         )

@@ -24,7 +24,7 @@ runpy.run_module("{module}", run_name="__main__", alter_sys=True)
 _NUMBER = re.compile(r"-\.?\d")
 
 
-def source(package_path: Path, module: str, folder: Path) -> dict[str, Any]:
+def source_arguments(package_path: Path, module: str, folder: Path) -> dict[str, Any]:
     """Give an estimator's arguments that pack a package and run one of its modules by name.
 
     A package beside a setup.py is installed with its requirements, as its whole parent folder. Without one the package
@@ -65,7 +65,7 @@ def _module_file(package: Path, module: str) -> Path:
     raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{suggestion(module, modules)}")
 
 
-def hyperparameters(words: Sequence[str]) -> dict[str, str]:
+def parse_hyperparameters(words: Sequence[str]) -> dict[str, str]:
     """Read a program's arguments as names and values, which reach it again as ``--name value``.
 
     Values stay the texts they are. Raises `SpecError` for what no hyperparameter can carry: a flag without a value, a

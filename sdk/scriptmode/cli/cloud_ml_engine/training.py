@@ -17,12 +17,12 @@ from scriptmode import Estimator, SpecError, TrainingInput
 from scriptmode.cli import following, output, starting
 from scriptmode.cli.cloud_ml_engine import machines, package
 from scriptmode.cli.cloud_ml_engine.config import Settings
-from scriptmode.cli.cloud_ml_engine.config import settings as read_settings
-from scriptmode.cli.error_reporting import EXIT_CODES
-from scriptmode.cli.error_translation import speaking
-from scriptmode.cli.locations import place, uri
-from scriptmode.cli.options import PLATFORMS, as_json, pairs, use, use_profile
-from scriptmode.cli.program_arguments import ProgramCommand, words_after_dashes
+from scriptmode.cli.cloud_ml_engine.config import parse_settings as read_settings
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.locations import location_uri, resolve_location
+from scriptmode.cli.options import PLATFORMS, json_option, parse_pairs, set_environment, use_profile
+from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 
 #: Flags that say what a key of TrainingInput says.
 _FLAGS = {
@@ -66,8 +66,8 @@ _OPTIONS = (
     click.option(
         "--max-processes", type=click.IntRange(min=1), help="Of this machine. [default: 4 a core, at least 8]"
     ),
-    following.plain,
-    as_json,
+    following.plain_option,
+    json_option,
 )
 #: What says here what arguments of the estimator and of ``fit`` say.
 _SAID_BY = {
@@ -91,7 +91,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command(cls=ProgramCommand, epilog=f"With --stream-logs: {EXIT_CODES[0].lower()}{EXIT_CODES[1:]}")
+@click.command(cls=ProgramCommand, epilog=f"With --stream-logs: {EXIT_CODES_HELP[0].lower()}{EXIT_CODES_HELP[1:]}")
 @click.argument("name")
 @_options
 def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
@@ -104,17 +104,17 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
       scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task \\
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
     """  # noqa: D301 - click's mark for lines to be left as they are
-    starting.check(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
-    given["user_args"] = words_after_dashes()
+    starting.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
+    given["user_args"] = arguments_after_dashes()
     is_local = given["platform"] == "local"
     settings = read_settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
-    found = machines.machines(settings, is_local=is_local, max_processes=given["max_processes"])
+    found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
-        found = machines.for_sagemaker(found, settings.scale_tier)
+        found = machines.to_sagemaker_types(found, settings.scale_tier)
         _use_region(settings.region)
-    with tempfile.TemporaryDirectory() as folder, speaking(_SAID_BY):
+    with tempfile.TemporaryDirectory() as folder, translate_errors_to_options(_SAID_BY):
         estimator = Estimator(
-            **machines.placement(found),
+            **machines.instance_arguments(found),
             **_source(given["package_path"], settings, Path(folder)),
             **_places(given["staging_bucket"], is_local=is_local),
             hyperparameters=_hyperparameters(settings, is_local=is_local),
@@ -127,12 +127,12 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         )
         job = estimator.fit(_inputs(given["inputs"], found, is_local=is_local), wait=False, job_name=_job_name(name))
     if given["as_json"]:
-        starting.print_json(job, wait=stream_logs)
+        starting.print_description_json(job, wait=stream_logs)
         return
-    with following.unwritten(job):
-        output.echo(f"training job {name} submitted: {machines.in_words(found)}")
+    with following.hint_on_write_error(job):
+        output.echo(f"training job {name} submitted: {machines.format_machines(found)}")
         if stream_logs:
-            following.follow(job, is_plain=given["is_plain"])
+            following.follow_job(job, is_plain=given["is_plain"])
         else:
             output.echo(f"follow it: scriptmode jobs stream-logs {name}; cancel it: scriptmode jobs cancel {name}")
 
@@ -147,34 +147,34 @@ def _job_name(name: str) -> str:
 def _source(package_path: Path, settings: Settings, folder: Path) -> dict[str, Any]:
     if settings.module is None:
         raise SpecError(f"--module-name is missing; name the module to run, such as {package_path.name}.task")
-    return package.source(package_path, settings.module, folder)
+    return package.source_arguments(package_path, settings.module, folder)
 
 
 def _hyperparameters(settings: Settings, *, is_local: bool) -> dict[str, str]:
     """Give the program's arguments, and the job's directory as the service gives it."""
-    found = package.hyperparameters(settings.args)
+    found = package.parse_hyperparameters(settings.args)
     if settings.job_dir is not None:
         if "job-dir" in found:
             raise SpecError("--job-dir stands before and after --; keep the one before")
-        found["job-dir"] = place("--job-dir", settings.job_dir, is_local=is_local)
+        found["job-dir"] = resolve_location("--job-dir", settings.job_dir, is_local=is_local)
     return found
 
 
 def _places(staging: str | None, *, is_local: bool) -> dict[str, Any]:
     if staging is None:
         return {}
-    found = uri("--staging-bucket", staging, is_local=is_local).rstrip("/")
+    found = location_uri("--staging-bucket", staging, is_local=is_local).rstrip("/")
     return {"output_path": found, "code_location": f"{found}/packages"}
 
 
 def _inputs(
-    words: tuple[str, ...], found: tuple[machines.Machines, ...], *, is_local: bool
+    words: tuple[str, ...], found: tuple[machines.MachineGroup, ...], *, is_local: bool
 ) -> dict[str, TrainingInput] | None:
     """Give the channels; those of a cluster go to who trains, not to the parameter servers."""
     groups = [each.role for each in found if each.role != "ps"] if len(found) > 1 else []
     channels = {}
-    for name, where in pairs("--input", words, "train=s3://bucket/train").items():
-        found_at = uri(f"--input {name}", where, is_local=is_local)
+    for name, where in parse_pairs("--input", words, "train=s3://bucket/train").items():
+        found_at = location_uri(f"--input {name}", where, is_local=is_local)
         channels[name] = TrainingInput(found_at, instance_groups=groups)
     return channels or None
 
@@ -193,4 +193,4 @@ def _use_region(region: str | None) -> None:
         return
     if re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
         raise SpecError(f"--region {region!r} is a region of Google's; name one of AWS's, such as us-east-1")
-    use(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})
+    set_environment(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from scriptmode.cli import following, output
-from scriptmode.cli.description_text import text
-from scriptmode.cli.error_reporting import EXIT_CODES
-from scriptmode.cli.options import as_json, one_job
+from scriptmode.cli.description_text import render_description
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.options import job_options, json_option
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
 
 
-@click.command(epilog=EXIT_CODES)
-@one_job
-@following.plain
-@as_json
+@click.command(epilog=EXIT_CODES_HELP)
+@job_options
+@following.plain_option
+@json_option
 def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     """Come back to JOB: print what is known of it and, while it runs, follow it to its end.
 
@@ -31,14 +31,14 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     description = job.describe()
     if not as_json:
         # The reason of a failure comes at the end, with what to do about it.
-        output.echo(text({**description, "FailureReason": ""}))
+        output.echo(render_description({**description, "FailureReason": ""}))
         if job.ended:
             job.wait()
         else:
-            following.follow(job, is_plain=is_plain)
+            following.follow_job(job, is_plain=is_plain)
         return
-    output.line({"description": description})
-    with following.coming_back(job, as_json=True):
-        output.events(job.logs(follow=True))
-        output.line({"description": job.describe()})
+    output.print_json_line({"description": description})
+    with following.hint_on_interrupt(job, as_json=True):
+        output.print_log_as_json(job.logs(follow=True))
+        output.print_json_line({"description": job.describe()})
         job.wait()

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from scriptmode.cli import output
-from scriptmode.cli.description_text import text
-from scriptmode.cli.options import as_json, one_job
+from scriptmode.cli.description_text import render_description
+from scriptmode.cli.options import job_options, json_option
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
 
 
 @click.command()
-@one_job
-@as_json
+@job_options
+@json_option
 def describe(job: TrainingJob, *, as_json: bool) -> None:
     """Print what is known of JOB: status, hosts, inputs, hyperparameters, places.
 
@@ -29,6 +29,6 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     """  # noqa: D301 - click's mark for lines to be left as they are
     description = job.describe()
     if as_json:
-        output.document(description)
+        output.print_json(description)
     else:
-        output.echo(text(description))
+        output.echo(render_description(description))

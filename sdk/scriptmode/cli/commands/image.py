@@ -8,14 +8,14 @@ import click
 
 from scriptmode.cli import completers, output
 from scriptmode.cli.group import Group
-from scriptmode.cli.options import account, as_json
+from scriptmode.cli.options import account_options, json_option
 from scriptmode.containers import TENSORFLOW_VERSIONS, build_image, default_image, push_image, refresh_image
 
 _OPTIONS = (
     click.option(
         "--tensorflow",
         metavar="VERSION",
-        shell_complete=completers.one_of(*TENSORFLOW_VERSIONS),
+        shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
         default=TENSORFLOW_VERSIONS[-1],
         show_default=True,
         help=f"One of {', '.join(TENSORFLOW_VERSIONS)}.",
@@ -51,7 +51,7 @@ def image() -> None:
 @_options
 @click.option("--tag", metavar="NAME", help="One more name for the image.")
 @click.option("--refresh", is_flag=True, help="Build anew, with the newest base and Debian's newest packages.")
-@as_json
+@json_option
 def build(tag: str | None, *, refresh: bool, as_json: bool, **wanted: Any) -> None:
     """Build the training image for a TensorFlow version, unless it is there, and print its name.
 
@@ -68,8 +68,8 @@ def build(tag: str | None, *, refresh: bool, as_json: bool, **wanted: Any) -> No
 @click.argument("repository")
 @_options
 @click.option("--image", "name", metavar="NAME", help="Another image than the one that these options build.")
-@account
-@as_json
+@account_options
+@json_option
 def push(repository: str, name: str | None, *, as_json: bool, **wanted: Any) -> None:
     """Push the training image to REPOSITORY and print its URI, which is what image_uri takes.
 
@@ -84,7 +84,7 @@ def push(repository: str, name: str | None, *, as_json: bool, **wanted: Any) -> 
 
 def _print(what: str, name: str, *, as_json: bool) -> None:
     if as_json:
-        output.document({what: name})
+        output.print_json({what: name})
     else:
         output.echo(name)
 

@@ -11,20 +11,20 @@ import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import output
-from scriptmode.cli.options import account, as_json, none_there, platform
+from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.display.formatting import duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 
 
 @click.command("list")
-@platform("Whose jobs. [default: local]")
-@account
+@platform_option("Whose jobs. [default: local]")
+@account_options
 @click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="In this status.")
 @click.option("--name", metavar="TEXT", help="With this in the name.")
 @click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Created after this time, UTC.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The newest ones only.")
-@as_json
+@json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
     """List training jobs, newest first: when each was created (UTC), its status, how long it took, its name.
 
@@ -44,20 +44,20 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     name, status = wanted["name"], wanted["status"]
     jobs = TrainingJob.list(platform, name_contains=name, status=status, created_after=after, limit=limit)
     if as_json:
-        output.document(jobs)
+        output.print_json(jobs)
         return
     if not jobs:
         which = "such training jobs" if status or name or since else "training jobs"
-        output.echo(none_there(platform, which), err=True)
+        output.echo(no_jobs_text(platform, which), err=True)
         return
     head = [("CREATED", "STATUS", "TIME", "NAME")] if sys.stdout.isatty() else []
-    output.columns([*head, *(_row(job) for job in jobs)])
+    output.print_columns([*head, *(_row(job) for job in jobs)])
     for job in jobs:
         if note := job.get("StatusMessage"):
-            output.echo(f"{job['TrainingJobName']}: {output.visible(note)}", err=True)
+            output.echo(f"{job['TrainingJobName']}: {output.escape_unprintable(note)}", err=True)
 
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
     ended = job.get("TrainingEndTime")
     took = "-" if ended is None else duration((ended - job["CreationTime"]).total_seconds())
-    return output.moment(job["CreationTime"]), job["TrainingJobStatus"], took, job["TrainingJobName"]
+    return output.format_time(job["CreationTime"]), job["TrainingJobStatus"], took, job["TrainingJobName"]

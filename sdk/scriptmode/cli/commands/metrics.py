@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from scriptmode.cli import completers, output
-from scriptmode.cli.options import as_json, job_and
+from scriptmode.cli.options import job_options_before, json_option
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
 
 
 @click.command()
-@job_and("names")
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=completers.metrics)
-@as_json
+@job_options_before("names")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=completers.complete_metric)
+@json_option
 def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     """Print what the metric definitions of JOB found in its log: a table, a column for each metric.
 
@@ -35,6 +35,6 @@ def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
     if names:
         found = found.of(*names)
     if as_json:
-        output.document(found)
+        output.print_json(found)
     else:
         output.echo(found.table())

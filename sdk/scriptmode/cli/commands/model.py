@@ -9,7 +9,7 @@ import click
 
 from scriptmode.cli import completers, output
 from scriptmode.cli.group import Group
-from scriptmode.cli.options import as_json, job_and
+from scriptmode.cli.options import job_options_before, json_option
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -26,10 +26,10 @@ def model() -> None:
 
 
 @model.command()
-@job_and("folder")
-@click.argument("folder", required=False, type=click.Path(path_type=Path), shell_complete=completers.folders)
+@job_options_before("folder")
+@click.argument("folder", required=False, type=click.Path(path_type=Path), shell_complete=completers.complete_directory)
 @click.option("--no-extract", is_flag=True, help="The one archive, as it is stored.")
-@as_json
+@json_option
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:
     """Fetch the model of JOB into FOLDER, and print its path.
 
@@ -44,7 +44,7 @@ def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, a
     if not no_extract and not any(place.iterdir()):
         output.echo(f"the model of {job.name} is empty: its script wrote nothing into SM_MODEL_DIR", err=True)
     if as_json:
-        output.document({"job": job.name, "folder": str(place), "files": _files(place)})
+        output.print_json({"job": job.name, "folder": str(place), "files": _files(place)})
     else:
         output.echo(str(place))
 

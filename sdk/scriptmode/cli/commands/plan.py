@@ -7,13 +7,15 @@ from typing import Any
 import click
 
 from scriptmode.cli import completers, estimator_options, output, run_options
-from scriptmode.cli.error_translation import speaking
-from scriptmode.cli.program_arguments import ProgramCommand, words_after_dashes
+from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 
 
 @click.command(cls=ProgramCommand)
-@estimator_options.options
-@click.option("--against", metavar="JOB", shell_complete=completers.jobs, help="Show the difference to this job.")
+@estimator_options.estimator_options
+@click.option(
+    "--against", metavar="JOB", shell_complete=completers.complete_job, help="Show the difference to this job."
+)
 def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
     """Print what a training job would be and do, and start nothing.
 
@@ -25,10 +27,10 @@ def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
       scriptmode plan train.py --instance-count 2 --distribution mpi -- --epochs 5
       scriptmode plan --file job.toml --against mnist-1 --json
     """  # noqa: D301 - click's mark for lines to be left as they are
-    wanted = run_options.read(given, words_after_dashes())
-    with speaking(wanted.flags):
+    wanted = run_options.parse_run_options(given, arguments_after_dashes())
+    with translate_errors_to_options(wanted.flags):
         made = wanted.estimator().plan(wanted.inputs, job_name=wanted.job_name, against=against)
     if as_json:
-        output.document(made.to_dict())
+        output.print_json(made.to_dict())
     else:
         output.echo(str(made))

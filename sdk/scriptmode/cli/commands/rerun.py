@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scriptmode.cli import starting
-from scriptmode.cli.error_reporting import EXIT_CODES
-from scriptmode.cli.error_translation import speaking
-from scriptmode.cli.options import as_json, job_name, one_job, pairs
-from scriptmode.cli.values import number_or_text
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.options import job_name_option, job_options, json_option, parse_pairs
+from scriptmode.cli.values import parse_number_or_text
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -23,9 +23,9 @@ _FLAGS = {
 }
 
 
-@click.command(epilog=EXIT_CODES)
-@one_job
-@job_name("Of the new job. [default: the old one's, with the time]")
+@click.command(epilog=EXIT_CODES_HELP)
+@job_options
+@job_name_option("Of the new job. [default: the old one's, with the time]")
 @click.option(
     "-p", "--hyperparameter", "parameters", metavar="NAME=VALUE", multiple=True,
     help="Beside those of JOB, or instead of one of them; may be repeated.",
@@ -36,8 +36,8 @@ _FLAGS = {
     "--max-wait", type=click.IntRange(min=1), metavar="SECONDS",
     help="Of a spot job: so much time, its waits included. [default: as much more as --max-run]",
 )  # fmt: skip
-@starting.options
-@as_json
+@starting.wait_options
+@json_option
 def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> None:
     """Start JOB once more under a new name, and follow it to its end.
 
@@ -48,8 +48,8 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
     Example:
       scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
     """  # noqa: D301 - click's mark for lines to be left as they are
-    starting.check(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
-    changed = {name: number_or_text(value) for name, value in pairs("-p", parameters, "epochs=3").items()}
-    with speaking(_FLAGS):
+    starting.require_view_to_follow(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
+    changed = {name: parse_number_or_text(value) for name, value in parse_pairs("-p", parameters, "epochs=3").items()}
+    with translate_errors_to_options(_FLAGS):
         again = job.rerun(hyperparameters=changed, **{name: given.pop(name) for name in _FLAGS})
-    starting.started(again, **given)
+    starting.follow_or_print(again, **given)

@@ -6,15 +6,15 @@ import click
 
 from scriptmode import DataError, ScriptmodeError, TrainingJob, UnreadableJobError
 from scriptmode.cli import completers, output
-from scriptmode.cli.error_reporting import tell
-from scriptmode.cli.options import as_json
+from scriptmode.cli.error_reporting import report_error
+from scriptmode.cli.options import json_option
 from scriptmode.platforms.registry import delete_here
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completers.all_jobs)
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completers.complete_any_job)
 @click.option("-f", "--force", is_flag=True, help="End a JOB that still runs; it has no time to save anything.")
-@as_json
+@json_option
 def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
     """Delete each JOB of this machine, with its log and what it left.
 
@@ -37,12 +37,12 @@ def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs are to be deleted all the same
             failures.append(error)
     if as_json:
-        output.document([{"job": name} for name in deleted])
+        output.print_json([{"job": name} for name in deleted])
     else:
         for name in deleted:
             output.echo(f"training job {name} is deleted")
     for failure in failures[:-1]:
-        tell(failure, as_json=as_json)
+        report_error(failure, as_json=as_json)
     if failures:
         raise failures[-1]
 

@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from scriptmode.cli import estimator_options, run_options, starting
-from scriptmode.cli.error_reporting import EXIT_CODES
-from scriptmode.cli.error_translation import speaking
-from scriptmode.cli.program_arguments import ProgramCommand, words_after_dashes
+from scriptmode.cli.error_reporting import EXIT_CODES_HELP
+from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 
 
-@click.command(cls=ProgramCommand, epilog=EXIT_CODES)
-@estimator_options.options
-@starting.options
+@click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP)
+@estimator_options.estimator_options
+@starting.wait_options
 def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
     """Start a training job from options or a file, and follow it to its end.
 
@@ -39,8 +39,8 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       train = "data/train"
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - click's mark for lines to be left as they are
-    starting.check(wait=wait, is_plain=is_plain, as_json=as_json)
-    wanted = run_options.read(given, words_after_dashes())
-    with speaking(wanted.flags):
+    starting.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
+    wanted = run_options.parse_run_options(given, arguments_after_dashes())
+    with translate_errors_to_options(wanted.flags):
         job = wanted.estimator().fit(wanted.inputs, wait=False, job_name=wanted.job_name)
-    starting.started(job, wait=wait, is_plain=is_plain, as_json=as_json)
+    starting.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)

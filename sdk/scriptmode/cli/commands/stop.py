@@ -6,19 +6,19 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJob, TrainingJobError
 from scriptmode.cli import completers, output
-from scriptmode.cli.error_reporting import tell
-from scriptmode.cli.options import account, as_json, attached, last, platform
+from scriptmode.cli.error_reporting import report_error
+from scriptmode.cli.options import account_options, attach_job, json_option, last_option, platform_option
 
 _ENDED = ("Completed", "Failed", "Stopped")
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completers.running_jobs)
-@last
-@platform()
-@account
+@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completers.complete_running_job)
+@last_option
+@platform_option()
+@account_options
 @click.option("--wait", is_flag=True, help="Until they have ended.")
-@as_json
+@json_option
 def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool, as_json: bool) -> None:
     """Ask each JOB to stop: SIGTERM, then 120 s to save what it has.
 
@@ -32,7 +32,7 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
     failures: list[ScriptmodeError] = []
     for name in jobs or (None,):
         try:
-            job = attached(name, last=last, platform=platform)
+            job = attach_job(name, last=last, platform=platform)
             found.append((job, _asked(job)))
         except ScriptmodeError as error:  # noqa: PERF203 - the other jobs are to be stopped all the same
             failures.append(error)
@@ -43,12 +43,12 @@ def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool,
         except ScriptmodeError as error:  # noqa: PERF203 - and told all the same
             failures.append(error)
     if as_json:
-        output.document([{"job": job.name, "status": status} for job, _, status in statuses])
+        output.print_json([{"job": job.name, "status": status} for job, _, status in statuses])
     else:
         for job, is_asked, status in statuses:
             output.echo(_told(job, status, is_asked=is_asked, has_waited=wait))
     for failure in failures[:-1]:
-        tell(failure, as_json=as_json)
+        report_error(failure, as_json=as_json)
     if failures:
         raise failures[-1]
 
