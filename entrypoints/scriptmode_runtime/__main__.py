@@ -169,7 +169,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
     if here.strategy != environment.MPI and not here.settings.hang_seconds:
         yield here
         return
-    from scriptmode_runtime import scratch
+    from scriptmode_runtime.files import scratch
 
     with scratch.directory(os.environ.get("TMPDIR", "")) as folder:
         here = here._replace(scratch=folder)

@@ -111,7 +111,7 @@ def _source(environment: TrainingEnvironment) -> str:
 
 
 def _place(source: str, environment: TrainingEnvironment) -> None:
-    from scriptmode_runtime.archive import place, source_limits
+    from scriptmode_runtime.files.archive import place, source_limits
 
     code = environment.path(contract.CODE_DIR)
     if os.path.isfile(source) and os.path.basename(source) == environment.program:
@@ -153,7 +153,7 @@ def _program_path(environment: TrainingEnvironment) -> str:
 
 def _leads_out(code: str, path: str) -> bool:
     """Return whether links lead from a path of the code folder to somewhere else."""
-    from scriptmode_runtime import beneath
+    from scriptmode_runtime.files import beneath
 
     try:
         with beneath.Directory(code, seen_as=code) as directory:
@@ -286,7 +286,7 @@ def main(base_dir: str, uri: str) -> int:
     """Fetch an ``s3://`` archive into the code folder; the process that `fetch` gives."""
     import tempfile
 
-    from scriptmode_runtime.archive import place, source_limits
+    from scriptmode_runtime.files.archive import place, source_limits
 
     try:
         with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ from fakes.local_jobs import channel
 from fakes.processes import processes_naming, until
 from faults.disks import small_disk
 
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 #: Deeper than Python recurses, and its path longer than the kernel takes at once.
 DEEP = """

@@ -81,22 +81,22 @@ def is_standard(name):
 def test_the_two_halves_meet_in_the_contract_alone(path):
     met = {module for module in imported(path) if module.partition(".")[0] == "scriptmode_runtime"}
     # One unpacker that lets nothing out of its folder, not two; one way to open what others wrote.
-    met = {module for module in met if not f"{module}.".startswith("scriptmode_runtime.beneath.")}
+    met = {module for module in met if not f"{module}.".startswith("scriptmode_runtime.files.beneath.")}
     if path == SDK / "request/render.py":
         # What launchers would refuse is refused before there is a job.
         met -= {"scriptmode_runtime.settings"}
     if path == LOCAL / "outputs" / "artifacts.py":
         # No deeper than what it packs is unpacked.
-        met -= {"scriptmode_runtime.archive.DEEPEST"}
+        met -= {"scriptmode_runtime.files.archive.DEEPEST"}
     if path == SDK / "results/artifacts.py":
-        met -= {f"scriptmode_runtime.archive.{name}" for name in ("MODEL_LIMITS", "place")}
+        met -= {f"scriptmode_runtime.files.archive.{name}" for name in ("MODEL_LIMITS", "place")}
         met -= {"scriptmode_runtime.errors.UserCodeError"}
     if path in (LOCAL / "hosts" / "container_host.py", LOCAL / "agent" / "log_stream.py"):
         # One writer of logs on full disks, not two.
         met -= {"scriptmode_runtime.streams.Sink"}
     if path == LOCAL / "hosts" / "process_fleet.py":
         # What launchers leave is removed by those who made it, and found by the same rule.
-        met -= {"scriptmode_runtime.scratch"}
+        met -= {"scriptmode_runtime.files.scratch"}
     assert all(module.startswith("scriptmode_runtime.contract") for module in met), met
 
 

@@ -5,7 +5,7 @@ from fakes.local_jobs import channel
 from fakes.processes import until
 
 from scriptmode.platforms.local.system import process_tree
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import tarfile
 import pytest
 from fakes.host_folders import write_files
 
-from scriptmode_runtime.archive import MODEL_LIMITS, Limits, place, source_limits
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
+from scriptmode_runtime.files.archive import MODEL_LIMITS, Limits, place, source_limits
 
 MB = 10**6
 

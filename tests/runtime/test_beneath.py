@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from fakes import link_chains
 
-from scriptmode_runtime import beneath
-from scriptmode_runtime.beneath import Directory, EscapeError
+from scriptmode_runtime.files import beneath
+from scriptmode_runtime.files.beneath import Directory, EscapeError
 
 DEPTH = 3_000
 
@@ -212,13 +212,13 @@ def test_a_directory_that_may_not_be_searched_is_passed_over(base):
     program = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 with beneath.Directory(sys.argv[1]) as directory:
     if os.geteuid() == 0:
         os.setuid(12321)
     print([entry.path for entry in directory.walk(failed=lambda path, error: print(path, error.errno))])
 """
-    argv = (sys.executable, "-c", program, str(base), str(Path(beneath.__file__).parents[1]))
+    argv = (sys.executable, "-c", program, str(base), str(Path(beneath.__file__).parents[2]))
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     (base / "closed").chmod(0o700)
     assert done.stdout.splitlines() == ["closed 13", "['a', 'a/b', 'a/b/file', 'closed', 'z']"]

@@ -9,8 +9,8 @@ import pytest
 from fakes import link_chains
 from fakes.host_folders import HOSTILE_NAMES, pack, write_files
 
-from scriptmode_runtime.archive import place
 from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime.files.archive import place
 
 
 def member(name, kind=tarfile.REGTYPE, link="", content=b"x"):

@@ -8,7 +8,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode.platforms.local.hosts.job_containers import Written, folders_below, give_back
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 OWNER = (4321, 4321)
 #: Who wrote it in a container.

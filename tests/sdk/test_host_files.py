@@ -9,7 +9,7 @@ from scriptmode.errors import DataError
 from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.outputs.checkpoints import Keeper
 from scriptmode.platforms.opt_ml import Sandbox
-from scriptmode_runtime.archive import DEEPEST
+from scriptmode_runtime.files.archive import DEEPEST
 
 
 @pytest.fixture

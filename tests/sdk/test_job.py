@@ -24,7 +24,7 @@ from scriptmode.display.log_lines import StatusLines, show
 from scriptmode.platforms.base import LogEvent
 from scriptmode.results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
-from scriptmode_runtime.archive import MODEL_LIMITS
+from scriptmode_runtime.files.archive import MODEL_LIMITS
 
 SPOT = {"use_spot_instances": True, "max_run": 1000, "max_wait": 2000}
 

@@ -9,7 +9,7 @@ from fakes import link_chains
 from scriptmode import SourceError
 from scriptmode.source.archive import pack, program, remote_uri
 from scriptmode.spec.training_job import Script
-from scriptmode_runtime.archive import place
+from scriptmode_runtime.files.archive import place
 
 
 def names(archive):

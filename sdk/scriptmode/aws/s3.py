@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translated
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

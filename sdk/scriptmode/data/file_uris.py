@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scriptmode.errors import DataError
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 DEVICE = "/dev/fuse"
 #: What the mounts' type is in /proc/mounts.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Callable, NoReturn
 
 from scriptmode.data.shared import SharedNumbers
 from scriptmode.errors import DataError
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scriptmode.platforms import requested_hosts
-from scriptmode_runtime import beneath, contract
+from scriptmode_runtime import contract
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
-from scriptmode_runtime.archive import MODEL_LIMITS, place
 from scriptmode_runtime.errors import UserCodeError
+from scriptmode_runtime.files.archive import MODEL_LIMITS, place
 
 if TYPE_CHECKING:
     import os

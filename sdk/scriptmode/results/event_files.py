@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlparse
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.platforms.base import ENDED
 from scriptmode.results import download_cache
-from scriptmode_runtime import beneath, contract
+from scriptmode_runtime import contract
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
 
 from scriptmode.errors import SourceError
 from scriptmode.nearby import near
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,8 +29,8 @@ from scriptmode.platforms.local.store.state import starting
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import Entries, replace_file
 from scriptmode.platforms.local.system.file_systems import mapping as file_systems_of
-from scriptmode_runtime import beneath
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
-from scriptmode_runtime import beneath, contract
+from scriptmode_runtime import contract
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder

@@ -16,7 +16,7 @@ from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system import process_tree
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable

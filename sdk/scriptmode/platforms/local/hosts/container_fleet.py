@@ -25,7 +25,8 @@ from scriptmode.platforms.local.hosts.job_containers import Written
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox, receivers
-from scriptmode_runtime import beneath, contract
+from scriptmode_runtime import contract
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

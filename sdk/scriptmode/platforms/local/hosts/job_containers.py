@@ -19,12 +19,12 @@ from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts import container_host
 from scriptmode.platforms.local.hosts.container_host import LABEL, Bind, Container
 from scriptmode.platforms.local.system.forked_tasks import forget_handlers
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from scriptmode_runtime.beneath import Entry
+    from scriptmode_runtime.files.beneath import Entry
 
 _POLL_SECONDS = 0.02
 #: A command line has room for so many of any usual length.

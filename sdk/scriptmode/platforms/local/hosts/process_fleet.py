@@ -11,8 +11,8 @@ from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, one_machine
-from scriptmode_runtime import scratch
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+from scriptmode_runtime.files import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,15 +16,15 @@ from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import Entries, sync_file
 from scriptmode_runtime import contract
-from scriptmode_runtime.archive import DEEPEST
-from scriptmode_runtime.beneath import EscapeError
+from scriptmode_runtime.files.archive import DEEPEST
+from scriptmode_runtime.files.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scriptmode.aws.s3 import S3
     from scriptmode.platforms.opt_ml import Sandbox
-    from scriptmode_runtime.beneath import Entry
+    from scriptmode_runtime.files.beneath import Entry
 
 #: Trained weights hardly compress; the fastest level costs a few percent of size.
 COMPRESSION_LEVEL = 1

@@ -18,7 +18,7 @@ from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system.durable import Entries, replace_file
 from scriptmode.platforms.opt_ml import checkpoints_path
-from scriptmode_runtime.beneath import EscapeError
+from scriptmode_runtime.files.beneath import EscapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

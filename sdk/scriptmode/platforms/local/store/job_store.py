@@ -42,7 +42,7 @@ from scriptmode.platforms.local.store import heartbeat, job_shape, logs, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import full_disk, process_tree
 from scriptmode.platforms.local.system.durable import Entries, replace_file, sync_directory
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import DataError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.durable import replace_file
-from scriptmode_runtime import beneath
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder

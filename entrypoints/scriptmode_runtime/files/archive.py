@@ -10,15 +10,16 @@ import tarfile
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime import beneath, contract
+from scriptmode_runtime import contract
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
-from scriptmode_runtime.tar_members import Content, members, opened, shortened, shown
+from scriptmode_runtime.files import beneath
+from scriptmode_runtime.files.tar_members import Content, members, opened, shortened, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
-    from scriptmode_runtime.beneath import At
+    from scriptmode_runtime.files.beneath import At
 
 _GB = 10**9
 #: More files than any program or model has; few file systems like more.

@@ -12,8 +12,8 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import beneath
 from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
