@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
-from scriptmode_runtime.loop import STOPPING
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
+from scriptmode_runtime.processes.loop import STOPPING
 from scriptmode_runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Da
 
 def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
     """Have every Python process below this one ready to show its stacks, whichever program starts it."""
-    from scriptmode_runtime import stacks
+    from scriptmode_runtime.processes import stacks
 
     folder = os.path.join(here.scratch, STACKS_FOLDER)
     os.mkdir(folder, mode=0o700)
@@ -199,7 +199,7 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
 
 def _keep_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
     """Let only this machine reach the TensorFlow servers of hosts that are all on it."""
-    from scriptmode_runtime import loopback
+    from scriptmode_runtime.processes import loopback
 
     ports = loopback.served_ports(plan)
     # A task reports a port that another program has. A job that sets the variable decides about the ports itself.

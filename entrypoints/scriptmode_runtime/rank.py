@@ -16,9 +16,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import children, contract, environment, report, system, user_code
+from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.process_tree import LOOK, ProcessTree
+from scriptmode_runtime.processes import children, system
+from scriptmode_runtime.processes.process_tree import LOOK, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
 if TYPE_CHECKING:

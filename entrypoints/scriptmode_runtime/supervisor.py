@@ -7,24 +7,25 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import children, contract, system
-from scriptmode_runtime.leftovers import Leftovers
-from scriptmode_runtime.loop import STOPPING, Loop
+from scriptmode_runtime import contract
 from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
-from scriptmode_runtime.process_tree import LOOK, ProcessTree
-from scriptmode_runtime.streams import Relay, Sink, same_file
+from scriptmode_runtime.processes import children, system
+from scriptmode_runtime.processes.loop import STOPPING, Loop
+from scriptmode_runtime.processes.orphaned_processes import Leftovers
+from scriptmode_runtime.processes.process_tree import LOOK, ProcessTree
+from scriptmode_runtime.processes.streams import Relay, Sink, same_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
-    from scriptmode_runtime.children import Child
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.hang import Watch
-    from scriptmode_runtime.loopback import LoopbackOnly
     from scriptmode_runtime.peers import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
+    from scriptmode_runtime.processes.children import Child
+    from scriptmode_runtime.processes.hang import Watch
+    from scriptmode_runtime.processes.loopback import LoopbackOnly
     from scriptmode_runtime.remote import Daemons, Done
 
 #: Seconds between SIGTERM and SIGKILL once the job failed: every host is gone within 3 seconds.
@@ -136,7 +137,7 @@ class Supervisor:
 
     def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool, hide: Callable[[str], str]) -> None:
         """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
-        from scriptmode_runtime.hang import Watch
+        from scriptmode_runtime.processes.hang import Watch
 
         self._watch = Watch(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
         self._watch.show = lambda text: self.say(hide(text))
@@ -146,7 +147,7 @@ class Supervisor:
 
     def keep_to_loopback(self, ports: Iterable[int]) -> None:
         """From now on refuse connections to these ports at all but the loopback addresses of this machine."""
-        from scriptmode_runtime.loopback import LoopbackOnly
+        from scriptmode_runtime.processes.loopback import LoopbackOnly
 
         self._loopback = LoopbackOnly(ports, self._selector, self._clock)
         self._loop.tickers.append(self._loopback)

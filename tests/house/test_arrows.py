@@ -93,7 +93,7 @@ def test_the_two_halves_meet_in_the_contract_alone(path):
         met -= {"scriptmode_runtime.errors.UserCodeError"}
     if path in (LOCAL / "hosts" / "container_host.py", LOCAL / "agent" / "log_stream.py"):
         # One writer of logs on full disks, not two.
-        met -= {"scriptmode_runtime.streams.Sink"}
+        met -= {"scriptmode_runtime.processes.streams.Sink"}
     if path == LOCAL / "hosts" / "process_fleet.py":
         # What launchers leave is removed by those who made it, and found by the same rule.
         met -= {"scriptmode_runtime.files.scratch"}
@@ -117,7 +117,7 @@ def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_processes_are_started_in_few_places(path):
-    starters = {RUNTIME / "children.py", RUNTIME / "rank.py", RUNTIME / "overlay.py", RUNTIME / "ssh.py"}
+    starters = {RUNTIME / "processes" / "children.py", RUNTIME / "rank.py", RUNTIME / "overlay.py", RUNTIME / "ssh.py"}
     starters.add(RUNTIME / "tensorflow" / "binary.py")  # runs the compiler
     starters.add(RUNTIME / "sagemaker_training.py")  # gives its process to the launcher
     # The agent puts itself into the background.

@@ -10,7 +10,7 @@ from processes.launchers import ENTRYPOINTS
 
 DRIVER = """
 import os, resource, signal, sys
-from scriptmode_runtime import children
+from scriptmode_runtime.processes import children
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.outcome import Cause
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec

@@ -7,7 +7,7 @@ import pytest
 from fakes.host_folders import write_job
 from processes.launchers import child, holding, until
 
-from scriptmode_runtime import system
+from scriptmode_runtime.processes import system
 
 LAYOUTS = {
     "single": {},

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode_runtime.streams import Sink
+from scriptmode_runtime.processes.streams import Sink
 
 #: The kernel's own refusal, at any byte: a file may not get larger, as on a disk that is full.
 NOTICE = re.compile(

@@ -9,8 +9,8 @@ import pytest
 #: started, or of another program, which is not below a launcher that adopts no orphans.
 LAUNCHER = """
 import os, subprocess, sys
-from scriptmode_runtime import system
-from scriptmode_runtime.process_tree import ProcessTree
+from scriptmode_runtime.processes import system
+from scriptmode_runtime.processes.process_tree import ProcessTree
 if {is_own}:
     system.adopt_orphans()
 command = ["sh", "-c", "sleep 600 2>/dev/null >/dev/null & echo $!"]

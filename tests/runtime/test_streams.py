@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scriptmode_runtime.streams import Prefix, Tail
+from scriptmode_runtime.processes.streams import Prefix, Tail
 
 TEXT = "[algo-1 ps \\1] "
 BYTES = st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"50%", b"\xff", "漢".encode(), b""])).map(b"".join)

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 
-#: ``<signal>:<folder>``, as `scriptmode_runtime.stacks` sets it.
+#: ``<signal>:<folder>``, as `scriptmode_runtime.processes.stacks` sets it.
 _VARIABLE = "SCRIPTMODE_STACKS"
 
 

@@ -20,7 +20,7 @@ from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
 from scriptmode.platforms.local.system.forked_tasks import Chore
 from scriptmode.sizes import in_words
-from scriptmode_runtime.streams import Sink
+from scriptmode_runtime.processes.streams import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

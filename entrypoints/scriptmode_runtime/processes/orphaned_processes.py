@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import children, contract, system
+from scriptmode_runtime import contract
 from scriptmode_runtime.plan import STOP_RANKS
+from scriptmode_runtime.processes import children, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from scriptmode_runtime.children import Child
+    from scriptmode_runtime.processes.children import Child
 
 _LOOK = 1.0
 

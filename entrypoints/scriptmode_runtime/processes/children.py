@@ -9,15 +9,16 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import contract, system
+from scriptmode_runtime import contract
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.plan import STOP_RANKS
+from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from scriptmode_runtime.plan import File, ProcessSpec
-    from scriptmode_runtime.streams import Source
+    from scriptmode_runtime.processes.streams import Source
 
 #: Signals Python ignores for itself and a program expects at their default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)

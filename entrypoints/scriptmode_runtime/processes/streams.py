@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scriptmode_runtime.log_backlog import Backlog
+    from scriptmode_runtime.processes.log_backlog import Backlog
 
 _CHUNK = 64 * 1024
 #: What a pipe is asked to hold, so that writer and relay take turns less often; none holds more (fs.pipe-max-size).
@@ -129,7 +129,7 @@ class Sink:
             if not self._is_file:
                 return b""
             if self._backlog is None:
-                from scriptmode_runtime.log_backlog import Backlog
+                from scriptmode_runtime.processes.log_backlog import Backlog
 
                 self._backlog = Backlog()
             self._backlog.reason = error.strerror or str(error)

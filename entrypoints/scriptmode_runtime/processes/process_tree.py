@@ -14,12 +14,12 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from scriptmode_runtime import system
+from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode_runtime.system import Process
+    from scriptmode_runtime.processes.system import Process
 
 #: Seconds between two looks at which processes are left.
 LOOK = 0.1

@@ -10,7 +10,8 @@ import os
 import signal
 from typing import TYPE_CHECKING, NamedTuple
 
-from scriptmode_runtime import contract, system
+from scriptmode_runtime import contract
+from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 VARIABLE = "SCRIPTMODE_STACKS"
 #: A real-time signal that neither Open MPI nor TensorFlow uses.
 _SIGNAL = signal.SIGRTMAX - 3
-_TRACEABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traceable")
+_TRACEABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "traceable")
 _STOPPED = "T"
 _STATES = {
     _STOPPED: "stopped by a signal",

@@ -1,0 +1,1 @@
+"""Processes of one host: started, signalled and reaped; their output relayed; what the supervisor's loop watches."""
