@@ -127,7 +127,7 @@ def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: K
     """Meet the other hosts, if there are any that this one trains with."""
     if here.strategy == environment.SINGLE or len(here.cluster.hosts) == 1:
         return
-    from scriptmode_runtime.peers import Times
+    from scriptmode_runtime.peers.base import Times
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:

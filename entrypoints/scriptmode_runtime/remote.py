@@ -17,15 +17,15 @@ import socket
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode_runtime import daemons
-from scriptmode_runtime.connection import Connection
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.mpirun_output import RankFailure
+from scriptmode_runtime.peers.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.peers import Peers
+    from scriptmode_runtime.peers.base import Peers
     from scriptmode_runtime.plan import ProcessSpec
 
 #: Called with the status of a daemon that ended, and an error where it did not start.

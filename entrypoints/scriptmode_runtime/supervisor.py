@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.peers import Peers, Times
+    from scriptmode_runtime.peers.base import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
     from scriptmode_runtime.processes.children import Child
     from scriptmode_runtime.processes.hang import Watch
@@ -116,8 +116,8 @@ class Supervisor:
         self, cluster: Cluster, secret: bytes, times: Times | None = None, facts: Mapping[str, str] | None = None
     ) -> Peers:
         """From now on tell the other hosts how it goes here, and hear of them; raises `ClusterError`."""
-        from scriptmode_runtime.lead import Lead
-        from scriptmode_runtime.member import Member
+        from scriptmode_runtime.peers.lead import Lead
+        from scriptmode_runtime.peers.member import Member
 
         side = Lead if cluster.leads else Member
         peers: Peers = side(cluster, secret, self._selector, self._clock, times, facts)
@@ -212,7 +212,7 @@ class Supervisor:
         deadline = None if wait.timeout is None else self._clock() + wait.timeout
         peers, event = self._peers, wait.event
         if event == PORT_OPEN:
-            from scriptmode_runtime.connection import listens
+            from scriptmode_runtime.peers.connection import listens
 
             reached = self._until(lambda: listens(*wait.endpoint), deadline, _PORT_POLL)
             event = f"{event} at {wait.endpoint[0]}:{wait.endpoint[1]}"

@@ -23,7 +23,7 @@ CHIEFS, RUNS = amount(3, smallest=1), amount(5, smallest=1)
 MEMBERS = """
 import resource, selectors, sys, time
 from scriptmode_runtime import cluster, contract, environment
-from scriptmode_runtime.member import Member
+from scriptmode_runtime.peers.member import Member
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 here = environment.read(sys.argv[1], {})
 selector = selectors.DefaultSelector()

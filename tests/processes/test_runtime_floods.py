@@ -13,7 +13,7 @@ import pytest
 from fakes.host_folders import write_job
 from processes.launchers import child, until
 
-from scriptmode_runtime.connection import listens
+from scriptmode_runtime.peers.connection import listens
 
 MIRRORED = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
 FLOOD = 1500

@@ -9,10 +9,10 @@ from fakes.host_folders import free_ports
 
 from scriptmode_runtime import cluster
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.lead import Lead
-from scriptmode_runtime.member import Member
 from scriptmode_runtime.outcome import Cause
-from scriptmode_runtime.peers import Times
+from scriptmode_runtime.peers.base import Times
+from scriptmode_runtime.peers.lead import Lead
+from scriptmode_runtime.peers.member import Member
 
 TIMES = Times(join=100.0, silence=30.0, beat=5.0)
 

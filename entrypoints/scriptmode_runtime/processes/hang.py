@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.peers import Peers
+    from scriptmode_runtime.peers.base import Peers
 
 #: Seconds for processes to write their stacks, and for the first host to let the others show theirs.
 _ANSWER, _MARGIN = 1.0, 0.5

@@ -6,8 +6,8 @@ import selectors
 import socket
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_runtime.connection import Connection
-from scriptmode_runtime.peers import WAS_LOST, Peers, cause_in, facts_in, lost
+from scriptmode_runtime.peers.base import WAS_LOST, Peers, cause_in, facts_in, lost
+from scriptmode_runtime.peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.connection import Connection
+    from scriptmode_runtime.peers.connection import Connection
 
 #: Seconds until it is said that a host has not come, and then between two such words; and how many are named.
 _FIRST_REMINDER, _REMINDER, _SHOWN = 10.0, 60.0, 5
