@@ -18,9 +18,9 @@ from scriptmode_runtime.supervisor import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from scriptmode_runtime.mpi.daemons import Daemons
+    from scriptmode_runtime.mpi.ssh_keys import Keys
     from scriptmode_runtime.plan import ProcessSpec
-    from scriptmode_runtime.remote import Daemons
-    from scriptmode_runtime.ssh import Keys
 
 #: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
@@ -118,7 +118,7 @@ def _keys(here: environment.TrainingEnvironment) -> Keys | None:
     """Make this host's key, where ``mpirun`` reaches other hosts over ssh."""
     if not (here.ssh and here.has_daemons):
         return None
-    from scriptmode_runtime.ssh import Keys
+    from scriptmode_runtime.mpi.ssh_keys import Keys
 
     return Keys(here.ssh, here.cluster, here.scratch)
 

@@ -12,7 +12,7 @@ from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.mpirun_output import RankFailure
+    from scriptmode_runtime.mpi.mpirun_output import RankFailure
     from scriptmode_runtime.plan import ProcessSpec
     from scriptmode_runtime.redaction import Redaction
 
@@ -147,7 +147,7 @@ def _rank_of(
     environment: TrainingEnvironment, status: int, output: str, told: RankFailure | None
 ) -> tuple[str, str, int, str]:
     """Name the rank behind the end of ``mpirun``, its host and its own lines."""
-    from scriptmode_runtime.mpirun_output import first_failure, lines_of
+    from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of
     from scriptmode_runtime.strategies.mpi import processes_per_host
 
     failure = told or first_failure(output)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.mpi.daemons import Daemons, Done
     from scriptmode_runtime.peers.base import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
     from scriptmode_runtime.processes.children import Child
     from scriptmode_runtime.processes.hang import Watch
     from scriptmode_runtime.processes.loopback import LoopbackOnly
-    from scriptmode_runtime.remote import Daemons, Done
 
 #: Seconds between SIGTERM and SIGKILL once the job failed: every host is gone within 3 seconds.
 _FAILURE_GRACE = 1.5
@@ -129,7 +129,7 @@ class Supervisor:
 
     def take_requests(self, cluster: Cluster, path: str) -> Daemons:
         """From now on hear ``mpirun``'s ranks, start its daemons here for the first host, and ask others for theirs."""
-        from scriptmode_runtime.remote import Daemons
+        from scriptmode_runtime.mpi.daemons import Daemons
 
         self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
         self._daemons.listen(path)

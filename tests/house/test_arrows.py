@@ -117,7 +117,12 @@ def test_boto3_lives_in_the_sagemaker_platform_and_in_s3(path):
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_processes_are_started_in_few_places(path):
-    starters = {RUNTIME / "processes" / "children.py", RUNTIME / "rank.py", RUNTIME / "overlay.py", RUNTIME / "ssh.py"}
+    starters = {
+        RUNTIME / "processes" / "children.py",
+        RUNTIME / "mpi" / "rank.py",
+        RUNTIME / "overlay.py",
+        RUNTIME / "mpi" / "ssh_keys.py",
+    }
     starters.add(RUNTIME / "tensorflow" / "binary.py")  # runs the compiler
     starters.add(RUNTIME / "sagemaker_training.py")  # gives its process to the launcher
     # The agent puts itself into the background.
@@ -180,7 +185,18 @@ PURE = [
         )
     ),
     *(RUNTIME / name for name in ("contract.py", "cluster.py", "roles.py", "plan.py", "settings.py")),
-    *(RUNTIME / name for name in ("variables.py", "daemons.py", "mpirun_output.py", "hints.py", "redaction.py")),
+    *(
+        RUNTIME / name
+        for name in (
+            "variables.py",
+            "mpi/daemon_command.py",
+            "mpi/mpirun_output.py",
+            "mpi/efa.py",
+            "mpi/ssh_files.py",
+            "hints.py",
+            "redaction.py",
+        )
+    ),
     *sorted((RUNTIME / "strategies").glob("*.py")),
     *(
         SDK / name

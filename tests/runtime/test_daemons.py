@@ -2,8 +2,8 @@
 
 import pytest
 
-from scriptmode_runtime.daemons import parse
 from scriptmode_runtime.errors import ClusterError
+from scriptmode_runtime.mpi.daemon_command import parse
 
 #: As Open MPI 4.1.4 and 5.0.11 wrote them, shortened.
 FOUR = (

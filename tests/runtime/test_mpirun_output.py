@@ -2,7 +2,7 @@
 
 import pytest
 
-from scriptmode_runtime.mpirun_output import first_failure, lines_of
+from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of
 
 RULER = "-" * 74 + "\n"
 FOUR_ABORTS_THE_JOB = f"""{RULER}Primary job  terminated normally, but 1 process returned

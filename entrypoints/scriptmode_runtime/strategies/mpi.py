@@ -7,9 +7,10 @@ import shlex
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.daemons import AGENTS
 from scriptmode_runtime.environment import DAEMONS_SOCKET
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
+from scriptmode_runtime.mpi import efa, ssh_files
+from scriptmode_runtime.mpi.daemon_command import AGENTS
 from scriptmode_runtime.plan import (
     DAEMONS_ENDED,
     HOSTS_READY,
@@ -22,7 +23,6 @@ from scriptmode_runtime.plan import (
     ProcessSpec,
     Wait,
 )
-from scriptmode_runtime.strategies import fabric, ssh_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -107,7 +107,7 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
         if name.partition("=")[0] not in chosen
         for word in ("-x", name)
     )
-    argv = (mpirun.path, *options, *exports, *custom, environment.python, "-m", "scriptmode_runtime.rank")
+    argv = (mpirun.path, *options, *exports, *custom, environment.python, "-m", "scriptmode_runtime.mpi.rank")
     return ProcessSpec("mpirun", argv, env, environment.path(contract.OUTPUT_DIR), STOP_RANKS)
 
 
@@ -149,7 +149,9 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
     if not environment.has_daemons:
         return
     cluster, per_host = environment.cluster, processes_per_host(environment)
-    script = shlex.join([environment.python, "-IS", _runtime_file("rsh.py"), _scratch(environment, DAEMONS_SOCKET)])
+    script = shlex.join(
+        [environment.python, "-IS", _runtime_file("mpi", "rsh.py"), _scratch(environment, DAEMONS_SOCKET)]
+    )
     command = _scratch(environment, "rsh")
     # Words of mpirun's and of sshd's settings are parted by blanks, which paths may hold: this one does not.
     yield File(command, f'#!/bin/sh\nexec {script} "$@"\n', 0o700)
@@ -167,8 +169,8 @@ def _scratch(environment: TrainingEnvironment, name: str) -> str:
     return os.path.join(environment.scratch, name)
 
 
-def _runtime_file(name: str) -> str:
-    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), name)
+def _runtime_file(*names: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *names)
 
 
 def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
@@ -205,7 +207,7 @@ def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[st
     yield f"NCCL_DEBUG={nccl_debug}"
     if environment.inherited.library_path:
         yield "LD_LIBRARY_PATH"
-    yield from fabric.exports(str(environment.resource_config.get("current_instance_type", "")))
+    yield from efa.exports(str(environment.resource_config.get("current_instance_type", "")))
     yield from sorted(env)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime.contract import MPI_LAUNCHER_VARIABLE, SSH_LAUNCHER
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.strategies.ssh_files import AUTHORIZED_KEYS, HOST_KEY, KNOWN_HOSTS, LOGIN_KEY
+from scriptmode_runtime.mpi.ssh_files import AUTHORIZED_KEYS, HOST_KEY, KNOWN_HOSTS, LOGIN_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

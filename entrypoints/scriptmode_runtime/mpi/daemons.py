@@ -16,9 +16,9 @@ import signal
 import socket
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode_runtime import daemons
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.mpirun_output import RankFailure
+from scriptmode_runtime.mpi import daemon_command
+from scriptmode_runtime.mpi.mpirun_output import RankFailure
 from scriptmode_runtime.peers.connection import Connection
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Daemons:
 
     def _start_here(self, command: str, done: Done) -> None:
         try:
-            self._start(daemons.parse(command, os.environ, self._cwd, self._agent), done)
+            self._start(daemon_command.parse(command, os.environ, self._cwd, self._agent), done)
         except RuntimeFailure as error:
             done(_NOT_STARTED, f"{self._here}: {error}")
 
