@@ -8,16 +8,17 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import cluster as clusters
-from scriptmode_runtime import contract, installed_mpi, installed_ssh, machine, settings
+from scriptmode_runtime import contract, settings
 from scriptmode_runtime.errors import ConfigurationError
+from scriptmode_runtime.host import installed_mpi, installed_ssh, machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.installed_mpi import Mpirun
-    from scriptmode_runtime.installed_ssh import Ssh
-    from scriptmode_runtime.machine import Machine
+    from scriptmode_runtime.host.installed_mpi import Mpirun
+    from scriptmode_runtime.host.installed_ssh import Ssh
+    from scriptmode_runtime.host.machine import Machine
     from scriptmode_runtime.settings import Settings
 
 SINGLE = "single"

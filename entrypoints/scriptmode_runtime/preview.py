@@ -24,11 +24,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_runtime import contract, environment, machine, user_code
+from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.installed_mpi import Mpirun
-from scriptmode_runtime.installed_ssh import Ssh
-from scriptmode_runtime.machine import Machine
+from scriptmode_runtime.host import machine
+from scriptmode_runtime.host.installed_mpi import Mpirun
+from scriptmode_runtime.host.installed_ssh import Ssh
+from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.plan import Command, LaunchPlan, as_document, plan_for
 from scriptmode_runtime.redaction import Redaction
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from processes.launchers import ENTRYPOINTS
 
-from scriptmode_runtime import machine
+from scriptmode_runtime.host import machine
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -93,7 +93,7 @@ def test_processors_are_granted_by_every_control_group_above(tmp_path, files, gr
 
 def cpus(join=""):
     """Give the processors that a process counts which does ``join`` first, in a shell."""
-    code = "from scriptmode_runtime import machine; print(machine.inspect().cpus)"
+    code = "from scriptmode_runtime.host import machine; print(machine.inspect().cpus)"
     done = subprocess.run(
         ["/bin/sh", "-c", f'{join}\nexec "$@"', "sh", sys.executable, "-c", code],
         env={"PYTHONPATH": str(ENTRYPOINTS), "PATH": os.defpath}, capture_output=True, text=True, timeout=30, check=True,

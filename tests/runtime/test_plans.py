@@ -11,9 +11,9 @@ from processes.launchers import ENTRYPOINTS
 
 from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
-from scriptmode_runtime.installed_mpi import Mpirun, find
-from scriptmode_runtime.installed_ssh import Ssh
-from scriptmode_runtime.machine import Machine
+from scriptmode_runtime.host.installed_mpi import Mpirun, find
+from scriptmode_runtime.host.installed_ssh import Ssh
+from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.plan import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}

@@ -22,7 +22,7 @@ SCRIPTMODE, MPI, SSH = "scriptmode", "MPI", "ssh"
 def runtime() -> Iterator[Check]:
     """Ask the runtime, with the hosts' interpreter, what it would start, and then that; what may hang comes last."""
     until = deadline()
-    answer = ask_python("scriptmode_runtime.examination", until=until)
+    answer = ask_python("scriptmode_runtime.host.probe", until=until)
     documents = answer.documents()
     if not documents:
         what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.trouble or answer.last_line}"

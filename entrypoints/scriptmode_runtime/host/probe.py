@@ -1,4 +1,4 @@
-"""``python -m scriptmode_runtime.examination``: write what this host has for jobs, as one JSON object.
+"""``python -m scriptmode_runtime.host.probe``: write what this host has for jobs, as one JSON object.
 
 Looks at files only; starts nothing and imports no TensorFlow.
 """
@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import scriptmode_runtime
-from scriptmode_runtime import installed_mpi, installed_ssh
+from scriptmode_runtime.host import installed_mpi, installed_ssh
 from scriptmode_runtime.tensorflow import binary
 
 

@@ -20,7 +20,7 @@ def examined(tmp_path):
             (tmp_path / name).chmod(0o755)
         (tmp_path / "python").symlink_to(sys.executable)
         done = subprocess.run(
-            [tmp_path / "python", "-m", "scriptmode_runtime.examination"],
+            [tmp_path / "python", "-m", "scriptmode_runtime.host.probe"],
             check=True, capture_output=True, text=True, timeout=50, cwd=tmp_path,
             env={"PATH": str(tmp_path), "PYTHONPATH": str(ROOT / "entrypoints"), "HOME": str(tmp_path), **variables},
         )  # fmt: skip
