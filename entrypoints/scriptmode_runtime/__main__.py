@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
 from scriptmode_runtime.processes.loop import STOPPING
 from scriptmode_runtime.supervisor import Supervisor

@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
+from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment

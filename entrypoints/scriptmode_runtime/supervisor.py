@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
+from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 from scriptmode_runtime.processes import children, system
 from scriptmode_runtime.processes.loop import STOPPING, Loop

@@ -9,7 +9,7 @@ from processes.launchers import ENTRYPOINTS
 
 DRIVER = """
 import json, sys
-from scriptmode_runtime.outcome import Cause
+from scriptmode_runtime.failure import Cause
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.supervisor import Supervisor
 

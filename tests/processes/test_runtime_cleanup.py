@@ -12,7 +12,7 @@ DRIVER = """
 import os, resource, signal, sys
 from scriptmode_runtime.processes import children
 from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.outcome import Cause
+from scriptmode_runtime.failure import Cause
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.supervisor import Supervisor
 

@@ -13,7 +13,7 @@ from processes.launchers import ENTRYPOINTS, until
 # A preparing run whose process leaves the pipe open, so that its end takes a while; then the script.
 DRIVER = """
 import sys
-from scriptmode_runtime.outcome import Cause
+from scriptmode_runtime.failure import Cause
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.supervisor import Supervisor
 

@@ -9,7 +9,7 @@ from fakes.host_folders import free_ports
 
 from scriptmode_runtime import cluster
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.outcome import Cause
+from scriptmode_runtime.failure import Cause
 from scriptmode_runtime.peers.base import Times
 from scriptmode_runtime.peers.lead import Lead
 from scriptmode_runtime.peers.member import Member

@@ -11,7 +11,7 @@ import hmac
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
 
 if TYPE_CHECKING:
     import selectors

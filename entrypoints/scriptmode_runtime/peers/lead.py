@@ -14,7 +14,7 @@ from scriptmode_runtime.plan import TRAINERS_ENDED
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
-    from scriptmode_runtime.outcome import Cause
+    from scriptmode_runtime.failure import Cause
 
 #: Thousands of hosts come at once; the kernel cuts it to net.core.somaxconn.
 _BACKLOG = 4096

@@ -11,7 +11,7 @@ from scriptmode_runtime.peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 
 if TYPE_CHECKING:
-    from scriptmode_runtime.outcome import Cause
+    from scriptmode_runtime.failure import Cause
 
 _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
 #: Seconds for one try to connect, where nothing answers at all.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.outcome import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
 from scriptmode_runtime.processes import stacks
 
 if TYPE_CHECKING:
