@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 import click
 
-from scriptmode import ScriptmodeError
+from scriptmode import ScriptmodeError, TrainingJobError
 from scriptmode.aws.retry import goes_on
 from scriptmode.cli import output
 from scriptmode.display import kind
@@ -74,3 +74,40 @@ def _say(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
     if as_json:
         text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
     output.echo(text if as_json else f"\n{text}", err=True)
+
+
+def wait_options(function: _Function) -> _Function:
+    """Add --wait and --no-wait, and --plain."""
+    wait = click.option("--wait/--no-wait", default=True, help="Follow the job to its end, which is the default.")
+    return wait(plain_option(function))
+
+
+def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:
+    """Raise `SpecError` for a view that there is not, before a job is started that it shall show."""
+    if wait and not as_json:
+        require_view(is_plain=is_plain)
+
+
+def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
+    """Follow a new job, or say its name; as JSON its description, once it has ended where it is waited for."""
+    if as_json:
+        print_description_json(job, wait=wait)
+        return
+    with hint_on_write_error(job):
+        if wait:
+            output.echo(f"training job {job.name} started")
+            follow_job(job, is_plain=is_plain)
+        else:
+            output.echo(job.name)
+            output.echo(f"follow it: scriptmode logs -f {job.name}; stop it: scriptmode stop {job.name}", err=True)
+
+
+def print_description_json(job: TrainingJob, *, wait: bool) -> None:
+    """Print a job's description, once it has ended where it is waited for; raises how it ended."""
+    with hint_on_interrupt(job, follow=wait, as_json=True), hint_on_write_error(job, as_json=True):
+        try:
+            description = job.wait() if wait else job.describe()
+        except TrainingJobError as error:
+            output.print_json(error.description)
+            raise
+        output.print_json(description)

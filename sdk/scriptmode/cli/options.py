@@ -12,7 +12,7 @@ from scriptmode import TrainingJob
 from scriptmode.cli import completers, output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
@@ -99,27 +99,6 @@ def newest_job_name(platform: str | None) -> str:
 def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
     """Say that a platform has none of the jobs asked for."""
     return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
-
-
-def parse_pair(flag: str, text: str, example: str) -> tuple[str, str]:
-    """Read ``NAME=VALUE``; raise `click.UsageError` for another form."""
-    name, separator, value = text.partition("=")
-    if not (name and separator):
-        raise click.UsageError(f"{flag} {text!r} has no NAME=VALUE; write {flag} {example}", _context())
-    return name, value
-
-
-def parse_pairs(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """Read what an option that may be repeated was given; raise `click.UsageError` for a name that is there twice."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, value = parse_pair(flag, text, example)
-        if name in found:
-            # A variable of the environment may be a secret.
-            both = "" if flag == "--env" else f": {found[name]!r} and {value!r}"
-            raise click.UsageError(f"{flag} {name} is there twice{both}; keep one", _context())
-        found[name] = value
-    return found
 
 
 def job_name_option(help_text: str) -> Callable[[_Function], _Function]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, SpecError
-from scriptmode.cli import channels, job_file, locations
-from scriptmode.cli.cloud_ml_engine.package import parse_hyperparameters as program_words
+from scriptmode.cli import job_file, locations
 from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
-from scriptmode.cli.options import parse_pair, parse_pairs
-from scriptmode.cli.values import parse_number_or_text
+from scriptmode.cli.program_arguments import parse_hyperparameters
+from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def parse_run_options(given: Mapping[str, Any], words: tuple[str, ...]) -> RunOp
             base = None if path is None or argument in options else path.parent
             flag = _flag(argument) if base is None else f"{path}: {argument}"
             arguments[argument] = locations.location_uri(flag, arguments[argument], is_local=is_local, base=base)
-    found = {} if path is None or inputs is None else channels.parse_channels(path, inputs, is_local=is_local)
+    found = {} if path is None or inputs is None else job_file.parse_channels(path, inputs, is_local=is_local)
     for channel, place in parse_pairs("--input", given["inputs"], "train=s3://bucket/train").items():
         found[channel] = locations.existing_location_uri(f"--input {channel}", place, is_local=is_local)
     flags = {
@@ -83,7 +82,7 @@ def _of_file(path: Path, *, has_source: bool) -> dict[str, Any]:
     if isinstance(said.get("distribution"), str):
         said["distribution"] = _distribution(f"{path}: distribution", said["distribution"])
     if "instance_groups" in said:
-        said["instance_groups"] = channels.parse_instance_groups(f"{path}: instance_groups", said["instance_groups"])
+        said["instance_groups"] = job_file.parse_instance_groups(f"{path}: instance_groups", said["instance_groups"])
     if "git_config" in said or "://" in str(said.get("source_dir", "")):
         return said
     if "source_dir" in said:
@@ -153,7 +152,7 @@ def _setting(text: str) -> tuple[str, Any]:
     if name == "distribution" and isinstance(value, str):
         value = _distribution("--set distribution", value)
     if name == "instance_groups":
-        value = channels.parse_instance_groups("--set instance_groups", value)
+        value = job_file.parse_instance_groups("--set instance_groups", value)
     return name, value
 
 
@@ -187,7 +186,7 @@ def _named(argument: str, value: Any, key: str, content: str) -> dict[str, Any]:
 
 def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
     options = parse_pairs("-p", given["hyperparameters"], "epochs=5")
-    after = program_words(words)
+    after = parse_hyperparameters(words)
     for name in after:
         if name in options:
             raise SpecError(f"{name} is given by --hyperparameter and after --; keep one")

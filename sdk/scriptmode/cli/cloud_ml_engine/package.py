@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import SourceError, SpecError
+from scriptmode import SourceError
 from scriptmode.errors import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 #: Beside the package in the source: what hosts start where no setup.py makes them run modules by name themselves.
@@ -20,8 +18,6 @@ import runpy
 
 runpy.run_module("{module}", run_name="__main__", alter_sys=True)
 '''
-#: A value may be a negative number, which no option is.
-_NUMBER = re.compile(r"-\.?\d")
 
 
 def source_arguments(package_path: Path, module: str, folder: Path) -> dict[str, Any]:
@@ -63,45 +59,3 @@ def _module_file(package: Path, module: str) -> Path:
     names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
     modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
     raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{suggestion(module, modules)}")
-
-
-def parse_hyperparameters(words: Sequence[str]) -> dict[str, str]:
-    """Read a program's arguments as names and values, which reach it again as ``--name value``.
-
-    Values stay the texts they are. Raises `SpecError` for what no hyperparameter can carry: a flag without a value, a
-    word without a name, a name given twice.
-    """
-    found: dict[str, str] = {}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        option = re.fullmatch(r"(?s)--?(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", word)
-        if option is None or _NUMBER.match(word):
-            raise SpecError(
-                f"argument {word!r} after -- has no name, and a training job's arguments have names and values; "
-                "write --name=value"
-            )
-        name, value = option["name"], option["value"]
-        _check_name(word, name)
-        if option["given"] is None:
-            if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
-                raise SpecError(
-                    f"argument {word!r} after -- has no value, and a training job's arguments have names and values; "
-                    f"let the program take {word}=true"
-                )
-            value = rest.pop(0)
-        if name in found:
-            raise SpecError(
-                f"argument --{name} after -- is given twice; a training job's arguments have one value each"
-            )
-        found[name] = value
-    return found
-
-
-def _check_name(word: str, name: str) -> None:
-    dashes = min(len(name), 2)
-    if not word.startswith("-" * dashes) or (dashes == 1 and word.startswith("--")):
-        raise SpecError(
-            f"argument {word!r} after -- would reach the program as {'-' * dashes}{name}: names of one letter have one "
-            "dash, longer ones two; write it so"
-        )

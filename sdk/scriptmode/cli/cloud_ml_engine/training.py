@@ -14,15 +14,15 @@ from typing import Any, Callable
 import click
 
 from scriptmode import Estimator, SpecError, TrainingInput
-from scriptmode.cli import following, output, starting
+from scriptmode.cli import following, output
 from scriptmode.cli.cloud_ml_engine import machines, package
-from scriptmode.cli.cloud_ml_engine.config import Settings
-from scriptmode.cli.cloud_ml_engine.config import parse_settings as read_settings
+from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
-from scriptmode.cli.options import PLATFORMS, json_option, parse_pairs, set_environment, use_profile
-from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode.cli.options import PLATFORMS, json_option, set_environment, use_profile
+from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
+from scriptmode.cli.values import parse_pairs
 
 #: Flags that say what a key of TrainingInput says.
 _FLAGS = {
@@ -104,10 +104,10 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
       scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task \\
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
     """  # noqa: D301 - click's mark for lines to be left as they are
-    starting.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
+    following.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
     given["user_args"] = arguments_after_dashes()
     is_local = given["platform"] == "local"
-    settings = read_settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
+    settings = parse_settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
     found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
         found = machines.to_sagemaker_types(found, settings.scale_tier)
@@ -127,7 +127,7 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
         )
         job = estimator.fit(_inputs(given["inputs"], found, is_local=is_local), wait=False, job_name=_job_name(name))
     if given["as_json"]:
-        starting.print_description_json(job, wait=stream_logs)
+        following.print_description_json(job, wait=stream_logs)
         return
     with following.hint_on_write_error(job):
         output.echo(f"training job {name} submitted: {machines.format_machines(found)}")
@@ -152,7 +152,7 @@ def _source(package_path: Path, settings: Settings, folder: Path) -> dict[str, A
 
 def _hyperparameters(settings: Settings, *, is_local: bool) -> dict[str, str]:
     """Give the program's arguments, and the job's directory as the service gives it."""
-    found = package.parse_hyperparameters(settings.args)
+    found = parse_hyperparameters(settings.args)
     if settings.job_dir is not None:
         if "job-dir" in found:
             raise SpecError("--job-dir stands before and after --; keep the one before")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.cli import starting
+from scriptmode.cli import following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.error_translation import translate_errors_to_options
-from scriptmode.cli.options import job_name_option, job_options, json_option, parse_pairs
-from scriptmode.cli.values import parse_number_or_text
+from scriptmode.cli.options import job_name_option, job_options, json_option
+from scriptmode.cli.values import parse_number_or_text, parse_pairs
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -36,7 +36,7 @@ _FLAGS = {
     "--max-wait", type=click.IntRange(min=1), metavar="SECONDS",
     help="Of a spot job: so much time, its waits included. [default: as much more as --max-run]",
 )  # fmt: skip
-@starting.wait_options
+@following.wait_options
 @json_option
 def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> None:
     """Start JOB once more under a new name, and follow it to its end.
@@ -48,8 +48,8 @@ def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> Non
     Example:
       scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
     """  # noqa: D301 - click's mark for lines to be left as they are
-    starting.require_view_to_follow(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
+    following.require_view_to_follow(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
     changed = {name: parse_number_or_text(value) for name, value in parse_pairs("-p", parameters, "epochs=3").items()}
     with translate_errors_to_options(_FLAGS):
         again = job.rerun(hyperparameters=changed, **{name: given.pop(name) for name in _FLAGS})
-    starting.follow_or_print(again, **given)
+    following.follow_or_print(again, **given)

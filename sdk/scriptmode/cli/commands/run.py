@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import estimator_options, run_options, starting
+from scriptmode.cli import estimator_options, following, run_options
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
@@ -14,7 +14,7 @@ from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_das
 
 @click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP)
 @estimator_options.estimator_options
-@starting.wait_options
+@following.wait_options
 def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
     """Start a training job from options or a file, and follow it to its end.
 
@@ -39,8 +39,8 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       train = "data/train"
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - click's mark for lines to be left as they are
-    starting.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
+    following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
     wanted = run_options.parse_run_options(given, arguments_after_dashes())
     with translate_errors_to_options(wanted.flags):
         job = wanted.estimator().fit(wanted.inputs, wait=False, job_name=wanted.job_name)
-    starting.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)
+    following.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)
