@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def module_name(path: str) -> str:
     return path.partition("/")[2].removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+@cache
 def imported(source: Source) -> tuple[Import, ...]:
     """Return all that a file imports, anywhere in it."""
     return tuple(_imports(source.tree, AT_ONCE))
@@ -79,11 +81,12 @@ def graph(files: Iterable[Source], *, when: tuple[str, ...] = (AT_ONCE, LAZY)) -
 
 
 def of_packages(arrows: dict[str, set[str]], packages: set[str]) -> dict[str, set[str]]:
-    """Return the arrows between the packages that modules lie in; a module on the top level stands for itself."""
+    """Return the arrows between packages; a module beside packages, as on the top level, stands for itself."""
+    parents = {name.rpartition(".")[0] for name in packages}
 
     def package(name: str) -> str:
         above = name.rpartition(".")[0]
-        return name if name in packages or above.count(".") == 0 else above
+        return name if name in packages or above in parents else above
 
     found: dict[str, set[str]] = {}
     for begin, ends in arrows.items():

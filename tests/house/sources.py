@@ -15,7 +15,7 @@ SDK = "sdk/scriptmode"
 RUNTIME = "entrypoints/scriptmode_runtime"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
     """One Python file; ``path`` is relative to the checkout, with slashes."""
 

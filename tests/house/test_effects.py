@@ -1,0 +1,108 @@
+"""What computes values has no effects, and nothing is opened or removed by a resolved path."""
+
+from tests.house import sources
+from tests.house.effects import effects, resolved
+from tests.house.offenders import expect_none
+
+#: Modules, and packages (with a slash at the end), without effects.
+PURE = (
+    "entrypoints/scriptmode_runtime/cluster.py",
+    "entrypoints/scriptmode_runtime/contract.py",
+    "entrypoints/scriptmode_runtime/mpi/daemon_command.py",
+    "entrypoints/scriptmode_runtime/hints.py",
+    "entrypoints/scriptmode_runtime/mpi/mpirun_output.py",
+    "entrypoints/scriptmode_runtime/plan.py",
+    "entrypoints/scriptmode_runtime/redaction.py",
+    "entrypoints/scriptmode_runtime/roles.py",
+    "entrypoints/scriptmode_runtime/settings.py",
+    "entrypoints/scriptmode_runtime/strategies/",
+    "entrypoints/scriptmode_runtime/variables.py",
+    "sdk/scriptmode/data/channel.py",
+    "sdk/scriptmode/data/fuse.py",
+    "sdk/scriptmode/data/objects.py",
+    "sdk/scriptmode/display/html_card.py",
+    "sdk/scriptmode/display/status_panel.py",
+    "sdk/scriptmode/display/html_charts.py",
+    "sdk/scriptmode/display/row_allocation.py",
+    "sdk/scriptmode/display/downsampled_series.py",
+    "sdk/scriptmode/display/terminal_text.py",
+    "sdk/scriptmode/display/snapshot.py",
+    "sdk/scriptmode/display/formatting.py",
+    "sdk/scriptmode/planning/assumptions.py",
+    "sdk/scriptmode/planning/job_plan.py",
+    "sdk/scriptmode/planning/plan_text.py",
+    "sdk/scriptmode/platforms/requested_hosts.py",
+    "sdk/scriptmode/platforms/local/store/job_shape.py",
+    "sdk/scriptmode/platforms/local/hosts/job_variables.py",
+    "sdk/scriptmode/platforms/local/store/shapes.py",
+    "sdk/scriptmode/platforms/local/store/state.py",
+    "sdk/scriptmode/platforms/planned_containers.py",
+    "sdk/scriptmode/request/parse.py",
+    "sdk/scriptmode/request/render.py",
+    "sdk/scriptmode/request/rerun.py",
+    "sdk/scriptmode/sizes.py",
+    "sdk/scriptmode/spec/",
+)
+#: The caller's own folders, or this program's own that are closed to others.
+RESOLVED = {
+    # The folder that the caller names on the command line.
+    "sdk/scriptmode/cli/cloud_ml_engine/package.py": {"resolve"},
+    "sdk/scriptmode/source/archive.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
+    "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few folders deep
+    "sdk/scriptmode/data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
+    "entrypoints/scriptmode_runtime/host/installed_mpi.py": {"realpath"},  # the installed mpirun's prefix
+}
+EFFECTS = {
+    "import subprocess": {"subprocess"},
+    "import subprocess as s": {"subprocess"},
+    "from subprocess import run": {"subprocess.run"},
+    "def f():\n from time import sleep": {"time.sleep"},
+    "import os; os.listdir()": {"os.listdir"},
+    "from os import path, listdir": {"os.listdir"},
+    "from os import environ as e": {"os.environ"},
+    "from os import *": {"os.*"},
+    "import os as o; o.listdir()": {"os.*"},
+    "open('x')": {"open"},
+    "import os.path, os; os.path.join()": set(),
+    "from os.path import join; from os import PathLike": set(),
+    "import timeit, osmium, socketserver": set(),
+}
+RESOLUTIONS = {
+    "import os; os.path.realpath(x)": {"realpath"},
+    "from os.path import realpath as r": {"realpath"},
+    "from shutil import rmtree": {"rmtree"},
+    "import shutil as s; s.rmtree(x)": {"rmtree"},
+    "path.resolve()": {"resolve"},
+    "remove = shutil.rmtree": {"rmtree"},
+    "'resolve'; _resolve(x); remove_tree(x)": set(),
+}
+
+
+def test_every_path_in_a_table_exists():
+    unknown = [path for path in (*PURE, *RESOLVED) if not (sources.ROOT / path).exists()]
+    expect_none(unknown, "a module was moved or removed: correct the table")
+
+
+def test_what_computes_values_has_no_effects():
+    found = [
+        f"{source.path}: {effect}"
+        for source in sources.product()
+        if source.path in PURE or source.path.startswith(tuple(entry for entry in PURE if entry.endswith("/")))
+        for effect in effects(source)
+    ]
+    expect_none(found, "move the effect to the caller, or take the module out of PURE")
+
+
+def test_nothing_is_resolved_or_removed_by_its_path():
+    found = [
+        f"{source.path}: {name}"
+        for source in sources.product()
+        for name in resolved(source) ^ RESOLVED.get(source.path, set())
+    ]
+    expect_none(found, "open it beneath a directory descriptor (scriptmode_runtime.beneath), or correct RESOLVED")
+
+
+def test_what_is_forbidden_is_found_however_it_is_spelled():
+    programs = [(sources.Source("x.py", text), effects, expected) for text, expected in EFFECTS.items()]
+    programs += [(sources.Source("x.py", text), resolved, expected) for text, expected in RESOLUTIONS.items()]
+    expect_none([source.text for source, find, expected in programs if find(source) != expected], "found wrongly")

@@ -1,0 +1,198 @@
+"""Which package may know which, and where boto3, processes and printing live.
+
+Paths in tables are relative to the checkout; one that ends in a slash stands for everything below it.
+"""
+
+import importlib.util
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+from tests.house import imports, sources
+from tests.house.effects import used_of_os
+from tests.house.offenders import expect_none
+
+import scriptmode
+import scriptmode.containers
+import scriptmode.doctor
+
+EVERYWHERE = ("sdk/scriptmode/",)
+#: What the SDK uses of the runtime, and where.
+RUNTIME_NAMES = {
+    "scriptmode_runtime.contract": EVERYWHERE,
+    # One way to open what others wrote, beneath a directory descriptor.
+    "scriptmode_runtime.files.beneath": EVERYWHERE,
+    # A request that launchers would refuse is refused before there is a job.
+    "scriptmode_runtime.settings": ("sdk/scriptmode/request/render.py",),
+    # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
+    "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/artifacts.py",),
+    "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
+    "scriptmode_runtime.files.archive.place": ("sdk/scriptmode/results/artifacts.py",),
+    "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
+    # One writer of logs on full disks.
+    "scriptmode_runtime.processes.streams.Sink": (
+        "sdk/scriptmode/platforms/local/hosts/container_host.py",
+        "sdk/scriptmode/platforms/local/agent/log_stream.py",
+    ),
+    # Files that a killed launcher left are found by the launcher's own rule.
+    "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/process_fleet.py",),
+}
+#: Distributions, and the modules that import them.
+DISTRIBUTIONS = {
+    "tensorflow": ("entrypoints/scriptmode_runtime/tensorflow/",),
+    "horovod": ("entrypoints/scriptmode_runtime/tensorflow/horovod.py",),  # its stand-in where it meets Keras
+    "boto3": (
+        "sdk/scriptmode/aws/s3.py",
+        "sdk/scriptmode/platforms/sagemaker/connection.py",
+        "entrypoints/scriptmode_runtime/user_code.py",
+    ),
+    "botocore": (
+        "sdk/scriptmode/aws/s3.py",
+        "sdk/scriptmode/aws/s3_errors.py",
+        "sdk/scriptmode/platforms/sagemaker/connection.py",
+        "sdk/scriptmode/platforms/sagemaker/error_translation.py",
+        "sdk/scriptmode/testing/",  # the fake raises its errors
+        "entrypoints/scriptmode_runtime/user_code.py",
+    ),
+}
+#: Modules that start processes.
+STARTERS = (
+    "entrypoints/scriptmode_runtime/processes/children.py",
+    "entrypoints/scriptmode_runtime/overlay.py",
+    "entrypoints/scriptmode_runtime/mpi/rank.py",
+    "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
+    "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
+    "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
+    "sdk/scriptmode/containers/package_indexes.py",  # asks apt where packages are
+    "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
+    "sdk/scriptmode/doctor/program_runner.py",  # imports what may crash, runs what may hang
+    "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run
+    "sdk/scriptmode/platforms/local/agent/job_agent.py",  # puts itself into the background
+    "sdk/scriptmode/platforms/local/hosts/",
+    "sdk/scriptmode/platforms/local/system/",
+    "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
+    "sdk/scriptmode/source/git.py",
+)
+#: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
+COMMAND_LINE_USES = {
+    "scriptmode.errors.suggestion",
+    "scriptmode.nearby.near",
+    "scriptmode.display.formatting.duration",
+    "scriptmode.display.terminal_text.safe",  # one filter of what a terminal would obey
+    "scriptmode.bounded_yaml",  # one set of bounds for YAML
+    "scriptmode.aws.retry.goes_on",
+    "scriptmode.display.kind",  # the views, validated before a job is started
+    "scriptmode.platforms.registry.delete_here",  # a job that cannot be read can still be deleted
+}
+#: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
+PRINTERS = (
+    "sdk/scriptmode/cli/commands/completion.py",
+    "sdk/scriptmode/cli/group.py",
+    "sdk/scriptmode/cli/output.py",
+)
+TABLES = (*RUNTIME_NAMES.values(), *DISTRIBUTIONS.values(), STARTERS, PRINTERS)
+
+
+def is_in(path, table):
+    return any(path == entry or (entry.endswith("/") and path.startswith(entry)) for entry in table)
+
+
+def offending(check):
+    """What ``check`` says of each import of each file."""
+    for source in sources.product():
+        for item in imports.imported(source):
+            if check(source.path, item):
+                yield f"{source.path}:{item.line}: {item.dotted}"
+
+
+@cache
+def is_standard(name):
+    """Python 3.9 has no sys.stdlib_module_names: look at where a module lies."""
+    if name in sys.builtin_module_names:
+        return True
+    found = importlib.util.find_spec(name)
+    folder = Path(sysconfig.get_path("stdlib"))
+    origin = (found and found.origin) or ""
+    return origin == "frozen" or (folder in Path(origin).parents and "site-packages" not in origin)
+
+
+def test_every_path_and_name_in_a_table_exists():
+    unknown = {path for table in TABLES for path in table if not (sources.ROOT / path).exists()}
+    unknown |= {name for name in (*RUNTIME_NAMES, *COMMAND_LINE_USES) if not exists(name)}
+    expect_none(unknown, "a module or name was moved or removed: correct the table")
+
+
+def exists(dotted):
+    """Whether this is a module, or a name that a module's text has."""
+    files = {imports.module_name(source.path): source for source in sources.product()}
+    module, _, name = dotted.rpartition(".")
+    return dotted in files or (module in files and name in files[module].text)
+
+
+def test_imports_name_the_whole_module():
+    expect_none(offending(lambda _, item: item.module.startswith(".")), "write the absolute name")
+
+
+def test_the_runtime_imports_the_standard_library_alone():
+    def check(path, item):
+        root = item.module.partition(".")[0]
+        is_known = root == "scriptmode_runtime" or root in DISTRIBUTIONS or is_standard(root)
+        return path.startswith(sources.RUNTIME) and not is_known
+
+    expect_none(offending(check), "the runtime is started in images that have nothing else")
+
+
+def test_tensorflow_boto3_and_botocore_are_imported_in_few_modules():
+    def check(path, item):
+        table = DISTRIBUTIONS.get(item.module.partition(".")[0])
+        return table is not None and not is_in(path, table)
+
+    expect_none(offending(check), "use the module of DISTRIBUTIONS that wraps it")
+
+
+def test_the_sdk_uses_values_and_primitives_of_the_runtime():
+    def check(path, item):
+        if not path.startswith(sources.SDK) or item.module.partition(".")[0] != "scriptmode_runtime":
+            return False
+        allowed = [table for name, table in RUNTIME_NAMES.items() if f"{item.dotted}.".startswith(f"{name}.")]
+        return not any(is_in(path, table) for table in allowed)
+
+    expect_none(offending(check), "share values by the contract")
+
+
+def test_processes_are_started_in_few_modules():
+    starting = ("fork", "exec", "spawn", "posix_spawn", "*")
+    found = [
+        f"{source.path}: {name}"
+        for source in sources.product()
+        if not is_in(source.path, STARTERS)
+        for name in (
+            *(item.dotted for item in imports.imported(source) if item.module.partition(".")[0] == "subprocess"),
+            *(f"os.{name}" for name in used_of_os(source) if name.startswith(starting)),
+        )
+    ]
+    expect_none(found, "start processes in a module of STARTERS")
+
+
+def test_the_command_line_uses_public_names():
+    public = {f"{package.__name__}.{name}" for package in PUBLIC for name in package.__all__}
+
+    def check(path, item):
+        is_ours = item.module.partition(".")[0] == "scriptmode" and path.startswith("sdk/scriptmode/cli/")
+        known = item.dotted in public | COMMAND_LINE_USES or item.dotted.startswith("scriptmode.cli.")
+        return is_ours and not known
+
+    expect_none(offending(check), "users' programs need it too: make it public, or add it to COMMAND_LINE_USES")
+
+
+PUBLIC = (scriptmode, scriptmode.containers, scriptmode.doctor)
+
+
+def test_the_command_line_prints_in_one_module():
+    found = [
+        source.path
+        for source in sources.read(sources.ROOT, "sdk/scriptmode/cli")
+        if "click.echo(" in source.text and not is_in(source.path, PRINTERS)
+    ]
+    expect_none(found, "print by output.echo, which filters what a terminal would obey")
