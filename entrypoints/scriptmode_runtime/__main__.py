@@ -125,7 +125,7 @@ def _keys(here: environment.TrainingEnvironment) -> Keys | None:
 
 def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: Keys | None) -> None:
     """Meet the other hosts, if there are any that this one trains with."""
-    if here.strategy == environment.SINGLE or len(here.cluster.hosts) == 1:
+    if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return
     from scriptmode_runtime.peers.base import Times
 
@@ -147,9 +147,9 @@ def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Da
         folder = os.path.join(here.scratch, STACKS_FOLDER)
         seconds, fails = here.settings.hang_seconds, here.settings.hang_fails
         supervisor.watch(here.cluster, seconds, folder, fails=fails, hide=report.redaction(here))
-    if here.strategy != environment.MPI:
+    if here.strategy != contract.MPI:
         return None
-    os.environ[contract.LAUNCHER_VARIABLE] = os.path.join(here.scratch, environment.DAEMONS_SOCKET)
+    os.environ[contract.LAUNCHER_VARIABLE] = here.launcher_socket
     return supervisor.take_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
 
 
@@ -166,14 +166,14 @@ def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnv
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
     """Give the environment a folder of its own while it runs, where it needs one; raises `ClusterError`."""
-    if here.strategy != environment.MPI and not here.settings.hang_seconds:
+    if here.strategy != contract.MPI and not here.settings.hang_seconds:
         yield here
         return
     from scriptmode_runtime.files import scratch
 
     with scratch.directory(os.environ.get("TMPDIR", "")) as folder:
         here = here._replace(scratch=folder)
-        if here.strategy == environment.MPI:
+        if here.strategy == contract.MPI:
             for name in _SESSIONS:
                 os.environ.setdefault(name, folder)
         yield _traceable(here) if here.settings.hang_seconds else here

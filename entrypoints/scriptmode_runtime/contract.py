@@ -114,6 +114,14 @@ MULTI_WORKER_MIRRORED_ROLES = "sagemaker_multi_worker_mirrored_strategy_roles"
 MPI_ENABLED = "sagemaker_mpi_enabled"
 #: Each of them lets hosts train together.
 DISTRIBUTION_SWITCHES = (PARAMETER_SERVER_ENABLED, MULTI_WORKER_MIRRORED_ENABLED, MPI_ENABLED)
+
+#: The runtime's strategies: without a distribution, and the one that each switch asks for.
+SINGLE = "single"
+PARAMETER_SERVER = "parameter_server"
+MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
+MPI = "mpi"
+STRATEGIES = dict(zip(DISTRIBUTION_SWITCHES, (PARAMETER_SERVER, MULTI_WORKER_MIRRORED, MPI)))
+
 MPI_PROCESSES_PER_HOST = "sagemaker_mpi_num_of_processes_per_host"
 #: All ranks together, where it is not hosts times ranks of a host.
 MPI_PROCESSES = "sagemaker_mpi_num_processes"
@@ -140,6 +148,11 @@ def decode(text: str) -> object:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def enabled(value: object) -> bool:
+    """Return whether a switch is on, spelled as JSON or as Python does."""
+    return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)
 
 
 # --- secrets -----------------------------------------------------------------------------------

@@ -21,21 +21,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.host.machine import Machine
     from scriptmode_runtime.settings import Settings
 
-SINGLE = "single"
-PARAMETER_SERVER = "parameter_server"
-MULTI_WORKER_MIRRORED = "multi_worker_mirrored"
-MPI = "mpi"
-
-#: Where the launcher hears mpirun's ranks, and requests to start its daemons, in `TrainingEnvironment.scratch`.
-DAEMONS_SOCKET = "daemons"
-
-_STRATEGY_SWITCHES = {
-    contract.PARAMETER_SERVER_ENABLED: PARAMETER_SERVER,
-    contract.MULTI_WORKER_MIRRORED_ENABLED: MULTI_WORKER_MIRRORED,
-    contract.MPI_ENABLED: MPI,
-}
 _ROLES = (contract.PARAMETER_SERVER_ROLES, contract.MULTI_WORKER_MIRRORED_ROLES)
-_LOG_LEVEL_INFO = 20
 #: The toolkit's name for the one group of a job without instance groups.
 _ONLY_GROUP = contract.HOMOGENEOUS_GROUP
 #: Variables of an image for what a request may say too. The toolkit lets the image's program win.
@@ -93,7 +79,7 @@ class TrainingEnvironment(NamedTuple):
     @property
     def has_daemons(self) -> bool:
         """Whether ``mpirun`` has to reach other machines."""
-        return self.strategy == MPI and len(self.cluster.hosts) > 1 and not self.cluster.single_machine
+        return self.strategy == contract.MPI and len(self.cluster.hosts) > 1 and not self.cluster.single_machine
 
     @property
     def program(self) -> str:
@@ -114,6 +100,11 @@ class TrainingEnvironment(NamedTuple):
     def distribution_groups(self) -> list[str]:
         """The instance groups that train together; none without a distribution."""
         return _distribution_groups(self.framework_parameters, self.group)
+
+    @property
+    def launcher_socket(self) -> str:
+        """Where the launcher listens for ``mpirun``'s ranks and for requests to start its daemons."""
+        return os.path.join(self.scratch, "daemons")
 
     def path(self, name: str) -> str:
         """Give the absolute path of one of `contract`'s names under the root folder."""
@@ -166,7 +157,7 @@ def told(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[st
 
 def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> TrainingEnvironment:
     """Add what this machine has, and is called."""
-    is_mpi, path = here.strategy == MPI, here.inherited.path
+    is_mpi, path = here.strategy == contract.MPI, here.inherited.path
     over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
         machine=machine.inspect(environ=environ),
@@ -174,16 +165,6 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
         ssh=installed_ssh.find(path) if over_ssh else None,
         node=os.uname().nodename,
     )
-
-
-def enabled(value: object) -> bool:
-    """Tell whether a switch is on, spelled as JSON or as Python does."""
-    return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)
-
-
-def log_level(framework_parameters: Mapping[str, Any]) -> object:
-    """Give the log level that the request names, as the script sees it."""
-    return framework_parameters.get(contract.LOG_LEVEL, _LOG_LEVEL_INFO)
 
 
 def _part(
@@ -203,8 +184,8 @@ def _part(
     roles = _roles(framework, strategy, resource_config)
     group = str(resource_config.get("current_group_name", _ONLY_GROUP))
     together = _distribution_groups(framework, group)
-    if strategy == SINGLE or group not in together:
-        strategy, roles, names = SINGLE, {}, [current] if current in names else names
+    if strategy == contract.SINGLE or group not in together:
+        strategy, roles, names = contract.SINGLE, {}, [current] if current in names else names
     elif resource_config.get("instance_groups"):
         names = [
             str(name)
@@ -230,23 +211,23 @@ def _strategy(framework: Mapping[str, Any]) -> str:
     switches = [
         key
         for key, value in framework.items()
-        if key.startswith(contract.RESERVED_PREFIX) and key.endswith("_enabled") and enabled(value)
+        if key.startswith(contract.RESERVED_PREFIX) and key.endswith("_enabled") and contract.enabled(value)
     ]
-    unknown = [key for key in switches if key not in _STRATEGY_SWITCHES]
+    unknown = [key for key in switches if key not in contract.STRATEGIES]
     if unknown:
-        known = ", ".join(_STRATEGY_SWITCHES)
+        known = ", ".join(contract.STRATEGIES)
         raise ConfigurationError(f"hyperparameter {unknown[0]} asks for a distribution this runtime has not ({known})")
-    chosen = sorted(key for key in switches if key in _STRATEGY_SWITCHES)
+    chosen = sorted(key for key in switches if key in contract.STRATEGIES)
     if len(chosen) > 1:
         raise ConfigurationError(f"two distributions at once: {' and '.join(chosen)}; enable one of them")
-    return _STRATEGY_SWITCHES[chosen[0]] if chosen else SINGLE
+    return contract.STRATEGIES[chosen[0]] if chosen else contract.SINGLE
 
 
 def _distribution_groups(framework: Mapping[str, Any], group: str) -> list[str]:
     named = framework.get(contract.DISTRIBUTION_INSTANCE_GROUPS)
     if isinstance(named, list):
         return [str(name) for name in named]
-    return [group] if any(enabled(framework.get(switch)) for switch in _STRATEGY_SWITCHES) else []
+    return [group] if any(contract.enabled(framework.get(switch)) for switch in contract.STRATEGIES) else []
 
 
 def _framework(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
     """Name what a host is in its job, as people say it: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``."""
-    if here.strategy == environment.MPI:
+    if here.strategy == contract.MPI:
         from scriptmode_runtime.strategies import mpi
 
         lead = [plan.main.name] if plan.main else []
@@ -94,7 +94,7 @@ def _ranks(found: range | None) -> str:
 
 
 def _role(process: ProcessSpec, strategy: str) -> str:
-    if strategy != environment.MULTI_WORKER_MIRRORED or process.name != "worker":
+    if strategy != contract.MULTI_WORKER_MIRRORED or process.name != "worker":
         return process.name
     # All of them are workers: their numbers tell them apart.
     return f"{process.name} {json.loads(process.env['TF_CONFIG'])['task']['index']}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.environment import MULTI_WORKER_MIRRORED, PARAMETER_SERVER, enabled
 from scriptmode_runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def read(framework: dict[str, Any], strategy: str, resource_config: Mapping[str,
     Groups with a role are the ones that train together: ``framework`` says so afterwards, if it did not before.
     Raises `ConfigurationError` for roles that make no cluster.
     """
-    rule = {PARAMETER_SERVER: _BETWEEN_GRAPH, MULTI_WORKER_MIRRORED: _MIRRORED}.get(strategy)
-    if rule is _BETWEEN_GRAPH and enabled(framework.get(contract.PARAMETER_SERVER_COORDINATOR)):
+    rule = {contract.PARAMETER_SERVER: _BETWEEN_GRAPH, contract.MULTI_WORKER_MIRRORED: _MIRRORED}.get(strategy)
+    if rule is _BETWEEN_GRAPH and contract.enabled(framework.get(contract.PARAMETER_SERVER_COORDINATOR)):
         rule = _COORDINATOR
     if rule is None or framework.get(rule.name) is None:
         return {}
@@ -89,7 +88,7 @@ def _groups(rule: _Rule, value: object) -> dict[str, list[str]]:
 
 
 def _check_beside(rule: _Rule, framework: dict[str, Any], groups: list[str]) -> None:
-    if enabled(framework.get(rule.evaluator)):
+    if contract.enabled(framework.get(rule.evaluator)):
         raise ConfigurationError(
             f"{rule.evaluator} and {rule.name} both say where the evaluator is; leave out the first, and give the role "
             "evaluator a group"

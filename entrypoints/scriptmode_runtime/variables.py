@@ -9,7 +9,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.environment import log_level
 from scriptmode_runtime.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
 
 _PREFIX = "SM_"
+_LOG_LEVEL_INFO = 20
 #: Linux takes no longer string into a new process (MAX_ARG_STRLEN in linux/binfmts.h).
 _LONGEST = 128 * 1024 - 1
 #: Hyperparameters of the toolkit itself; what is left of the reserved ones are framework parameters.
@@ -96,7 +96,7 @@ def _program_values(environment: TrainingEnvironment) -> dict[str, object]:
         "user_entry_point": environment.program,
         "module_name": environment.program.removesuffix(".py"),
         "module_dir": str(framework.get(contract.SUBMIT_DIRECTORY) or environment.path(contract.CODE_DIR)),
-        "log_level": log_level(framework),
+        "log_level": framework.get(contract.LOG_LEVEL, _LOG_LEVEL_INFO),
         "framework_params": {k: v for k, v in framework.items() if k not in _TOOLKIT_PARAMETERS},
         "framework_module": environment.inherited.framework_module,
     }

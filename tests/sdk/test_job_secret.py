@@ -6,8 +6,7 @@ from fakes.sagemaker_jobs import started
 from scriptmode import Estimator
 from scriptmode.platforms.sagemaker.host_secret import shared
 from scriptmode.testing import Life
-from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode
-from scriptmode_runtime.environment import enabled
+from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode, enabled
 
 RING = {"multi_worker_mirrored_strategy": {"enabled": True}}
 LIFE = Life.completed()

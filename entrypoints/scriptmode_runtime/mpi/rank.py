@@ -233,7 +233,7 @@ def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
     It is for scripts that know nothing of GPUs. Horovod's own examples choose theirs among all that they see.
     """
     gpus = os.environ.get(_VISIBLE_GPUS) or ",".join(map(str, range(here.machine.gpus)))
-    if not gpus or not environment.enabled(here.framework_parameters.get(contract.MPI_BIND_GPUS)):
+    if not gpus or not contract.enabled(here.framework_parameters.get(contract.MPI_BIND_GPUS)):
         return {}
     names = gpus.split(",")
     return {_VISIBLE_GPUS: names[int(os.environ.get(contract.LOCAL_RANK_VARIABLE, "0")) % len(names)]}

@@ -7,7 +7,6 @@ import shlex
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.environment import DAEMONS_SOCKET
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.mpi import efa, ssh_files
 from scriptmode_runtime.mpi.daemon_command import AGENTS
@@ -149,9 +148,7 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
     if not environment.has_daemons:
         return
     cluster, per_host = environment.cluster, processes_per_host(environment)
-    script = shlex.join(
-        [environment.python, "-IS", _runtime_file("mpi", "rsh.py"), _scratch(environment, DAEMONS_SOCKET)]
-    )
+    script = shlex.join([environment.python, "-IS", _runtime_file("mpi", "rsh.py"), environment.launcher_socket])
     command = _scratch(environment, "rsh")
     # Words of mpirun's and of sshd's settings are parted by blanks, which paths may hold: this one does not.
     yield File(command, f'#!/bin/sh\nexec {script} "$@"\n', 0o700)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.environment import enabled
 from scriptmode_runtime.plan import LaunchPlan
 from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, at_the_end, tasks
 
@@ -33,5 +32,5 @@ def _layout(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
     hosts = environment.cluster.hosts
     if environment.cluster.roles:
         return environment.cluster.roles
-    evaluated = enabled(environment.framework_parameters.get(contract.MULTI_WORKER_MIRRORED_EVALUATOR))
+    evaluated = contract.enabled(environment.framework_parameters.get(contract.MULTI_WORKER_MIRRORED_EVALUATOR))
     return {"worker": hosts, EVALUATOR: hosts[-1:]} if evaluated else {"worker": hosts}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.environment import enabled
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.strategies import single
 from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, at_the_end, tasks
@@ -26,7 +25,7 @@ _SHARED_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     """Run the script as this host's trainers, and a server as each of its other tasks."""
-    coordinated = enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_COORDINATOR))
+    coordinated = contract.enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_COORDINATOR))
     layout = _coordinator(environment) if coordinated else _between_graph(environment)
     # A coordinator's chief is beside a worker; between-graph it takes the place of one.
     own = tasks(environment, layout, {} if coordinated else {"master": "worker", "chief": "worker"})
@@ -55,11 +54,11 @@ def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Ho
     hosts, parameters = environment.cluster.hosts, environment.framework_parameters
     if environment.cluster.roles:
         return environment.cluster.roles
-    evaluated = enabled(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
+    evaluated = contract.enabled(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
     if len(hosts) == 1:
         return {"chief": hosts, EVALUATOR: hosts} if evaluated else {}
     # tf.estimator: the master evaluates itself, and bears no evaluator; the chief leaves it to one.
-    is_chief = evaluated or enabled(parameters.get(contract.PARAMETER_SERVER_CHIEF))
+    is_chief = evaluated or contract.enabled(parameters.get(contract.PARAMETER_SERVER_CHIEF))
     layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": hosts}
     return {**layout, EVALUATOR: hosts[-1:]} if evaluated else layout
 
@@ -70,7 +69,7 @@ def _coordinator(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host
     if environment.cluster.roles:
         return environment.cluster.roles
     layout = {"chief": hosts[:1], "worker": hosts, "ps": hosts}
-    if enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_EVALUATOR)):
+    if contract.enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_EVALUATOR)):
         layout[EVALUATOR] = hosts[-1:]
     return layout
 

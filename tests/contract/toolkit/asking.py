@@ -14,7 +14,7 @@ from contract.toolkit.case import Case
 from contract.toolkit.running import reference, variables
 from contract.toolkit.words_of_mpirun import asked
 
-from scriptmode_runtime import environment, user_code
+from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.host.installed_mpi import Mpirun
 from scriptmode_runtime.host.machine import Machine
@@ -93,7 +93,7 @@ def our_cluster(here: environment.TrainingEnvironment) -> dict[str, Any]:
     return {
         "TF_CONFIG": json.loads(main) if main else None,
         "ps": {"cluster": server["cluster"], "task": server["task"]} if server else None,
-        "mpirun": here.strategy == environment.MPI,
+        "mpirun": here.strategy == contract.MPI,
     }
 
 
