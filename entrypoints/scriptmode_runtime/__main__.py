@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
-from scriptmode_runtime.plan import LaunchPlan, as_document, plan_for
+from scriptmode_runtime.plan import LaunchPlan, as_document
 from scriptmode_runtime.processes.loop import STOPPING
+from scriptmode_runtime.strategies import plan_for
 from scriptmode_runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:

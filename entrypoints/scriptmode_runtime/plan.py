@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode_runtime.environment import TrainingEnvironment
-
 #: Every host of the cluster has its source, requirements and folders.
 HOSTS_READY = "hosts_ready"
 #: The trainers of every host ended well.
@@ -78,19 +76,6 @@ class Command(NamedTuple):
     cwd: str
     #: The interpreter that has the user's requirements.
     python: str
-
-
-def plan_for(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Give this host's plan."""
-    from scriptmode_runtime.strategies import mpi, multi_worker_mirrored, parameter_server, single
-
-    strategies = {
-        "single": single.plan,
-        "parameter_server": parameter_server.plan,
-        "multi_worker_mirrored": multi_worker_mirrored.plan,
-        "mpi": mpi.plan,
-    }
-    return strategies[environment.strategy](environment, command)
 
 
 def as_document(plan: LaunchPlan) -> dict[str, Any]:

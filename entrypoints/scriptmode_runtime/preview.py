@@ -30,8 +30,9 @@ from scriptmode_runtime.host import machine
 from scriptmode_runtime.host.installed_mpi import Mpirun
 from scriptmode_runtime.host.installed_ssh import Ssh
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.plan import Command, LaunchPlan, as_document, plan_for
+from scriptmode_runtime.plan import Command, LaunchPlan, as_document
 from scriptmode_runtime.redaction import Redaction
+from scriptmode_runtime.strategies import plan_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from scriptmode_runtime.errors import ClusterError, ConfigurationError
 from scriptmode_runtime.host.installed_mpi import Mpirun, find
 from scriptmode_runtime.host.installed_ssh import Ssh
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.plan import plan_for
+from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
 COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}

@@ -8,7 +8,7 @@ from fakes.host_folders import write_host
 from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ConfigurationError
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.plan import plan_for
+from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
 COORDINATOR = {**BETWEEN_GRAPH, "sagemaker_parameter_server_coordinator": True}

@@ -18,7 +18,7 @@ from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.host.installed_mpi import Mpirun
 from scriptmode_runtime.host.machine import Machine
-from scriptmode_runtime.plan import plan_for
+from scriptmode_runtime.strategies import plan_for
 from scriptmode_runtime.variables import arguments
 from scriptmode_runtime.variables import variables as told
 
