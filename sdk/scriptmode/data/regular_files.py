@@ -53,14 +53,18 @@ def read_bytes(path: Path) -> bytes:
     # Thousands of files are read in a second: no file object is made for them.
     descriptor = _open(path)
     try:
-        content = b""
-        while len(content) <= MOST_BYTES and (chunk := os.read(descriptor, _CHUNK)):
-            content += chunk
+        # A larger file is not read at all; one that grows meanwhile is read up to the limit.
+        is_large = os.fstat(descriptor).st_size > MOST_BYTES
+        chunks, size = [], 0
+        while not is_large and (chunk := os.read(descriptor, _CHUNK)):
+            chunks.append(chunk)
+            size += len(chunk)
+            is_large = size > MOST_BYTES
     finally:
         os.close(descriptor)
-    if len(content) > MOST_BYTES:
+    if is_large:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-    return content
+    return b"".join(chunks)
 
 
 def read_json(path: Path) -> Any:
