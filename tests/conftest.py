@@ -1,9 +1,12 @@
 """Real things the tests stand on: a local platform of one's own, an S3 server, names that are no one's friend."""
 
 import os
+import shutil
 import signal
 import socket
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,6 +91,17 @@ def code(tmp_path):
     folder.mkdir()
     (folder / "train.py").write_text("print(1)")
     return str(folder)
+
+
+@pytest.fixture(scope="module")
+def memory_folder(tmp_path_factory):
+    """A folder on a file system in memory, for tests that write and remove thousands of small files; else any."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 1 << 30:
+        yield tmp_path_factory.mktemp("folder")
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="scriptmode-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
