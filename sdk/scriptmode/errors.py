@@ -30,7 +30,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 
 class ScriptmodeError(Exception):
@@ -170,20 +170,3 @@ class MissingPackageError(ScriptmodeError, ImportError):
 
 class WaitTimeoutError(ScriptmodeError, TimeoutError):
     """``wait(timeout=)`` ran out; the job goes on."""
-
-
-def suggestion(wrong: str, known: Iterable[str], *, most: int = 12) -> str:
-    """Say which known word was probably meant: ``; did you mean 'x'?``, or list them when none is near.
-
-    Of more words than ``most`` those that are the least far are listed.
-    """
-    import difflib
-
-    words = sorted(known)
-    close = difflib.get_close_matches(wrong, words, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    if len(words) > most:
-        nearest = difflib.get_close_matches(wrong, words, n=most, cutoff=0.0)
-        return f"; the nearest of {len(words)}: {', '.join(nearest)}"
-    return f"; known: {', '.join(words)}" if words else ""

@@ -76,8 +76,8 @@ STARTERS = (
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
-    "scriptmode.errors.suggestion",
-    "scriptmode.nearby.near",
+    "scriptmode.messages.did_you_mean",
+    "scriptmode.messages.did_you_mean_path",
     "scriptmode.display.formatting.duration",
     "scriptmode.display.terminal_text.safe",  # one filter of what a terminal would obey
     "scriptmode.bounded_yaml",  # one set of bounds for YAML

@@ -242,7 +242,7 @@ STEP = re.compile(rf"(?:^|[;:.,] |[;,] or )(?:{VERBS})\b", re.IGNORECASE)
 RULE = re.compile(r"; [^;]*\b(?:must|needs|has|have one|one is|comes)\b|; [^;]+\?$")
 #: By what it is worked out.
 WORKED_OUT = {
-    "suggestion", "near", "_near", "next_step", "step", "hint", "advice", "install", "HOW_TO_GIVE_CREDENTIALS",
+    "did_you_mean", "did_you_mean_path", "_did_you_mean", "suggestion", "next_step", "step", "hint", "advice", "install_command", "HOW_TO_GIVE_CREDENTIALS",
     "_LEAVE_ALONE", "_FORM", "_DEFINE", "_OBJECTS", "_ELSEWHERE",
 }  # fmt: skip
 #: Shorter than that it only says of whom another error's text is, which has a step of its own.

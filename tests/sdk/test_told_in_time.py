@@ -15,7 +15,7 @@ from scriptmode import (
     TrainingJob,
 )
 from scriptmode.cli.cloud_ml_engine.config import parse_settings
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
 
@@ -134,11 +134,11 @@ def test_a_job_that_is_not_here_is_not_found_though_nobody_could_ask_elsewhere(m
 
 def test_of_many_jobs_only_the_nearest_are_named():
     known = [f"job-{number}" for number in range(40)]
-    told = suggestion("something-else", known, most=5)
+    told = did_you_mean("something-else", known, most=5)
     assert told.startswith("; the nearest of 40: ")
     assert told.count("job-") == 5
-    assert suggestion("job-41", known, most=5).startswith("; did you mean 'job-4")
-    assert suggestion("x", ["File", "Pipe"]) == "; known: File, Pipe"
+    assert did_you_mean("job-41", known, most=5).startswith("; did you mean 'job-4")
+    assert did_you_mean("x", ["File", "Pipe"]) == "; known: File, Pipe"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import bounded_yaml
 from scriptmode.aws.s3 import SCHEME
-from scriptmode.errors import ConfigError, DataError, suggestion
+from scriptmode.errors import ConfigError, DataError
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -153,7 +154,7 @@ class _Section:
         """Refuse every other key."""
         for key in self.content:
             if key not in known:
-                raise ConfigError(f"{self.where}: unknown key {self.path}{key}{suggestion(str(key), known)}")
+                raise ConfigError(f"{self.where}: unknown key {self.path}{key}{did_you_mean(str(key), known)}")
 
     def section(self, key: str) -> _Section:
         """Give the mapping below a key, empty where there is none."""

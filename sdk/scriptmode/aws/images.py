@@ -12,13 +12,13 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 from scriptmode.spec.monitoring import DEFAULT_RULE_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_INSTALL = install("sagemaker")
+_INSTALL = install_command("sagemaker")
 #: Families of GPU types begin with g or p, as the SageMaker SDK tells them apart.
 _GPU_TYPE = re.compile(r"ml[._][gp]")
 #: What the SageMaker SDK announces while it is imported: the files it read, the end of its version 2.

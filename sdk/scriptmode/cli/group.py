@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from scriptmode import ScriptmodeError
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class Group(click.Group):
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             raise click.UsageError(
-                f"there is no {ctx.command_path} {word!r}{suggestion(word, self.list_commands(ctx))}", ctx
+                f"there is no {ctx.command_path} {word!r}{did_you_mean(word, self.list_commands(ctx))}", ctx
             )
         return super().resolve_command(ctx, args)
 

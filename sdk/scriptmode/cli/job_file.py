@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.cli import locations, structured_files
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ def validate_argument(where: str, key: str, value: object, *, beside: Sequence[s
     if key in _OBJECTS:
         raise SpecError(f"{where}: {key} cannot be written as text; {_OBJECTS[key]}")
     if key not in known:
-        raise SpecError(f"{where}: there is no argument {key!r}{suggestion(str(key), (*known, *beside), most=5)}")
+        raise SpecError(f"{where}: there is no argument {key!r}{did_you_mean(str(key), (*known, *beside), most=5)}")
     kinds = known[key]
     if not is_accepted_type(kinds, value):
         wanted = " or ".join(_TYPES[kind][1] for kind in kinds if kind in _TYPES) or "a value"
@@ -156,7 +156,7 @@ def _fields(where: str, value: object, kind: Any) -> dict[str, Any]:
         raise SpecError(f"{where} is {value!r}; write what {kind.__name__} takes, such as {{{first} = ...}}")
     for key in value:
         if key not in known:
-            raise SpecError(f"{where} has no key {key!r}{suggestion(str(key), known)}")
+            raise SpecError(f"{where} has no key {key!r}{did_you_mean(str(key), known)}")
     for name, each in known.items():
         if name not in value and each.default is MISSING and each.default_factory is MISSING:
             raise SpecError(f"{where} has no {name}, which {kind.__name__} needs; add it")

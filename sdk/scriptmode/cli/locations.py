@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from scriptmode import SpecError
-from scriptmode.nearby import near
+from scriptmode.messages import did_you_mean_path
 
 _FILE = "file://"
 
@@ -44,6 +44,6 @@ def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
     found = location_uri(what, text, is_local=is_local)
     path = found.removeprefix(_FILE)
     if path != found and not os.path.lexists(path):
-        step = near(Path(path)) or "; correct the path or create it"
+        step = did_you_mean_path(Path(path)) or "; correct the path or create it"
         raise SpecError(f"{what} {text!r}: there is no file or folder {path!r}{step}")
     return found

@@ -11,7 +11,7 @@ from scriptmode.cli import job_file, locations
 from scriptmode.cli.estimator_options import OPTION_NAMES, SINGLE_OPTIONS
 from scriptmode.cli.program_arguments import parse_hyperparameters
 from scriptmode.cli.values import parse_number_or_text, parse_pair, parse_pairs
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -196,7 +196,7 @@ def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[s
 def _distribution(where: str, name: str) -> dict[str, Any]:
     kind = _KINDS.get(name.replace("_", "-"))
     if kind is None:
-        raise SpecError(f"{where} is {name!r}{suggestion(name, list(_KINDS)[:3])}")
+        raise SpecError(f"{where} is {name!r}{did_you_mean(name, list(_KINDS)[:3])}")
     return {kind: {"enabled": True}}
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import ContainerError
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ def connect() -> Any:
         import docker
     except ImportError as error:
         raise ContainerError(
-            f"containers need Docker's client for Python, which is not installed; {install('container')}"
+            f"containers need Docker's client for Python, which is not installed; {install_command('container')}"
         ) from error
     host = _host()
     try:

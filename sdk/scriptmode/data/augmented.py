@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.data.manifests import after_space, require_reachable
 from scriptmode.data.objects import Literal
-from scriptmode.errors import DataError, suggestion
+from scriptmode.errors import DataError
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +37,7 @@ class Line:
         for name in names:
             if name not in values:
                 raise DataError(
-                    f"{self._place} has no attribute {name!r}{suggestion(name, values)}; "
+                    f"{self._place} has no attribute {name!r}{did_you_mean(name, values)}; "
                     "add it to the line or leave it out of AttributeNames"
                 )
         texts = {} if all(name.endswith(REFERENCE) for name in names) else _texts(self._text)

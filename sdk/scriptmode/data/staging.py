@@ -17,7 +17,7 @@ from scriptmode.data.objects import PART_BYTES
 from scriptmode.data.stores import Stores
 from scriptmode.data.targets import STEP_BYTES, File
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.sizes import in_words
+from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -71,8 +71,8 @@ def _check_space(items: Sequence[Stored], folder: Path) -> None:
     free = disk.f_bavail * block
     if needed > free and not _share_blocks(items, folder):
         raise DataError(
-            f"{len(items):,} objects of {in_words(needed)} do not fit on the disk of {str(folder)!r}, which has "
-            f"{in_words(free)} free; free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
+            f"{len(items):,} objects of {format_bytes(needed)} do not fit on the disk of {str(folder)!r}, which has "
+            f"{format_bytes(free)} free; free some space, set SCRIPTMODE_DATA_DIR to a folder on a larger disk, "
             "or use input mode Pipe or FastFile"
         )
 
@@ -224,7 +224,7 @@ def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
         advice = "rename the object, or use input mode Pipe, which needs no files"
     elif error.errno == errno.ENOSPC:
         disk = os.statvfs(folder)
-        advice = f"{in_words(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
+        advice = f"{format_bytes(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
         advice = "see to that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}; {advice}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode import sizes
+from scriptmode import messages
 
 if TYPE_CHECKING:
     from scriptmode.display.snapshot import Data
@@ -34,10 +34,10 @@ def duration(seconds: float) -> str:
 def amount(done: int, total: int | None) -> str:
     """Say how much is there: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
     if total is None:
-        return sizes.in_words(done)
+        return messages.format_bytes(done)
     if done >= total:
-        return sizes.in_words(total)
-    some, whole = sizes.in_words(done), sizes.in_words(total)
+        return messages.format_bytes(total)
+    some, whole = messages.format_bytes(done), messages.format_bytes(total)
     if some.rpartition(" ")[2] == whole.rpartition(" ")[2]:
         some = some.rpartition(" ")[0]
     return f"{some} of {whole}"
@@ -61,7 +61,7 @@ def data(come: Data) -> str:
 
 def rate(bytes_per_second: float) -> str:
     """Say a rate: ``12.0 MB/s``."""
-    return f"{sizes.in_words(round(bytes_per_second))}/s"
+    return f"{messages.format_bytes(round(bytes_per_second))}/s"
 
 
 def number(value: float) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from scriptmode import sizes
+from scriptmode import messages
 from scriptmode.display import terminal_text
 from scriptmode.platforms.base import LOCAL_PROCESS, host_count, is_of_processes
 
@@ -23,7 +23,7 @@ _COLOURS = (36, 33, 32, 35, 34)
 def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
     """Write how large a source archive is that is about to be stored, and where."""
     files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
-    _say(f"source archive: {files}, {sizes.in_words(len(archive.data))}, at {uri}", stream)
+    _say(f"source archive: {files}, {messages.format_bytes(len(archive.data))}, at {uri}", stream)
 
 
 def started(name: str, stream: TextIO | None = None) -> None:

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
-from scriptmode import sizes
+from scriptmode import messages
 from scriptmode.display.collector import HostSeries, Rates
 from scriptmode.display.follower import roles
 from scriptmode.display.snapshot import HostLine, JobView, Seen, Values, view_of
@@ -45,7 +45,9 @@ def look(name: str, platform: Platform) -> tuple[JobView, list[str], dict[str, s
     hosts = tuple(HostLine(host, known.get(host, "")) for host in host_names(description))
     metrics: tuple[Values, ...] = ()
     if large := asked(lambda: _large_log(description, platform), 0):
-        notes.append(f"the log has {sizes.in_words(large)}, and no metrics were looked for in it: job.metrics() does")
+        notes.append(
+            f"the log has {messages.format_bytes(large)}, and no metrics were looked for in it: job.metrics() does"
+        )
     else:
         metrics = _series(asked(lambda: platform.metrics(description), []), host_names(description))
     view = view_of(description, platform.clock.wall_time(), Seen(hosts, rates.data(), metrics))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor.check import Check, ok, problem, said, warning
 from scriptmode.errors import DataError, PlatformError, SpecError
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,4 +149,4 @@ def images() -> Iterator[Check]:
             yield ok(IMAGES, f"framework_version is looked up through {package}")
             return
     what = "framework_version cannot be looked up without the sagemaker package; image_uri needs nothing"
-    yield warning(IMAGES, what, f"{install('sagemaker')}, or give image_uri")
+    yield warning(IMAGES, what, f"{install_command('sagemaker')}, or give image_uri")

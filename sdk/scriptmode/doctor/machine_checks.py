@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.doctor.check import Check, ok, parted, problem, said, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
-from scriptmode.sizes import in_words
+from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,15 +96,15 @@ def memory() -> Iterator[Check]:
     if sys.platform == "linux":
         cores = len(os.sched_getaffinity(0))
     free = sizes.get("MemAvailable", 0)
-    found = f"{in_words(free)} of {in_words(sizes.get('MemTotal', 0))} are free, for {cores} cores"
+    found = f"{format_bytes(free)} of {format_bytes(sizes.get('MemTotal', 0))} are free, for {cores} cores"
     with suppress(OSError, ValueError):
         limit = int(_CONTROL_GROUP.read_text())
-        found += f", and this container or session may use {in_words(limit)}"
+        found += f", and this container or session may use {format_bytes(limit)}"
         free = min(free, limit)
     shared = 0
     with suppress(OSError):
         shared = shutil.disk_usage("/dev/shm").free  # noqa: S108 - the place itself is what is looked at
-        found += f"; /dev/shm has {in_words(shared)} free"
+        found += f"; /dev/shm has {format_bytes(shared)} free"
     if free < _LEAST_MEMORY:
         advice = "end other programs; a host with TensorFlow needs about 1 GB"
         yield warning(MEMORY, found, advice)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.doctor import program_runner
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.doctor.program_runner import Answer, ask_python
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,10 +73,10 @@ def _tensorflow(found: Mapping[str, Any] | None, answer: Answer) -> Check:
         return _unanswered(TENSORFLOW, "tensorflow", answer)
     if found.get("missing") == "tensorflow":
         needed = f"not installed for {sys.executable}; hosts that are processes need it"
-        return warning(TENSORFLOW, needed, install("tensorflow"))
+        return warning(TENSORFLOW, needed, install_command("tensorflow"))
     if "error" in found:
         what = f"{_installed('tensorflow')} is installed, but cannot be imported: {found['error']}"
-        advice = f"install it again: {install('tensorflow', options='--force-reinstall')}"
+        advice = f"install it again: {install_command('tensorflow', options='--force-reinstall')}"
         return warning(TENSORFLOW, f"{what}; programs that import it cannot run", advice)
     return ok(TENSORFLOW, f"{found['version']} at {Path(found['file']).parent}")
 
@@ -86,7 +86,7 @@ def _keras(found: Mapping[str, Any] | None, answer: Answer, legacy: str | None) 
         return _unanswered(KERAS, "keras", answer)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
-        return warning(KERAS, "not looked at: it comes with TensorFlow", install("tensorflow"))
+        return warning(KERAS, "not looked at: it comes with TensorFlow", install_command("tensorflow"))
     if "error" in found:
         advice = f"pip install tf-keras, of TensorFlow's version, or unset {_LEGACY}"
         return warning(KERAS, f"{asked}tf.keras cannot be imported: {found['error']}", advice)

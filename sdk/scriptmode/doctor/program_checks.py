@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import scriptmode
 from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.doctor.program_runner import ask, ask_python, deadline
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ def runtime() -> Iterator[Check]:
     documents = answer.documents()
     if not documents:
         what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.trouble or answer.last_line}"
-        yield problem(SCRIPTMODE, what, install(python=sys.executable, options="--force-reinstall --no-deps"))
+        yield problem(SCRIPTMODE, what, install_command(python=sys.executable, options="--force-reinstall --no-deps"))
         return
     found = documents[-1]
     yield _scriptmode(found)

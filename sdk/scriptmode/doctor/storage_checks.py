@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
 from scriptmode.doctor.check import Check, ok, parted, problem, warning
-from scriptmode.sizes import in_words
+from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,9 +41,11 @@ def disk() -> Iterator[Check]:
             another = f"make it writable, or name another folder in {DATA_DIR_VARIABLE}"
         yield problem(DISK, f"jobs cannot be kept in the data directory {folder}: {why}", another)
         return
-    found = f"{in_words(free)} free in the data directory {folder}"
+    found = f"{format_bytes(free)} free in the data directory {folder}"
     if free < full_disk.JOB_BYTES:
-        yield problem(DISK, f"{found}; no job can begin, its own files take {in_words(full_disk.JOB_BYTES)}", another)
+        yield problem(
+            DISK, f"{found}; no job can begin, its own files take {format_bytes(full_disk.JOB_BYTES)}", another
+        )
     elif free < _LITTLE:
         yield warning(DISK, f"{found}; inputs and models are kept there", another)
     else:

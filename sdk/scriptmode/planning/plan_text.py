@@ -8,7 +8,7 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from scriptmode import sizes
+from scriptmode import messages
 from scriptmode.display import formatting
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def _source(source: SourcePlan | None) -> Iterator[str]:
         yield f"  {source.uri}, there already"
         return
     files = formatting.plural(len(source.files), "file")
-    yield f"  {files}, {sizes.in_words(source.total or 0)}; packed {sizes.in_words(source.size or 0)}"
+    yield f"  {files}, {messages.format_bytes(source.total or 0)}; packed {messages.format_bytes(source.size or 0)}"
     yield f"  at {source.uri}"
-    shown = [f"{name} ({sizes.in_words(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]
+    shown = [f"{name} ({messages.format_bytes(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]
     if len(source.files) > len(shown):
         shown.append(f"and {len(source.files) - len(shown):,} more")
     yield from _item(", ".join(shown))

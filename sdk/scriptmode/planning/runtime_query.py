@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError, SpecError
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, 
     said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     trouble = f"the hosts' runtime cannot be asked with {python}: {said or f'exit code {done.returncode}, no answer'}; "
     if "No module named" in said:
-        raise PlatformError(f"{trouble}install scriptmode for it: {install(python=python)}")
+        raise PlatformError(f"{trouble}install scriptmode for it: {install_command(python=python)}")
     trouble += f"see what it says: echo '{{}}' | {python} -m {_MODULE}"
     if done.returncode:
         raise PlatformError(trouble)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import DataError, MissingPackageError, SpecError, suggestion
+from scriptmode.errors import DataError, MissingPackageError, SpecError
+from scriptmode.messages import did_you_mean
 from scriptmode.spec import metric_definitions
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Metrics(list[dict[str, Any]]):
         if host is None:
             return [row["value"] for row in rows]
         if host not in rows.hosts:
-            near = suggestion(str(host), rows.hosts) or "; leave host out for the values of all"
-            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}{near}")
+            suggestion = did_you_mean(str(host), rows.hosts) or "; leave host out for the values of all"
+            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}{suggestion}")
         return [row["value"] for row in rows if row.get("host") == host]
 
     def of(self, *names: str) -> Metrics:
@@ -153,7 +154,7 @@ class Metrics(list[dict[str, Any]]):
             if name in self.definitions:
                 hint = _unmatched({name: self.definitions[name]})
                 raise DataError(f"there are no values of a metric {name!r}{hint}")
-            raise SpecError(f"there are no values of a metric {name!r}{suggestion(str(name), self.names) or _DEFINE}")
+            raise SpecError(f"there are no values of a metric {name!r}{did_you_mean(str(name), self.names) or _DEFINE}")
 
 
 def _unmatched(definitions: Mapping[str, str]) -> str:

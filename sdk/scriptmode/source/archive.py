@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
 
 from scriptmode.errors import SourceError
-from scriptmode.nearby import near
+from scriptmode.messages import did_you_mean_path
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _within(folder: Path, script: Script) -> Script:
         except beneath.EscapeError as error:
             raise SourceError(f"{argument} {value!r} is outside the Git repository; give a path within it") from error
         except OSError as error:
-            raise SourceError(f"{argument} {value!r} is not in the Git repository{near(path)}") from error
+            raise SourceError(f"{argument} {value!r} is not in the Git repository{did_you_mean_path(path)}") from error
         return str(path)
 
     dependencies = tuple(inside("dependency", each) for each in script.dependencies)
@@ -154,7 +154,8 @@ def program(script: Script) -> str:
 def _existing(path: Path, argument: str, value: str) -> Path:
     if path.exists():
         return path
-    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()}){near(path) or '; correct it'}")
+    advice = did_you_mean_path(path) or "; correct it"
+    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()}){advice}")
 
 
 def _source_root(script: Script) -> Path:
@@ -178,7 +179,7 @@ def _source_root(script: Script) -> Path:
     if not is_file:
         raise SourceError(
             f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}"
-            f"{near(root / entry) or '; name a file in it'}"
+            f"{did_you_mean_path(root / entry) or '; name a file in it'}"
         )
     return root
 

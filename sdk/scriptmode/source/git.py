@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from scriptmode.clock import SYSTEM, Clock
-from scriptmode.errors import SourceError, SpecError, suggestion
+from scriptmode.errors import SourceError, SpecError
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     import subprocess
@@ -104,7 +105,7 @@ def parse_git_config(value: object) -> GitSource | None:
         return None
     for key, content in value.items():
         if key not in _FIELDS:
-            raise SpecError(f"git_config has no key {key!r}{suggestion(str(key), _FIELDS)}")
+            raise SpecError(f"git_config has no key {key!r}{did_you_mean(str(key), _FIELDS)}")
         # Values are not shown: they may be secrets.
         if key == "2FA_enabled":
             if not isinstance(content, bool):

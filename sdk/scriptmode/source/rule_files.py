@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SourceError
-from scriptmode.nearby import near
+from scriptmode.messages import did_you_mean_path
 from scriptmode.source.archive import contents
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
     if root.is_file():
         found[root.name] = root.read_bytes()
     if not found:
-        what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()}){near(root)}"
+        what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()}){did_you_mean_path(root)}"
         raise SourceError(
             f"rule {rule!r}: source {source!r} {what}; give the rule's Python file, or the s3:// URI of a stored one"
         )

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError, suggestion
+from scriptmode.errors import SpecError
+from scriptmode.messages import did_you_mean
 from scriptmode.platforms.registry import named
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
@@ -66,7 +67,7 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
         if name in GONE:
             raise TypeError(f"the estimator has no argument {name!r} any more: {GONE[name]}")
         if name not in RENAMED:
-            raise TypeError(f"the estimator has no argument {name!r}{suggestion(name, known)}")
+            raise TypeError(f"the estimator has no argument {name!r}{did_you_mean(name, known)}")
         new = RENAMED[name]
         if arguments[new] is not None and arguments[new] is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
@@ -151,7 +152,7 @@ def experiment(value: object) -> dict[str, str]:
         raise SpecError(f"experiment_config is {value!r}; give a dict of {', '.join(EXPERIMENT_KEYS)}")
     for key in value:
         if key not in EXPERIMENT_KEYS:
-            raise SpecError(f"experiment_config has no key {key!r}{suggestion(str(key), EXPERIMENT_KEYS)}")
+            raise SpecError(f"experiment_config has no key {key!r}{did_you_mean(str(key), EXPERIMENT_KEYS)}")
     return dict(value)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Callable, Union
 
-from scriptmode.errors import SpecError, suggestion
+from scriptmode.errors import SpecError
+from scriptmode.messages import did_you_mean
 from scriptmode.spec.whole_numbers import set_whole
 from scriptmode_runtime.contract import ROLES
 
@@ -142,7 +143,7 @@ def parse(value: object) -> Distribution | None:
         if kind in _ELSEWHERE:
             raise SpecError(f"distribution[{kind!r}] is not supported; use one of {', '.join(map(repr, _KINDS))}")
         if kind not in _KINDS:
-            raise SpecError(f"distribution has no key {kind!r}{suggestion(str(kind), [*_KINDS, 'instance_groups'])}")
+            raise SpecError(f"distribution has no key {kind!r}{did_you_mean(str(kind), [*_KINDS, 'instance_groups'])}")
         parsed = _parse_kind(kind, options, groups)
         if parsed is not None:
             enabled[kind] = parsed
@@ -159,7 +160,7 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
         raise SpecError(f"distribution[{kind!r}] is {options!r}; give a dict such as {{'enabled': True}}")
     for key in options:
         if key != "enabled" and key not in known:
-            raise SpecError(f"distribution[{kind!r}] has no key {key!r}{suggestion(str(key), ['enabled', *known])}")
+            raise SpecError(f"distribution[{kind!r}] has no key {key!r}{did_you_mean(str(key), ['enabled', *known])}")
     switch = options.get("enabled")
     if not isinstance(switch, bool):
         raise SpecError(f"distribution[{kind!r}]['enabled'] is {switch!r}; say True or False")
@@ -201,7 +202,7 @@ def _named_roles(what: str, roles: object, known: list[str]) -> dict[str, tuple[
     role_of: dict[str, str] = {}
     for role, groups in roles.items():
         if role not in known:
-            raise SpecError(f"{what} has no role {role!r}{suggestion(str(role), known)}")
+            raise SpecError(f"{what} has no role {role!r}{did_you_mean(str(role), known)}")
         is_one = isinstance(groups, str) or hasattr(groups, "instance_group_name")
         named[role] = _group_names((groups,) if is_one else groups, f"{what}[{role!r}]")
         if not named[role]:

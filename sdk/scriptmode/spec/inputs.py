@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union
 
-from scriptmode.errors import SpecError, suggestion
+from scriptmode.errors import SpecError
+from scriptmode.messages import did_you_mean
 from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
@@ -25,7 +26,7 @@ MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
 
 def _one_of(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise SpecError(f"{owner} {argument} is {value!r}{suggestion(str(value), known)}")
+        raise SpecError(f"{owner} {argument} is {value!r}{did_you_mean(str(value), known)}")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError, suggestion
+from scriptmode.errors import SpecError
+from scriptmode.messages import did_you_mean
 from scriptmode.spec.distribution import ALONE, MPI
 from scriptmode.spec.hyperparameters import encode
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
@@ -133,7 +134,7 @@ class Algorithm:
         _text("framework_version", self.framework_version)
         _text("py_version", self.py_version)
         if self.input_mode not in INPUT_MODES:
-            raise SpecError(f"input_mode is {self.input_mode!r}{suggestion(str(self.input_mode), INPUT_MODES)}")
+            raise SpecError(f"input_mode is {self.input_mode!r}{did_you_mean(str(self.input_mode), INPUT_MODES)}")
         if self.repository_credentials_provider_arn is not None and self.repository_access_mode is None:
             raise SpecError(
                 "training_repository_credentials_provider_arn is for a private registry; "
@@ -366,7 +367,7 @@ class TrainingJobSpec:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
         for name in wanted:
             if name not in known:
-                hint = suggestion(name, known) if known else ", which names none: give instance_groups"
+                hint = did_you_mean(name, known) if known else ", which names none: give instance_groups"
                 raise SpecError(f"instance group {name!r} is not one of the job's{hint}")
         self._check_roles()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,4 +157,4 @@ def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> 
         if key in _ELSEWHERE and key not in known:
             raise SpecError(f"{where} has {key!r}, which has no counterpart here: {_ELSEWHERE[key]}")
         if key not in known:
-            raise SpecError(f"{where} has no key {key!r}{suggestion(str(key), known)}")
+            raise SpecError(f"{where} has no key {key!r}{did_you_mean(str(key), known)}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import InstanceGroup, ParameterServer, SpecError
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from scriptmode.cli.cloud_ml_engine.config import Settings
@@ -129,7 +129,7 @@ def _of_tier(settings: Settings) -> tuple[MachineGroup, ...]:
     if tier == "BASIC_TPU":
         raise SpecError("scaleTier BASIC_TPU is a machine with TPUs, which only Google has; use BASIC_GPU or CUSTOM")
     if tier not in TIERS:
-        raise SpecError(f"there is no scaleTier {tier!r}{suggestion(tier, (*TIERS, CUSTOM))}")
+        raise SpecError(f"there is no scaleTier {tier!r}{did_you_mean(tier, (*TIERS, CUSTOM))}")
     of_custom = {
         "masterType": settings.master_type,
         "workerType": settings.worker_type,
@@ -168,7 +168,7 @@ def _check_type(key: str, name: str) -> None:
     is_known = name in NEAREST or name == LOCAL
     if not is_known and not _GOOGLE.fullmatch(name) and not _SAGEMAKER.fullmatch(name):
         raise SpecError(
-            f"{key} {name!r} is no type of Cloud ML Engine, nor of Amazon SageMaker{suggestion(name, tuple(NEAREST))}"
+            f"{key} {name!r} is no type of Cloud ML Engine, nor of Amazon SageMaker{did_you_mean(name, tuple(NEAREST))}"
         )
 
 

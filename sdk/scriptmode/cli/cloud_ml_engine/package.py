@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import SourceError
-from scriptmode.errors import suggestion
+from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def source_arguments(package_path: Path, module: str, folder: Path) -> dict[str,
     package = package_path.resolve()
     if not package.exists():
         beside = [path.parent.name for path in sorted(package.parent.glob("*/__init__.py"))]
-        hint = suggestion(package.name, beside) if beside else "; name the folder that the modules are in"
+        hint = did_you_mean(package.name, beside) if beside else "; name the folder that the modules are in"
         raise SourceError(f"--package-path {str(package_path)!r} is not there{hint}")
     if not (package / "__init__.py").is_file():
         raise SourceError(
@@ -58,4 +58,4 @@ def _module_file(package: Path, module: str) -> Path:
             return candidate
     names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
     modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
-    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{suggestion(module, modules)}")
+    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{did_you_mean(module, modules)}")

@@ -17,7 +17,7 @@ from scriptmode.clock import SYSTEM
 from scriptmode.data import file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
-from scriptmode.installing import install
+from scriptmode.messages import install_command
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local.agent import recovery
@@ -310,9 +310,8 @@ class LocalPlatform:
         from scriptmode.platforms.local.hosts.process_host import import_failure
 
         if failure := import_failure(python, "scriptmode_runtime"):
-            raise PlatformError(
-                f"{python} cannot run training hosts: {failure}; install scriptmode for it: {install(python=python)}"
-            )
+            install = install_command(python=python)
+            raise PlatformError(f"{python} cannot run training hosts: {failure}; install scriptmode for it: {install}")
         return python
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
-from scriptmode.errors import DataError, RequestError, suggestion
-from scriptmode.nearby import near
+from scriptmode.errors import DataError, RequestError
+from scriptmode.messages import did_you_mean, did_you_mean_path
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
 from scriptmode.platforms.local.system import file_systems, ports
@@ -78,7 +78,7 @@ def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None
     if file_uris.is_file(uri) and not file_uris.exists(file_uris.file_path(uri)):
         raise DataError(
             f"{name}: there is no file or folder {str(file_uris.file_path(uri))!r}"
-            f"{near(file_uris.file_path(uri)) or '; correct the path or create it'}"
+            f"{did_you_mean_path(file_uris.file_path(uri)) or '; correct the path or create it'}"
         )
 
 
@@ -213,7 +213,7 @@ def _s3_data_source(name: str, source: Mapping[str, Any], mode: str, groups: set
         yield f"{name}: HubAccessConfig {NOT_YET}; leave it out"
     for group in source.get("InstanceGroupNames", ()):
         if group not in groups:
-            yield f"{name}: there is no instance group {group!r}{suggestion(group, groups)}"
+            yield f"{name}: there is no instance group {group!r}{did_you_mean(group, groups)}"
     yield from _uri(f"{name}: S3Uri", source["S3Uri"])
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.containers import docker_client
 from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
+from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
 from scriptmode.platforms.local.system.forked_tasks import Chore
-from scriptmode.sizes import in_words
 from scriptmode_runtime.processes.streams import Sink
 
 if TYPE_CHECKING:
@@ -244,6 +244,5 @@ def advised() -> Iterator[None]:
 def _out_of_memory(limit: int | None) -> str:
     if limit is None:
         return "it ran out of this machine's memory"
-    return (
-        f"it ran out of its memory, {in_words(limit)}; give it more: LocalPlatform(container_limits={{'memory': '8g'}})"
-    )
+    larger = "LocalPlatform(container_limits={'memory': '8g'})"
+    return f"it ran out of its memory, {format_bytes(limit)}; give it more: {larger}"

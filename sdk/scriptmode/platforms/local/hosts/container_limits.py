@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
-from scriptmode.errors import SpecError, suggestion
+from scriptmode.errors import SpecError
+from scriptmode.messages import did_you_mean
 
 #: ``memory=8g,cpus=2,shm_size=4g``
 VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"
@@ -79,7 +80,7 @@ def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> Co
     found: dict[str, Any] = {}
     for name, (owner, value) in asked.items():
         if name not in known:
-            hint = suggestion(str(name), known)
+            hint = did_you_mean(str(name), known)
             raise SpecError(f"{owner} has no key {name!r}{hint}; there are {', '.join(known)}")
         where = f"{owner}: {name}" if owner == VARIABLE else f"{owner}[{name!r}]"
         found[name] = _PARSERS[name](where, value)

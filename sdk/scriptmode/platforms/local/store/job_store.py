@@ -36,7 +36,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.data import regular_files
 from scriptmode.data_dir import DATA_DIR_VARIABLE
-from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError, suggestion
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
+from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.store import heartbeat, job_shape, logs, shapes
 from scriptmode.platforms.local.store import state as states
@@ -396,7 +397,7 @@ class JobStore:
         """Return a job's folder, in whatever state; raise `JobNotFoundError`."""
         if not self.exists(name):
             known = self.names() - {name}
-            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_near(name, known)}")
+            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_did_you_mean(name, known)}")
         return JobFolder(self.jobs / name)
 
     def exists(self, name: str) -> bool:
@@ -474,10 +475,10 @@ def _above_streams(descriptor: int) -> int:
     return moved
 
 
-def _near(name: str, known: set[str]) -> str:
+def _did_you_mean(name: str, known: set[str]) -> str:
     if len(known) > 1000:  # noqa: PLR2004 - difflib's time is what limits it
         return "; scriptmode list shows those that there are"
-    return suggestion(name, known, most=5) or "; there are no jobs at all"
+    return did_you_mean(name, known, most=5) or "; there are no jobs at all"
 
 
 def _is_count(value: object) -> bool:

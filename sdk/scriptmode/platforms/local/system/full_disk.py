@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from scriptmode.data import file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, ScriptmodeError
+from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.system.durable import replace_file, sync_directory
-from scriptmode.sizes import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,8 +57,8 @@ def explain(path: Path) -> str:
     free = ""
     with suppress(OSError):
         left = shutil.disk_usage(there).free
-        needed = f", and a job's own files take {in_words(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
-        free = f" ({in_words(left)} free{needed})"
+        needed = f", and a job's own files take {format_bytes(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
+        free = f" ({format_bytes(left)} free{needed})"
     return f"the disk of {str(path)!r} is full{free}"
 
 

@@ -1,0 +1,74 @@
+"""Parts of messages that several modules share: suggestions, byte counts, the command that installs scriptmode."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
+    """Return a suggestion for an unknown word: ``; did you mean 'x'?``, else the known words.
+
+    Args:
+        word: The unknown word.
+        known: The words that are allowed.
+        most: How many words are listed where none is similar; of more, the least different ones.
+
+    Returns:
+        A text that continues an error message, or "" where no word is known.
+    """
+    import difflib
+
+    words = sorted(known)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    if len(words) > most:
+        nearest = difflib.get_close_matches(word, words, n=most, cutoff=0.0)
+        return f"; the nearest of {len(words)}: {', '.join(nearest)}"
+    return f"; known: {', '.join(words)}" if words else ""
+
+
+def did_you_mean_path(path: Path) -> str:
+    """Return a suggestion for a path that does not exist: ``; did you mean 'x'?``, or "" where no name is similar.
+
+    The first part of the path that does not exist is compared with the names in its parent directory.
+    """
+    import difflib
+
+    for candidate in (path, *path.parents):
+        if not candidate.parent.is_dir():
+            continue
+        with suppress(OSError):
+            close = difflib.get_close_matches(
+                candidate.name, sorted(each.name for each in candidate.parent.iterdir()), n=1
+            )
+            if not close or candidate.exists():
+                return ""
+            meant = close[0] if candidate == path else str(candidate.with_name(close[0]))
+            return f"; did you mean {meant!r}?"
+    return ""
+
+
+def format_bytes(count: int) -> str:
+    """Return a number of bytes in the largest decimal unit of which there is at least one: ``1.5 MB``, ``12 bytes``."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def install_command(extra: str = "", *, python: str = "", options: str = "") -> str:
+    """Return the pip command that installs scriptmode from a checkout; no package index has it.
+
+    Args:
+        extra: One of the extras of pyproject.toml.
+        python: The interpreter to install for; "" is the one of ``pip`` on PATH.
+        options: More options of pip.
+    """
+    words = [f"{python} -m pip" if python else "pip", "install", options, f"'.[{extra}]'" if extra else "."]
+    return " ".join(filter(None, words)) + " in a checkout of scriptmode"
