@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scriptmode_runtime import cluster as clusters
 from scriptmode_runtime import contract, settings
 from scriptmode_runtime.errors import ConfigurationError
-from scriptmode_runtime.host import installed_mpi, installed_ssh, machine
+from scriptmode_runtime.host import machine, programs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.host.installed_mpi import Mpirun
-    from scriptmode_runtime.host.installed_ssh import Ssh
     from scriptmode_runtime.host.machine import Machine
+    from scriptmode_runtime.host.programs import Mpirun, Ssh
     from scriptmode_runtime.settings import Settings
 
 _ROLES = (contract.PARAMETER_SERVER_ROLES, contract.MULTI_WORKER_MIRRORED_ROLES)
@@ -161,8 +160,8 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
     over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
         machine=machine.inspect(environ=environ),
-        mpirun=installed_mpi.find(here.python, path) if is_mpi else None,
-        ssh=installed_ssh.find(path) if over_ssh else None,
+        mpirun=programs.find_mpirun(here.python, path) if is_mpi else None,
+        ssh=programs.find_ssh(path) if over_ssh else None,
         node=os.uname().nodename,
     )
 

@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any
 from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.host import machine
-from scriptmode_runtime.host.installed_mpi import Mpirun
-from scriptmode_runtime.host.installed_ssh import Ssh
 from scriptmode_runtime.host.machine import Machine
+from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.plan import Command, LaunchPlan, as_document
 from scriptmode_runtime.redaction import Redaction
 from scriptmode_runtime.strategies import plan_for

@@ -11,9 +11,8 @@ from processes.launchers import ENTRYPOINTS
 
 from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.errors import ClusterError, ConfigurationError
-from scriptmode_runtime.host.installed_mpi import Mpirun, find
-from scriptmode_runtime.host.installed_ssh import Ssh
 from scriptmode_runtime.host.machine import Machine
+from scriptmode_runtime.host.programs import Mpirun, Ssh, find_mpirun
 from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
@@ -284,9 +283,9 @@ def test_mpirun_beside_the_interpreter_comes_before_the_path(tmp_path, daemon, m
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mpirun").touch(mode=0o755)
     (tmp_path / "env" / daemon).touch()
-    found = find(str(tmp_path / "env/python"), str(tmp_path / "system"))
+    found = find_mpirun(str(tmp_path / "env/python"), str(tmp_path / "system"))
     assert found == (str(tmp_path / "env/mpirun"), major)
-    assert find("/nowhere/python", "/nowhere") is None
+    assert find_mpirun("/nowhere/python", "/nowhere") is None
 
 
 def test_the_plan_is_printed_as_json_and_nothing_runs(tmp_path):

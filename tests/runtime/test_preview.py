@@ -8,7 +8,7 @@ import pytest
 from fakes.host_folders import write_host
 
 from scriptmode_runtime import environment, user_code
-from scriptmode_runtime.host.installed_mpi import Mpirun
+from scriptmode_runtime.host.programs import Mpirun
 from scriptmode_runtime.plan import as_document
 from scriptmode_runtime.preview import answer
 from scriptmode_runtime.strategies import plan_for

@@ -4,7 +4,7 @@ import pytest
 
 from scriptmode_runtime.cluster import parse
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.host.installed_ssh import Ssh
+from scriptmode_runtime.host.programs import Ssh
 from scriptmode_runtime.mpi.ssh_keys import Keys
 
 

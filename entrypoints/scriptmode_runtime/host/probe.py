@@ -11,14 +11,14 @@ import sys
 from typing import Any
 
 import scriptmode_runtime
-from scriptmode_runtime.host import installed_mpi, installed_ssh
+from scriptmode_runtime.host import programs
 from scriptmode_runtime.tensorflow import binary
 
 
 def found() -> dict[str, Any]:
     """Give this host's ``mpirun``, OpenSSH and reader of pipes, each as a job would take it."""
     search_path = os.environ.get("PATH", os.defpath)
-    mpirun, ssh = installed_mpi.find(sys.executable, search_path), installed_ssh.find(search_path)
+    mpirun, ssh = programs.find_mpirun(sys.executable, search_path), programs.find_ssh(search_path)
     return {
         "folder": os.path.dirname(os.path.abspath(scriptmode_runtime.__file__)),
         "mpirun": mpirun and mpirun._asdict(),

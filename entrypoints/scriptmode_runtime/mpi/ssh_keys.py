@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode_runtime.cluster import Cluster
-    from scriptmode_runtime.host.installed_ssh import Ssh
+    from scriptmode_runtime.host.programs import Ssh
 
 _FACT = "ssh_key"
 #: Debian's sshd wants it when it is started by root.

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from scriptmode_runtime.environment import TrainingEnvironment
-    from scriptmode_runtime.host.installed_mpi import Mpirun
-    from scriptmode_runtime.host.installed_ssh import Ssh
+    from scriptmode_runtime.host.programs import Mpirun, Ssh
     from scriptmode_runtime.plan import Command
 
 #: Installing requirements on another host may take long; a host that is gone is noticed earlier.

@@ -16,8 +16,8 @@ from contract.toolkit.words_of_mpirun import asked
 
 from scriptmode_runtime import contract, environment, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.host.installed_mpi import Mpirun
 from scriptmode_runtime.host.machine import Machine
+from scriptmode_runtime.host.programs import Mpirun
 from scriptmode_runtime.strategies import plan_for
 from scriptmode_runtime.variables import arguments
 from scriptmode_runtime.variables import variables as told

@@ -1,10 +1,11 @@
-"""Which ``mpirun`` this host has. Looks at files only; starts nothing."""
+"""Programs of this host that a job may need: ``mpirun`` and OpenSSH. Looks at files only; starts nothing."""
 
 from __future__ import annotations
 
 import os
 from typing import NamedTuple
 
+_SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 #: Open MPI 4 starts other machines with ``orted``, Open MPI 5 with ``prted`` (their manuals).
 _DAEMONS = {"prted": 5, "orted": 4}
 
@@ -16,13 +17,31 @@ class Mpirun(NamedTuple):
     major: int
 
 
-def find(python: str, search_path: str) -> Mpirun | None:
+class Ssh(NamedTuple):
+    """OpenSSH's programs on this host."""
+
+    client: str
+    server: str
+    keygen: str
+
+
+def find_mpirun(python: str, search_path: str) -> Mpirun | None:
     """Find ``mpirun`` beside the interpreter, else on ``search_path`` (as ``PATH`` is written)."""
     for folder in (os.path.dirname(python), *search_path.split(os.pathsep)):
         path = os.path.join(folder, "mpirun")
         if folder and os.path.isfile(path) and os.access(path, os.X_OK):
             return Mpirun(path, _major(path))
     return None
+
+
+def find_ssh(search_path: str) -> Ssh | None:
+    """Find them on ``search_path`` (as ``PATH`` is written) and where administrators' programs stand; all or none."""
+    folders = [folder for folder in search_path.split(os.pathsep) if os.path.isabs(folder)]
+    found = []
+    for name in ("ssh", "sshd", "ssh-keygen"):
+        paths = (os.path.join(folder, name) for folder in (*folders, *_SYSTEM_FOLDERS))
+        found.append(next((path for path in paths if os.access(path, os.X_OK)), ""))
+    return Ssh(*found) if all(found) else None
 
 
 def _major(path: str) -> int:
