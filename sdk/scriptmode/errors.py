@@ -21,7 +21,7 @@ ScriptmodeError
 │   │   └── CapacityError            there were no instances of the type to be had
 │   └── TrainingJobStopped           it was stopped, by a caller or by its time limit
 ├── MissingPackageError (ImportError)  a Python package that a call needs is not installed
-└── WaitTimeoutError (TimeoutError)  the caller's patience ended, not the job
+└── WaitTimeoutError (TimeoutError)  the caller's timeout ended, not the job
 """
 
 from __future__ import annotations

@@ -272,10 +272,10 @@ class TrainingJob:
             return False
 
     def _say_how_to_come_back(self) -> None:
-        from scriptmode.aws.retry import goes_on
+        from scriptmode.messages import still_running
 
         sys.stderr.write(
-            f"\n{goes_on(self.name)}, or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
+            f"\n{still_running(self.name)}, or Estimator.attach({self.name!r}). Stop it: scriptmode stop {self.name}\n"
         )
 
     def _repr_html_(self) -> str:
@@ -302,7 +302,8 @@ class TrainingJob:
         return self._wait(timeout, poll)
 
     def _wait(self, timeout: float | None, poll: float | None) -> dict[str, Any]:
-        from scriptmode.aws.retry import Patience, goes_on
+        from scriptmode.aws.retry import Retry
+        from scriptmode.messages import still_running
         from scriptmode.results.outcome import raise_for_status
 
         for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
@@ -311,22 +312,23 @@ class TrainingJob:
         clock = self.platform.clock
         deadline = math.inf if timeout is None else clock.now() + timeout
         pause = self.platform.poll_seconds if poll is None else poll
-        patience = Patience(clock, goes_on(self.name))
+        retry = Retry(clock, still_running(self.name))
         while True:
             try:
-                description = patience.through(self.describe, until=deadline)
+                description = retry.call(self.describe, until=deadline)
             except TransientError as error:
                 if clock.now() < deadline:
                     raise
                 raise WaitTimeoutError(
-                    f"training job {self.name} could not be asked within {timeout} s ({error}); it goes on, wait again"
+                    f"training job {self.name} could not be asked within {timeout} s ({error}); "
+                    "it is still running: wait again"
                 ) from error
             if description["TrainingJobStatus"] in ENDED:
                 return raise_for_status(description, self.platform)
             if clock.now() >= deadline:
                 raise WaitTimeoutError(
                     f"training job {self.name} is {description['TrainingJobStatus']} "
-                    f"({description['SecondaryStatus']}) after {timeout} s; it goes on, wait again or stop it"
+                    f"({description['SecondaryStatus']}) after {timeout} s; it is still running: wait again or stop it"
                 )
             clock.sleep(min(pause, deadline - clock.now()))
 

@@ -72,3 +72,8 @@ def install_command(extra: str = "", *, python: str = "", options: str = "") -> 
     """
     words = [f"{python} -m pip" if python else "pip", "install", options, f"'.[{extra}]'" if extra else "."]
     return " ".join(filter(None, words)) + " in a checkout of scriptmode"
+
+
+def still_running(job_name: str) -> str:
+    """Return what to do about a training job that runs on while nothing follows it any more."""
+    return f"Training job {job_name} is still running. Follow it again: scriptmode logs -f {job_name}"

@@ -81,7 +81,7 @@ COMMAND_LINE_USES = {
     "scriptmode.display.formatting.duration",
     "scriptmode.display.terminal_text.safe",  # one filter of what a terminal would obey
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
-    "scriptmode.aws.retry.goes_on",
+    "scriptmode.messages.still_running",
     "scriptmode.display.kind",  # the views, validated before a job is started
     "scriptmode.platforms.registry.delete_here",  # a job that cannot be read can still be deleted
 }

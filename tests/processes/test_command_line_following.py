@@ -141,7 +141,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(start, words):
     terminal.until("asleep")
     terminal.type("\x03")
     assert terminal.close() == 130
-    assert "goes on" in terminal.seen
+    assert "is still running" in terminal.seen
     assert "scriptmode logs -f first" in terminal.seen
     assert "Traceback" not in terminal.seen
     assert job.status == "InProgress"

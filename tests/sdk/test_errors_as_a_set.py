@@ -146,7 +146,7 @@ def no_matplotlib(caller, monkeypatch):
     caller.here(metric_definitions=[metric]).fit(logs=False).plot()
 
 
-def impatience(caller, _):
+def a_timeout(caller, _):
     job = caller.here("import time; time.sleep(600)").fit(wait=False, job_name="slow")
     try:
         job.wait(timeout=0)
@@ -198,7 +198,7 @@ ROWS = {
     "CapacityError": Row(a_full_account, "training job img-", "Unable to provision requested ML compute", "try another instance type"),
     "TrainingJobStopped": Row(too_long, "training job training-", "longer than max_run (1 s)", "give it more time"),
     "MissingPackageError": Row(no_matplotlib, "plot()", "Matplotlib, which is not installed", "pip install matplotlib", "ImportError"),
-    "WaitTimeoutError": Row(impatience, "training job slow", "after 0 s", "wait again or stop it"),
+    "WaitTimeoutError": Row(a_timeout, "training job slow", "after 0 s", "wait again or stop it"),
 }  # fmt: skip
 
 

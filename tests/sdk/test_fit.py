@@ -62,7 +62,7 @@ def test_running_over_max_run_is_an_outcome_one_can_test(code):
     assert f"scriptmode rerun {caught.value.job_name} --max-run 120 (begins anew" in str(caught.value)
 
 
-def test_patience_that_ends_leaves_the_job_alone(code):
+def test_a_timeout_leaves_the_job_running(code):
     platform = RecordingPlatform(["InProgress"])
     job = estimator(code, platform=platform).fit(wait=False)
     with pytest.raises(WaitTimeoutError, match="goes on"):

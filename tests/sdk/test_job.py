@@ -50,7 +50,7 @@ def test_waiting_gives_up_on_a_platform_that_never_answers_again():
         job.wait()
 
 
-def test_patience_of_the_callers_ends_at_its_second():
+def test_wait_times_out_at_its_second():
     fake, job = started(Life.completed())
     with pytest.raises(WaitTimeoutError, match=r"InProgress \(Starting\) after 12 s"):
         job.wait(timeout=12)
@@ -58,10 +58,10 @@ def test_patience_of_the_callers_ends_at_its_second():
 
 
 @pytest.mark.parametrize("timeout", [0, 30, 200])
-def test_the_callers_patience_ends_at_its_second_without_a_connection_too(timeout):
+def test_wait_times_out_at_its_second_without_a_connection_too(timeout):
     fake, job = started(Life.completed())
     fake.disconnect("describe_training_job", times=10_000)
-    with pytest.raises(WaitTimeoutError, match=f"could not be asked within {timeout} s.*it goes on") as caught:
+    with pytest.raises(WaitTimeoutError, match=f"could not be asked within {timeout} s.*it is still running") as caught:
         job.wait(timeout=timeout)
     assert isinstance(caught.value.__cause__, TransientError)
     assert fake.clock.now() == pytest.approx(timeout)

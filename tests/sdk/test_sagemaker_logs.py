@@ -172,11 +172,11 @@ def test_following_ends_within_one_poll_of_the_jobs_end():
         assert end <= fake.clock.now() - began <= end + job.platform.poll_seconds
 
 
-def test_patience_ends_and_says_that_the_job_goes_on():
+def test_retries_end_with_the_advice_to_follow_again():
     fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
     fake.disconnect("get_log_events", times=10_000)
     with pytest.raises(
-        TransientError, match="given up after 900 s. Training job job-1 goes on.*scriptmode logs -f job-1"
+        TransientError, match="given up after 900 s. Training job job-1 is still running.*scriptmode logs -f job-1"
     ):
         list(job.logs(follow=True))
 

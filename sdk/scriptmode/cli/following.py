@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import click
 
 from scriptmode import ScriptmodeError, TrainingJobError
-from scriptmode.aws.retry import goes_on
 from scriptmode.cli import output
 from scriptmode.display import kind
+from scriptmode.messages import still_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,7 @@ def _goes_on(job: TrainingJob) -> bool:
 
 
 def _say(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
-    text = f"{goes_on(job.name)}. Stop it: scriptmode stop {job.name}"
+    text = f"{still_running(job.name)}. Stop it: scriptmode stop {job.name}"
     if as_json:
         text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
     output.echo(text if as_json else f"\n{text}", err=True)

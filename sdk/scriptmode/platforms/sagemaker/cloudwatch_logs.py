@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws.retry import LIMIT, Patience, goes_on
+from scriptmode.aws.retry import RETRY_SECONDS, Retry
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
+from scriptmode.messages import still_running
 from scriptmode.platforms.base import ENDED, LogEvent, host_count
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ _EMPTY_PAGES = 100
 class LogTail:
     """The place reached in each stream of a job."""
 
-    def __init__(self, name: str, connection: Connection, poll_seconds: float, *, patience: float = LIMIT) -> None:
+    def __init__(
+        self, name: str, connection: Connection, poll_seconds: float, *, retry_seconds: float = RETRY_SECONDS
+    ) -> None:
         self._name = name
         self._connection = connection
         self._pause = poll_seconds - TAIL_SECONDS
-        self._patience = Patience(connection.clock, goes_on(name), patience)
+        self._retry = Retry(connection.clock, still_running(name), retry_seconds)
         self._places: dict[str, _Place] = {}
 
     def so_far(self) -> Iterator[LogEvent]:
@@ -59,7 +62,7 @@ class LogTail:
         clock = self._connection.clock
         unread: deque[str] = deque()
         while True:
-            description = self._patience.through(describe)
+            description = self._retry.call(describe)
             ended = description["TrainingJobStatus"] in ENDED
             if ended:
                 yield from self._last_words()
@@ -107,7 +110,7 @@ class LogTail:
             return [stream["logStreamName"] for page in found for stream in page["logStreams"]]
 
         try:
-            found = self._patience.through(lambda: self._connection.call(f"the log of {self._name}", read))
+            found = self._retry.call(lambda: self._connection.call(f"the log of {self._name}", read))
         except JobNotFoundError:  # no job of this account has logged yet: there is no log group
             return
         for stream in found:
@@ -144,7 +147,7 @@ class LogTail:
             )
             return page
 
-        return self._patience.through(lambda: self._connection.call(f"the log stream {stream}", read))
+        return self._retry.call(lambda: self._connection.call(f"the log stream {stream}", read))
 
 
 class _Place:

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 #: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
 _PAGE = 100
 #: Seconds for which somebody waits at a prompt while AWS does not answer.
-_SHORT_PATIENCE = 30.0
+_SHORT_RETRY_SECONDS = 30.0
 #: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
 _GROWING = frozenset(
     {
@@ -170,7 +170,7 @@ class SageMakerPlatform:
         from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
         if not follow:
-            return LogTail(name, self._connection, self.poll_seconds, patience=_SHORT_PATIENCE).so_far()
+            return LogTail(name, self._connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS).so_far()
         tail = LogTail(name, self._connection, self.poll_seconds)
         return tail.follow(lambda: self.describe(name), on_description)
 
@@ -192,7 +192,7 @@ class SageMakerPlatform:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
         from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        return LogTail(name, self._connection, self.poll_seconds, patience=0).places()
+        return LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).places()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
