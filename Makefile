@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-.PHONY: demo test test-all test-images check bench docs screens lint setup packages clean
+.PHONY: demo test test-all test-images check bench docs screens lint setup light packages clean
 
 ## Train the Fashion-MNIST network with parameter servers and with Horovod, on this machine.
 demo: setup
@@ -24,8 +24,9 @@ test-images: packages setup
 	.ci/docker run $(BIN)/python -m pytest -ra tests/containers
 
 ## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
-check: setup lint
-	$(PYTEST) -q -m "not slow and not tf" --ignore=tests/processes --ignore=tests/containers
+check: light lint
+	$(PYTEST) -q -m "not slow and not tf and not mpi and not docker and not live" \
+		--ignore=tests/processes --ignore=tests/containers
 
 ## The figures that the README shows.
 bench: setup
@@ -40,13 +41,17 @@ docs: setup
 screens: setup
 	$(BIN)/python sdk/docs/screens.py
 
-lint: setup
+lint: light
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 setup:
 	@.ci/setup
+
+## The environment without TensorFlow, Open MPI and Horovod, made in seconds; a complete one serves as well.
+light:
+	@.ci/setup light
 
 ## What tests run beside Python: real hosts, ssh, Open MPI 4.
 packages:
