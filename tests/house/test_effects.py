@@ -42,7 +42,7 @@ PURE = (
     "sdk/scriptmode/request/parse.py",
     "sdk/scriptmode/request/render.py",
     "sdk/scriptmode/request/rerun.py",
-    "sdk/scriptmode/sizes.py",
+    "sdk/scriptmode/messages.py",
     "sdk/scriptmode/spec/",
 )
 #: The caller's own folders, or this program's own that are closed to others.
