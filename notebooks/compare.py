@@ -1,11 +1,12 @@
-"""Parameter servers or Horovod: train the same network on the same images with both, and print what each takes.
+"""Compare parameter servers with Horovod: train the same network on the same images with both, and print the costs.
 
 python notebooks/compare.py [--workers 1,2] [--widths 64,1024] [--epochs N] [--accuracy A] [--data FOLDER]
 
-Every combination is one job whose hosts are processes of this machine; nothing else should use it meanwhile. FOLDER
-has the channels ``train`` and ``eval`` as TFRecord files; by default they are made of the Fashion-MNIST subset, in
-colour and of CIFAR's size (code/colour_images.py). MB/step is what the loopback interface carried in the epochs, of
-all hosts together: Horovod's ranks are told to use TCP, as between machines, and not the machine's memory.
+Every combination is one job whose hosts are processes of this machine; no other program should use the machine at the
+same time. FOLDER contains the channels ``train`` and ``eval`` as TFRecord files. By default they are created from the
+Fashion-MNIST subset, in color and of CIFAR's size (code/colour_images.py). MB/step is the traffic of the loopback
+interface in the epochs, of all hosts together. Horovod's ranks use TCP, as between machines, instead of shared
+memory.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ CODE = HERE / "code"
 sys.path.insert(0, str(CODE))
 
 import colour_images  # noqa: E402 - beside the training programs
-from program_arguments import channels, count, counts, ended, share  # noqa: E402 - beside this file
+from program_arguments import channels, count, counts, run, share  # noqa: E402 - beside this file
 from progress import read_summary, seconds_to  # noqa: E402
 
-#: Between ranks of one machine Open MPI would use shared memory, which no interface counts.
+#: By default ranks of one machine exchange data in shared memory, which no network interface counts.
 OVER_TCP = "--mca btl self,tcp --mca btl_tcp_if_include lo"
 PARAMETER_SERVERS, HOROVOD = "parameter servers", "Horovod"
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -44,37 +45,37 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is compared: each layout with each number of workers and each width of the network."""
+    """The combinations: each layout with each number of workers and each width of the network."""
 
     workers: tuple[int, ...] = (1, 2)
     #: Units of the dense layer, which has most of the parameters.
     widths: tuple[int, ...] = (64, 1024)
-    #: Each ends with an evaluation.
+    #: Number of epochs; each ends with an evaluation.
     epochs: int = 12
-    #: That all workers together see in an epoch.
+    #: Images in an epoch, for all workers together.
     images: int = 5000
     batch_size: int = 64
-    #: Whose seconds are told.
+    #: The accuracy to measure the training time for.
     accuracy: float = 0.7
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one job took."""
+    """The results of one job."""
 
     layout: str
     workers: int
     width: int
     images_per_second: float
-    #: Updates of the shared model, each of one batch with parameters servers, and of one for each rank with Horovod.
+    #: Updates of the shared model: each uses one batch with parameter servers, and one batch of each rank with Horovod.
     steps: int
     step_bytes: float
-    #: Of training until the model was as good as asked for; ``None``: it never was.
+    #: Training time until the model reached the accuracy; ``None`` if it did not.
     seconds: float | None
     accuracy: float
 
     def cells(self) -> tuple[str, ...]:
-        """Give the row as text."""
+        """Return the row as text."""
         return (
             self.layout,
             str(self.workers),
@@ -89,11 +90,11 @@ class Row:
 HEAD = ("layout", "workers", "width", "images/s", "s to accuracy", "MB/step", "accuracy at the end")
 
 
-def compare(data: str | Path, sizes: Sizes, say: Callable[[Row], None] = lambda _: None) -> list[Row]:
-    """Run one job after another on the channels of a folder; each row is said when it is there."""
+def compare(data: str | Path, sizes: Sizes, report: Callable[[Row], None] = lambda _: None) -> list[Row]:
+    """Run one job after another on the channels of a directory; call `report` with each row."""
     rows = []
     for row in _measure(Path(data).resolve(), sizes):
-        say(row)
+        report(row)
         rows.append(row)
     return rows
 
@@ -106,7 +107,7 @@ def _measure(data: Path, sizes: Sizes) -> Iterator[Row]:
 
 
 def measure(layout: str, workers: int, width: int, *, data: Path, sizes: Sizes) -> Row:
-    """Run one job and read what it says of itself."""
+    """Run one job and parse its summary."""
     estimator = Estimator(
         source_dir=str(CODE),
         instance_type="local_process",
@@ -119,7 +120,7 @@ def measure(layout: str, workers: int, width: int, *, data: Path, sizes: Sizes) 
             "batch-size": sizes.batch_size,
             "steps-per-epoch": max(1, sizes.images // sizes.batch_size // workers),
         },
-        environment={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow's errors only
+        environment={"TF_CPP_MIN_LOG_LEVEL": "2"},  # show only errors of TensorFlow
         max_run=3600,
         **LAYOUTS[layout],
     )
@@ -139,14 +140,14 @@ def measure(layout: str, workers: int, width: int, *, data: Path, sizes: Sizes) 
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Lay the rows out in columns as wide as their widest cell."""
+    """Render the rows as a table, with columns as wide as their widest cell."""
     lines = [HEAD, *(row.cells() for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in lines)
 
 
 def panels(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float | None]]]:
-    """Give what ``pictures.draw_bars`` draws: a panel for each quantity, a group for each network and cluster."""
+    """Return the data of ``pictures.draw_bars``: a panel for each quantity, a group for each network and cluster."""
     found: dict[str, dict[str, dict[str, float | None]]] = {}
     for row in rows:
         case = f"width {row.width}\n{row.workers} worker{'s' if row.workers > 1 else ''}"
@@ -161,16 +162,20 @@ def panels(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float | None]]]
 
 
 def parse() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     sizes = Sizes()
     add = parser.add_argument
-    add("--workers", type=counts, default=sizes.workers, help="numbers of workers, with commas between")
-    add("--widths", type=counts, default=sizes.widths, help="units of the dense layer, with commas between")
+    add("--workers", type=counts, default=sizes.workers, help="numbers of workers, separated by commas")
+    add("--widths", type=counts, default=sizes.widths, help="numbers of units of the dense layer, separated by commas")
     add("--epochs", type=count, default=sizes.epochs)
-    add("--images", type=count, default=sizes.images, help="that all workers together see in an epoch")
-    add("--accuracy", type=share, default=sizes.accuracy, help="whose seconds are told")
-    add("--data", type=channels, help="folder with train and eval; default: coloured Fashion-MNIST, made for this")
+    add("--images", type=count, default=sizes.images, help="images in an epoch, for all workers together")
+    add("--accuracy", type=share, default=sizes.accuracy, help="the accuracy to measure the training time for")
+    add(
+        "--data",
+        type=channels,
+        help="directory with train and eval; default: Fashion-MNIST in color, created for this run",
+    )
     return parser.parse_args()
 
 
@@ -188,10 +193,10 @@ def main() -> int:
         data = arguments.data or Path(folder)
         if arguments.data is None:
             colour_images.write(HERE / "data" / "fashion_mnist", data)
-        rows = compare(data, sizes, say=lambda row: print(f"{' '.join(row.cells())}", file=sys.stderr, flush=True))
+        rows = compare(data, sizes, report=lambda row: print(f"{' '.join(row.cells())}", file=sys.stderr, flush=True))
     print(table(rows))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    sys.exit(run(main))

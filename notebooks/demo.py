@@ -1,10 +1,10 @@
-"""The main job on this machine: Fashion-MNIST with parameter servers, then with Horovod, by the public call.
+"""The demo: train Fashion-MNIST on this machine with parameter servers, then with Horovod.
 
 python notebooks/demo.py [--data FOLDER] [--epochs N] [--instance-type local [--tensorflow VERSION]]
 
-Each host is a process of this machine, or with ``local`` a container of the image for that TensorFlow. FOLDER has the
-channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; by default the subset that comes with the
-project. Ends with exit code 1 when a model's accuracy on the held-out images is below 0.80.
+Each host is a process of this machine, or with ``local`` a container of the image for that TensorFlow version. FOLDER
+contains the channels ``train`` and ``eval``, each with .npz files of ``x`` and ``y``; the default is the subset in this
+project. The exit code is 1 if a model's accuracy on the held-out images is below 0.80.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ HERE = Path(__file__).resolve().parent
 CODE = HERE / "code"
 sys.path.insert(0, str(CODE))
 
-from program_arguments import channels, count, ended  # noqa: E402 - beside this file
+from program_arguments import channels, count, run  # noqa: E402 - beside this file
 from progress import read_summary  # noqa: E402 - beside the training programs
 
 LEAST_ACCURACY = 0.80
-#: What is the same on hosts of every kind.
+#: Settings that do not depend on the kind of hosts.
 PROGRAMS: dict[str, dict[str, Any]] = {
     "parameter servers": {"entry_point": "train_ps.py", "distribution": ParameterServer(coordinator=True)},
     "Horovod": {"entry_point": "train_hvd.py"},
 }
-#: By the kind of hosts. Two ranks on one machine need no second host; two containers are two machines.
+#: By the kind of hosts. Two ranks on one machine need only one host; two containers are two machines.
 LAYOUTS: dict[str, dict[str, dict[str, Any]]] = {
     "local_process": {
         "parameter servers, 2 hosts": {**PROGRAMS["parameter servers"], "instance_count": 2},
@@ -59,7 +59,7 @@ class Row:
     model: str
 
     def cells(self) -> tuple[str, ...]:
-        """Give the row as text."""
+        """Return the row as text."""
         return (
             self.job,
             self.layout,
@@ -71,7 +71,7 @@ class Row:
 
 
 def train(layout: str, arguments: argparse.Namespace) -> Row:
-    """Run one job with its log shown, and score the model that it left."""
+    """Run one job, show its log, and evaluate its model."""
     print(f"\n=== {layout}", flush=True)
     estimator = Estimator(
         source_dir=str(CODE),
@@ -79,7 +79,7 @@ def train(layout: str, arguments: argparse.Namespace) -> Row:
         framework_version=arguments.tensorflow,
         base_job_name="fashion-mnist",
         hyperparameters={"epochs": arguments.epochs},
-        environment={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow's errors only
+        environment={"TF_CPP_MIN_LOG_LEVEL": "2"},  # show only errors of TensorFlow
         max_run=1800,
         **LAYOUTS[arguments.instance_type][layout],
     )
@@ -91,23 +91,23 @@ def train(layout: str, arguments: argparse.Namespace) -> Row:
 
 
 def images_per_second(job: TrainingJob) -> float:
-    """Read the rate from the summary that the program wrote at its end."""
+    """Return the rate from the program's summary line."""
     return float(read_summary("\n".join(event.message for event in job.logs()))["images/s"])
 
 
 def score(model: str, eval_folder: Path) -> float:
-    """Read the model back from its archive in a fresh process; give its accuracy on held-out images."""
+    """Load the model from its archive in a new process; return its accuracy on held-out images."""
     command = [sys.executable, str(CODE / "evaluate.py"), model, str(eval_folder)]
     said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found = re.search(r"accuracy=(\d\.\d+)", said)
     if found is None:
-        message = f"evaluate.py said no accuracy: {said!r}"
+        message = f"evaluate.py printed no accuracy: {said!r}"
         raise ValueError(message)
     return float(found.group(1))
 
 
 def table(rows: list[Row]) -> str:
-    """Lay the rows out in columns as wide as their widest cell."""
+    """Render the rows as a table, with columns as wide as their widest cell."""
     lines = [("job", "layout", "test accuracy", "images/s", "wall time", "model"), *(row.cells() for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
@@ -119,7 +119,7 @@ def main() -> int:
     parser.add_argument("--data", type=channels, default=HERE / "data" / "fashion_mnist")
     parser.add_argument("--epochs", type=count, default=5)
     parser.add_argument("--instance-type", choices=LAYOUTS, default="local_process")
-    parser.add_argument("--tensorflow", help="with --instance-type local: the version of the image")
+    parser.add_argument("--tensorflow", help="TensorFlow version of the image, for --instance-type local")
     arguments = parser.parse_args()
     rows = [train(layout, arguments) for layout in LAYOUTS[arguments.instance_type]]
     print(f"\n{table(rows)}")
@@ -130,4 +130,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    sys.exit(run(main))

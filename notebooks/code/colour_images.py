@@ -1,12 +1,12 @@
-"""Make coloured images of CIFAR's size out of grey ones, as TFRecord files.
+"""Create color images of CIFAR's size from grayscale images, as TFRecord files.
 
 python colour_images.py FOLDER TARGET [--files N] [--images N]
 
-FOLDER has the channels ``train`` and ``eval`` with .npz files of 28 x 28 images, as the Fashion-MNIST subset that comes
-with the project; TARGET gets the same channels with images of 32 x 32 x 3. Each article is dyed in a colour of its
-own, moved by up to four pixels and laid on a coloured texture with stripes: as in photographs, neither place nor
-brightness tells it from what is around it. CIFAR-10 itself is not part of the project; its images have this shape and
-as many classes. The same images come out each time.
+FOLDER contains the channels ``train`` and ``eval`` with .npz files of 28 x 28 images, like the Fashion-MNIST subset
+in this project. TARGET gets the same channels with images of 32 x 32 x 3. Each article gets a random color, is
+shifted by up to four pixels and placed on a colored texture with stripes: as in photographs, neither position nor
+brightness separates it from the background. CIFAR-10 itself is not part of the project; its images have this shape
+and the same number of classes. The output is the same each time.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import hyperparameters
 import images
 import numpy as np
 
-# TensorFlow's errors only; read when it is imported.
+# Show only errors of TensorFlow, which reads this when it is imported.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 SIZE = 32
-#: Of the textures' coarsest grain, in pixels.
+#: Size of the textures' coarsest grain, in pixels.
 GRAIN = 8
-#: How bright articles are, and what they lie on: they overlap.
+#: Brightness of articles and of the background; the ranges overlap.
 ARTICLE, GROUND = (120, 256), (0, 150)
 
 
 def coloured(grey: images.Images, seed: int) -> images.Images:
-    """Give the images in colour, moved and on textures; by the seed, the same ones each time."""
+    """Return the images in color, shifted and on textures; the result depends only on the seed."""
     chance = np.random.default_rng(seed)
     count = len(grey)
     cover = _moved(grey.x, chance)[..., np.newaxis].astype(np.float32) / 255
@@ -41,7 +41,7 @@ def coloured(grey: images.Images, seed: int) -> images.Images:
 
 
 def _moved(grey: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-    """Lay each image of 28 x 28 somewhere on one of 32 x 32."""
+    """Place each image of 28 x 28 at a random position on one of 32 x 32."""
     rest = SIZE - grey.shape[1] + 1
     result = np.zeros((len(grey), SIZE, SIZE), np.uint8)
     places = chance.integers(0, rest, (len(grey), 2))
@@ -51,7 +51,7 @@ def _moved(grey: np.ndarray, chance: np.random.Generator) -> np.ndarray:
 
 
 def _ground(count: int, chance: np.random.Generator) -> np.ndarray:
-    """Give float32 [count, 32, 32, 3]: two colours in coarse grains, and stripes over them."""
+    """Return backgrounds, float32 [count, 32, 32, 3]: two colors in coarse grains with stripes over them."""
     colours = chance.integers(*GROUND, (2, count, 1, 1, 3)).astype(np.float32)
     grains = chance.random((count, SIZE // GRAIN, SIZE // GRAIN, 1), np.float32)
     mix = grains.repeat(GRAIN, axis=1).repeat(GRAIN, axis=2)
@@ -64,7 +64,7 @@ def _ground(count: int, chance: np.random.Generator) -> np.ndarray:
 
 
 def write(source: Path, target: Path, *, files: int = 4, limit: int | None = None) -> int:
-    """Write both channels, the images in `files` objects each; give their number. `limit` is for the train channel."""
+    """Write both channels as `files` objects each; return the number of images. `limit` is for the train channel."""
     import records
 
     total = 0
@@ -83,10 +83,12 @@ def write(source: Path, target: Path, *, files: int = 4, limit: int | None = Non
 def main(arguments: list[str]) -> int:
     """Write the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="has train and eval with .npz files of x [n, 28, 28] and y [n]")
+    parser.add_argument(
+        "folder", type=Path, help="directory with train and eval, each with .npz files of x [n, 28, 28] and y [n]"
+    )
     parser.add_argument("target", type=Path)
-    parser.add_argument("--files", type=hyperparameters.positive, default=4, help="objects of a channel")
-    parser.add_argument("--images", type=hyperparameters.positive, help="training images; default: all")
+    parser.add_argument("--files", type=hyperparameters.positive, default=4, help="number of objects in each channel")
+    parser.add_argument("--images", type=hyperparameters.positive, help="number of training images; default: all")
     options = parser.parse_args(arguments)
     total = write(options.folder, options.target, files=options.files, limit=options.images)
     print(f"{total} images of 32 x 32 x 3 in {options.files} files of each channel below {options.target}")

@@ -1,4 +1,4 @@
-"""Commands in a notebook, as in a terminal: what they say is shown while they run."""
+"""Commands in a notebook: their output is shown while they run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def run(line: str) -> None:
-    """Run a command line and show its output; raises ``CalledProcessError`` when it fails.
+    """Run a command line and show its output; raise ``CalledProcessError`` if it fails.
 
-    A program that lies beside this Python is run, whatever PATH says: it is of the same environment.
+    A program in the directory of this Python interpreter takes precedence over PATH: it is in the same environment.
     """
     program, *words = shlex.split(line)
     beside = Path(sys.executable).with_name(program)

@@ -1,4 +1,4 @@
-"""What the programs with ``tf.estimator`` share: the model function, its progress, and what an exported model takes.
+"""Shared by the programs with ``tf.estimator``: the model function, its progress, and the inputs of an exported model.
 
 ``tf.estimator`` is part of TensorFlow up to 2.15.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def require() -> None:
-    """End the program with a message where TensorFlow has no ``tf.estimator``; else have it say errors only."""
+    """End the program with a message if TensorFlow has no ``tf.estimator``; otherwise let it log only errors."""
     if not hasattr(tf, "estimator"):
         message = (
             f"TensorFlow {tf.__version__} has no tf.estimator, which 2.16 removed: use TensorFlow 2.15 "
@@ -24,12 +24,12 @@ def require() -> None:
             "for parameter servers"
         )
         raise SystemExit(message)
-    # Every class of the Estimator is deprecated; saying so each time would hide the progress.
+    # Every class of tf.estimator logs that it is deprecated, which would hide the progress.
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
 
 
 class ProgressHook(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
-    """Writes the lines of progress, from the steps of all trainers that the master sees."""
+    """A hook that prints the progress of all trainers, as the master sees it."""
 
     def __init__(self, progress: Progress, epoch_steps: int, figures: dict[str, tf.Tensor]) -> None:
         self.progress = progress
@@ -41,11 +41,11 @@ class ProgressHook(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self.now = 0.0
 
     def before_run(self, _: Any) -> Any:
-        """Ask for this step's figures."""
+        """Request the loss, the accuracy and the number of this step."""
         return tf.compat.v1.train.SessionRunArgs(self.tensors)
 
     def after_run(self, _: Any, values: Any) -> None:
-        """Count the step; the first one, which compiles, only starts the clock."""
+        """Count the step; the first step, which compiles, only starts the clock."""
         self.step, self.now = int(values.results["step"]), self.progress.clock()
         if self.began is None:
             self.progress.epochs = self.step // self.epoch_steps
@@ -57,7 +57,7 @@ class ProgressHook(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             self._begin()
 
     def end(self, _: Any) -> None:
-        """Close the last epoch, whose last step a worker may have made, as of the last step here."""
+        """End the last epoch at the last step of this process; a worker may have made the final step."""
         if self.figures:
             self._end()
 
@@ -77,10 +77,10 @@ def model_function(
     optimizer: Callable[[], Any],
     scaffold: Callable[[], Any] = lambda: None,
 ) -> Any:
-    """Give the ``model_fn`` of the network.
+    """Return the ``model_fn`` of the network.
 
-    `optimizer` and `scaffold` are made in the graph of the training: an optimizer of ``tf.compat.v1``,
-    and what its session is built on if that is to be other than usual.
+    `optimizer` and `scaffold` are called in the training graph: they create an optimizer of ``tf.compat.v1`` and, if
+    the default is not suitable, the session's scaffold.
     """
 
     def model_fn(features: Any, labels: Any, mode: str) -> Any:
@@ -107,17 +107,17 @@ def model_function(
 
 
 def receive_images() -> Any:
-    """Give the ``serving_input_receiver_fn``'s result: pixels as they are."""
+    """Return the result of ``serving_input_receiver_fn``: unchanged pixels."""
     pixels = tf.compat.v1.placeholder(tf.uint8, [None, 28, 28], name="images")
     return tf.estimator.export.ServingInputReceiver({"images": pixels}, {"images": pixels})
 
 
 def features(pixels: tf.Tensor, labels: tf.Tensor) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Name the pixels as the model function and the exported model call them."""
+    """Return the features with the name that the model function and the exported model use."""
     return {"images": pixels}, labels
 
 
 def eval_batches(held_out: images.Images) -> tf.data.Dataset:
-    """Give the images that no trainer sees, once."""
+    """Return one pass over the held-out images."""
     dataset = tf.data.Dataset.from_tensor_slices((held_out.x, held_out.y))
     return dataset.batch(model.SCORING_BATCH).map(features)

@@ -1,8 +1,8 @@
-"""Read a trained model back and score it on held-out images.
+"""Load a trained model and evaluate it on held-out images.
 
 python evaluate.py MODEL EVAL_FOLDER
 
-MODEL is a model.tar.gz or a folder with one SavedModel in it. Writes one line,
+MODEL is a model.tar.gz or a directory with one SavedModel. The program prints one line,
 ``accuracy=0.8710 images=2000 model=...``.
 """
 
@@ -16,10 +16,10 @@ import model
 
 
 def main() -> None:
-    """Write the accuracy of the model on the images of the folder."""
+    """Print the accuracy of the model on the images of the directory."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("model", type=Path, help="model.tar.gz, or a folder with one SavedModel")
-    parser.add_argument("eval_folder", type=Path, help="folder of .npz files with x and y")
+    parser.add_argument("model", type=Path, help="model.tar.gz, or a directory with one SavedModel")
+    parser.add_argument("eval_folder", type=Path, help="directory with .npz files of x and y")
     arguments = parser.parse_args()
     held_out = images.load(arguments.eval_folder)
     score = model.score if arguments.model.is_dir() else model.score_archive

@@ -1,6 +1,6 @@
-"""What the training programs take from the command line and from the training job's variables.
+"""Command-line arguments of the training programs, and the variables of a training job.
 
-Shared by the programs of this folder; needs neither TensorFlow nor NumPy.
+Shared by the programs in this directory; needs neither TensorFlow nor NumPy.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 TRAIN_CHANNEL = "train"
 EVAL_CHANNEL = "eval"
 
-#: What a program's parser gives: one attribute for each hyperparameter.
+#: Parsed arguments: one attribute for each hyperparameter.
 Namespace = argparse.Namespace
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """Give the parser of the hyperparameters that every program has; a program adds its own."""
+    """Return a parser for the common hyperparameters; a program adds its own."""
     summary = (description or "").partition("\n")[0]
     result = argparse.ArgumentParser(description=summary, allow_abbrev=False)
     add = result.add_argument
-    add("--epochs", type=positive, default=5, help="times each trainer goes through its share")
+    add("--epochs", type=positive, default=5, help="passes of each trainer over its shard")
     add("--batch-size", type=positive, default=64, help="images in one step of one trainer")
     add("--learning-rate", type=float, default=0.002)
     add(
         "--steps-per-epoch",
         type=positive,
-        help="steps of one trainer in an epoch; default: as many as its share has batches (of files only)",
+        help="steps of one trainer in an epoch; default: the batches in its shard (File mode only)",
     )
     add("--seed", type=int, default=1)
     add(
@@ -43,17 +43,19 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def network_parser(description: str | None) -> argparse.ArgumentParser:
-    """Give the parser of the programs that take images of any size and a network of any width besides."""
+    """Return a parser for programs that also support any size of images and any width of the network."""
     result = parser(description)
-    result.add_argument("--width", type=positive, default=64, help="units of the dense layer: most of the parameters")
     result.add_argument(
-        "--evaluate-every", type=positive, help="score the network after so many epochs; default: at the end alone"
+        "--width", type=positive, default=64, help="units of the dense layer, which has most of the parameters"
+    )
+    result.add_argument(
+        "--evaluate-every", type=positive, help="evaluate the network every N epochs; default: only at the end"
     )
     return result
 
 
 def positive(text: str) -> int:
-    """Read a whole number of at least 1; raises ``argparse.ArgumentTypeError`` for anything else."""
+    """Parse an integer of at least 1; raise ``argparse.ArgumentTypeError`` for anything else."""
     try:
         number = int(text)
     except ValueError:
@@ -65,7 +67,7 @@ def positive(text: str) -> int:
 
 
 def channel(name: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """Give the folder of an input channel; ends the program with a message when the job has none."""
+    """Return the directory of an input channel; end the program with a message if the job has no such channel."""
     variable = f"SM_CHANNEL_{name.upper()}"
     if not environ.get(variable):
         message = f"the job has no channel {name!r} ({variable} is not set): fit({{{name!r}: ...}})"
@@ -74,32 +76,32 @@ def channel(name: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def model_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Give the folder that becomes model.tar.gz; ``/opt/ml/model`` outside a training job."""
+    """Return the directory that becomes model.tar.gz; ``/opt/ml/model`` outside a training job."""
     return Path(environ.get("SM_MODEL_DIR", "/opt/ml/model"))
 
 
 def checkpoint_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Give the folder whose content the platform keeps while the job runs: beside the model's.
+    """Return the checkpoint directory, which the platform uploads while the job runs; it is beside the model directory.
 
-    A job that is started again finds its checkpoints there (CheckpointConfig in CreateTrainingJob).
+    The next job finds its checkpoints there (CheckpointConfig in CreateTrainingJob).
     """
     return model_folder(environ).with_name("checkpoints")
 
 
 def is_sharded(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether a host's channel has only its own part of the channel's files."""
+    """Return whether each host has only its own shard of the channel's files."""
     return _config(name, environ).get("S3DistributionType") == "ShardedByS3Key"
 
 
 def is_piped(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether a channel is in Pipe mode: a stream for each epoch, and no files."""
+    """Return whether a channel is in Pipe mode: one stream for each epoch, and no files."""
     return _config(name, environ).get("TrainingInputMode") == "Pipe"
 
 
 def rank_channel(local_rank: int, local_size: int, environ: Mapping[str, str] = os.environ) -> str:
-    """Give the train channel of one of a host's ranks: ``train_<local rank>`` if the job has it, else ``train``.
+    """Return the train channel of one of a host's ranks: ``train_<local rank>`` if the job has it, else ``train``.
 
-    A pipe has one reader: ends the program with a message when several ranks would share one.
+    A pipe has one reader: end the program with a message if several ranks would share a pipe.
     """
     own = f"{TRAIN_CHANNEL}_{local_rank}"
     if own in json.loads(environ.get("SM_CHANNELS") or "[]"):
@@ -115,7 +117,7 @@ def rank_channel(local_rank: int, local_size: int, environ: Mapping[str, str] = 
 
 
 def steps_of_pipe(arguments: Namespace, name: str) -> int:
-    """Give the steps of an epoch of a channel in Pipe mode, which does not tell how much it will bring."""
+    """Return the steps of an epoch of a channel in Pipe mode, whose length is not known."""
     if arguments.steps_per_epoch is None:
         message = (
             f"channel {name!r} is in Pipe mode, so its length is unknown: give the hyperparameter 'steps-per-epoch', "
@@ -131,12 +133,12 @@ def _config(name: str, environ: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def host_count(environ: Mapping[str, str] = os.environ) -> int:
-    """Count the hosts of the training job; outside one there is this host."""
+    """Return the number of hosts of the training job; 1 outside a training job."""
     return len(json.loads(environ.get("SM_HOSTS") or "[]")) or 1
 
 
 def task(environ: Mapping[str, str] = os.environ) -> tuple[str, int, Mapping[str, Sequence[str]]]:
-    """Read ``TF_CONFIG``: this process's job name and index, and the cluster (empty: alone)."""
+    """Parse ``TF_CONFIG``: this process's job name and index, and the cluster (empty if there is none)."""
     config = json.loads(environ.get("TF_CONFIG") or "{}")
     own = config.get("task", {})
     return own.get("type", "chief"), int(own.get("index", 0)), config.get("cluster", {})

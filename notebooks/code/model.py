@@ -1,8 +1,8 @@
-"""One small convolutional network for images in ten classes: build, train a step, save, read back, score.
+"""One small convolutional network for images in ten classes: build, train a step, save, load, evaluate.
 
-Shared by the programs of this folder. It runs on Keras 2, which TensorFlow has up to 2.15 and the package
-``tf-keras`` brings from 2.16 on, and on Keras 3: where ``tf-keras`` is not there, or with
-``TF_USE_LEGACY_KERAS=0`` in the job's environment.
+Shared by the programs in this directory. It runs on Keras 2, which is part of TensorFlow up to 2.15 and of the package
+``tf-keras`` from 2.16 on. It runs on Keras 3 if ``tf-keras`` is not installed, or with ``TF_USE_LEGACY_KERAS=0`` in the
+job's environment.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
-# Both are read when TensorFlow is first imported.
+# TensorFlow reads both when it is first imported.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if importlib.util.find_spec("tf_keras") is not None:
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     from images import Images
 
-# Strategies ask datasets in graphs for options, and tf.data warns of the answer; no program here sets any.
+# Strategies read the options of datasets in graphs, for which tf.data warns; no program here sets options.
 warnings.filterwarnings("ignore", message="To make it possible to preserve tf.data options")
 
 CLASSES = 10
-#: Models are read back in pieces of this many images, so that memory stays small.
+#: Number of images that a model evaluates at a time, to limit memory.
 SCORING_BATCH = 1000
 
 
 def build(shape: tuple[int, ...] = (28, 28), width: int = 64) -> Any:
-    """Give the network, untrained: pixels uint8 [n, *shape] in, logits float32 [n, 10] out.
+    """Return the untrained network: from pixels, uint8 [n, *shape], to logits, float32 [n, 10].
 
-    `shape` is rows and columns, and the channels of coloured images. `width` is the units of the dense layer, which
-    has most of the parameters and takes the least time: a wide network has more to exchange for each step.
+    `shape` is rows and columns, and the channels of color images. `width` is the number of units of the dense layer,
+    which has most of the parameters and takes the least time: a wide network exchanges more data in each step.
     """
     layers = tf.keras.layers
     rows, columns, *channels = shape
@@ -62,7 +62,7 @@ def build(shape: tuple[int, ...] = (28, 28), width: int = 64) -> Any:
 
 
 def loss_and_accuracy(logits: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Give the batch's mean cross-entropy and the part of it that is classified right."""
+    """Return the batch's mean cross-entropy and the fraction that is classified correctly."""
     wanted = tf.cast(labels, tf.int64)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=wanted, logits=logits)
     right = tf.cast(tf.equal(tf.argmax(logits, axis=-1), wanted), tf.float32)
@@ -76,7 +76,7 @@ def step_function(
     tape: Callable[[Any], Any] = lambda recorded: recorded,
     summed_replicas: int = 1,
 ) -> Callable[..., Any]:
-    """Give the function that makes one step on one batch and returns its loss and accuracy.
+    """Return the function that makes one step on one batch and returns its loss and accuracy.
 
     `tape` wraps the gradient tape: Horovod's averages the gradients of all ranks.
     `summed_replicas` is the number of replicas whose gradients the optimizer adds up.
@@ -95,9 +95,11 @@ def step_function(
 
 
 def batches(images: Images, batch_size: int, seed: int) -> tf.data.Dataset:
-    """Give endless batches of a trainer's share, in a new order in each epoch."""
+    """Return an endless dataset of batches of a trainer's shard, in a new order in each epoch."""
     if len(images) < batch_size:
-        message = f"a trainer's share of {len(images)} images is less than a batch of {batch_size}"
+        message = (
+            f"a trainer's shard of {len(images)} images is smaller than a batch of {batch_size}; reduce 'batch-size'"
+        )
         raise ValueError(message)
     dataset = tf.data.Dataset.from_tensor_slices((images.x, images.y))
     dataset = dataset.shuffle(len(images), seed=seed).repeat()
@@ -105,14 +107,14 @@ def batches(images: Images, batch_size: int, seed: int) -> tf.data.Dataset:
 
 
 def here(network: Any) -> Any:
-    """Give a copy of the network whose variables are this process's own, wherever those of the network live."""
+    """Return a copy of the network with variables in this process, wherever the network's variables are placed."""
     copy = type(network).from_config(network.get_config())
     copy.set_weights(network.get_weights())
     return copy
 
 
 def accuracy(network: Any, images: Images) -> float:
-    """Give the part of the images that a network under training classifies right."""
+    """Return the fraction of the images that a network in training classifies correctly."""
     copy = here(network)
     pieces = [images.x[first : first + SCORING_BATCH] for first in range(0, len(images), SCORING_BATCH)]
     logits = np.concatenate([copy(tf.constant(piece), training=False).numpy() for piece in pieces])
@@ -120,10 +122,9 @@ def accuracy(network: Any, images: Images) -> float:
 
 
 def save(network: Any, folder: Path) -> Path:
-    """Write the network as a SavedModel, version 1, below `folder`; gives its path.
+    """Write the network as a SavedModel, version 1, below `folder`; return its path.
 
-    A copy of this process is written: variables that live on ps tasks would be written by those, each to the disk
-    of its own host.
+    A copy in this process is saved, because ps tasks would write their variables to the disks of their own hosts.
     """
     copy = here(network)
 
@@ -137,13 +138,13 @@ def save(network: Any, folder: Path) -> Path:
 
 
 def predict(folder: Path, pixels: np.ndarray) -> np.ndarray:
-    """Read the one SavedModel below `folder` and give its logits, float32 [n, 10], for the pixels.
+    """Load the only SavedModel below `folder` and return its logits, float32 [n, 10], for the pixels.
 
-    Raises ``FileNotFoundError`` unless there is exactly one.
+    Raise ``FileNotFoundError`` unless there is exactly one.
     """
     found = sorted(path.parent for path in Path(folder).rglob("saved_model.pb"))
     if len(found) != 1:
-        message = f"{folder} holds {len(found)} SavedModels, not one"
+        message = f"{folder} contains {len(found)} SavedModels, not one"
         raise FileNotFoundError(message)
     loaded = tf.saved_model.load(str(found[0]))
     serve = loaded.signatures["serving_default"]
@@ -152,20 +153,20 @@ def predict(folder: Path, pixels: np.ndarray) -> np.ndarray:
 
 
 def score(folder: Path, images: Images) -> float:
-    """Give the part of the images that the one SavedModel below `folder` classifies right."""
+    """Return the fraction of the images that the only SavedModel below `folder` classifies correctly."""
     return float((predict(folder, images.x).argmax(axis=-1) == images.y).mean())
 
 
 def score_archive(archive: Path, images: Images) -> float:
-    """Do as `score` does for a ``model.tar.gz``."""
+    """Return the same as `score`, for a ``model.tar.gz``."""
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as members:
-        # Not an argument: Debian 12's Python, 3.11.2, knows none.
+        # Not as an argument, which Debian 12's Python 3.11.2 does not have.
         members.extraction_filter = getattr(tarfile, "data_filter", None)
         members.extractall(folder)
         return score(Path(folder), images)
 
 
 def mean(figures: Iterable[tuple[Any, Any]]) -> tuple[float, float]:
-    """Average the losses and accuracies of an epoch's steps."""
+    """Return the mean loss and the mean accuracy of an epoch's steps."""
     losses, accuracies = zip(*figures)
     return float(sum(losses)) / len(losses), float(sum(accuracies)) / len(accuracies)

@@ -1,6 +1,6 @@
-"""Pictures for the notebooks: what a model saw, and how a training went.
+"""Figures for the notebooks: predictions of a model, and curves of a training.
 
-Needs Matplotlib. Each is drawn beneath the cell that asks for it.
+Needs Matplotlib. A notebook shows each figure below the cell that draws it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from images import Images
 
-#: Fashion-MNIST's classes, in the order of their numbers.
+#: Names of Fashion-MNIST's classes 0 to 9.
 FASHION = (
     "T-shirt/top",
     "trouser",
@@ -32,7 +32,7 @@ COLUMNS = 6
 
 
 def draw_predictions(shown: Images, logits: np.ndarray, names: Sequence[str] = FASHION) -> None:
-    """Draw images with what the model takes them for and how sure it is; in red where it is wrong."""
+    """Draw images with the predicted class and its probability, in red if the prediction is wrong."""
     rows = -(-len(shown) // COLUMNS)
     figure, axes = plt.subplots(rows, COLUMNS, figsize=(2 * COLUMNS, 2.3 * rows), squeeze=False)
     for each in axes.flat:
@@ -49,15 +49,15 @@ def draw_predictions(shown: Images, logits: np.ndarray, names: Sequence[str] = F
 
 
 def draw_lines(lines: Mapping[str, Sequence[float]], places: Sequence[int], *, label: str) -> None:
-    """Draw lines over places that the label names; a line may end before the last place."""
+    """Draw lines over common x values, named by `label`; a line may have fewer values."""
     draw_curves({name: (places[: len(values)], values) for name, values in lines.items()}, label=label)
 
 
 def draw_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, label: str) -> None:
-    """Draw lines that each have places of their own, and their values there."""
+    """Draw lines that have their own x values."""
     figure, axes = plt.subplots(figsize=(7, 3.5))
     for above, (name, (places, values)) in enumerate(curves.items()):
-        # Wider the further below: of lines that lie on one another each is seen.
+        # Lower lines are wider, so that all of several equal lines are visible.
         width = 1.5 + 4 * (len(curves) - 1 - above) / len(curves)
         axes.plot(places, values, marker="o", linewidth=width, label=name)
     axes.set_xlabel(label)
@@ -69,7 +69,7 @@ def draw_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], *
 
 
 def draw_bars(panels: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> None:
-    """Draw a panel for each quantity, with a group of bars for each case: one for each name; ``None`` has no bar."""
+    """Draw a panel for each quantity, a group of bars for each case, a bar for each name; ``None`` has no bar."""
     figure, axes = plt.subplots(1, len(panels), figsize=(4.5 * len(panels), 3.5), squeeze=False)
     for each, (quantity, cases) in zip(axes[0], panels.items()):
         names = list(dict.fromkeys(name for case in cases.values() for name in case))

@@ -1,12 +1,12 @@
-"""The lines by which a training program tells how far and how fast it is, and how to read them.
+"""The lines in which a training program prints its progress and its speed, and how to parse them.
 
     epoch 1: loss=0.6231 accuracy=0.7742 steps/s=57.10 images/s=3654
     evaluation 1: accuracy=0.7810 seconds=1.37
     summary: layout=horovod trainers=2 batch_size=64 steps=390 seconds=6.83 steps/s=57.10 ...
 
-``steps`` are applied updates of the shared model. Only time within epochs counts: neither the
-warm-up that compiles the step, nor saving and scoring. In a job the summary has ``bytes/step`` too: what
-this host's interface received within the epochs (see ``traffic``). Needs the standard library only.
+``steps`` are applied updates of the shared model. Only time within epochs counts, without the warm-up that compiles
+the step, and without saving and evaluation. In a job the summary also has ``bytes/step``: the bytes that this host's
+interface received within the epochs (see ``traffic``). Needs only the standard library.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _EVALUATION = re.compile(r"evaluation \d+: accuracy=(\S+) seconds=(\S+)")
 
 @dataclass
 class Progress:
-    """Clock and voice of a training: announce each epoch, then the whole."""
+    """Clock and printer of a training: measures and prints each epoch and the summary."""
 
     layout: str
     trainers: int
     batch_size: int
-    #: Images that one step takes: batch_size, times the trainers where they step together.
+    #: Images in one step: batch_size, multiplied by the number of trainers if they make every step together.
     step_images: int
     clock: Callable[[], float] = time.monotonic
     write: Callable[[str], None] = field(default=lambda line: print(line, flush=True))
@@ -40,7 +40,7 @@ class Progress:
     steps: int = 0
     seconds: float = 0.0
     moved: int = 0
-    #: Epochs that ended so far; a resumed training starts from more than 0.
+    #: Completed epochs; a resumed training starts with more than 0.
     epochs: int = 0
     _began: float = 0.0
     _received: int | None = None
@@ -51,7 +51,7 @@ class Progress:
         self._began = self.clock()
 
     def end_epoch(self, steps: int, *, loss: float, accuracy: float, ended: float | None = None) -> None:
-        """Stop the clock, or take `ended` from it, and write the epoch's line.
+        """Stop the clock, or use `ended` as the end time, and print the epoch's line.
 
         Loss and accuracy are means over the epoch's training batches.
         """
@@ -65,11 +65,11 @@ class Progress:
         self.write(f"epoch {self.epochs}: {figures}")
 
     def evaluated(self, accuracy: float) -> None:
-        """Write the accuracy on the eval channel, with the seconds of training that it took."""
+        """Print the accuracy on the eval channel, with the training time in seconds."""
         self.write(f"evaluation {self.epochs}: accuracy={accuracy:.4f} seconds={self.seconds:.2f}")
 
     def summarize(self, accuracy: float | None = None) -> None:
-        """Write the last line, with the accuracy on the eval channel when there was one."""
+        """Print the summary, with the accuracy on the eval channel if it is given."""
         figures = {
             "layout": self.layout,
             "trainers": str(self.trainers),
@@ -89,9 +89,9 @@ class Progress:
 
 
 def read_summary(log: str) -> dict[str, str]:
-    """Give the figures of the last summary line in a log, whatever its lines are prefixed with.
+    """Parse the last summary line of a log, whatever prefix its lines have.
 
-    Raises ``ValueError`` when the log has none.
+    Raise ``ValueError`` if the log has no summary.
     """
     lines = [line for line in log.splitlines() if SUMMARY in line]
     if not lines:
@@ -101,7 +101,7 @@ def read_summary(log: str) -> dict[str, str]:
 
 
 def seconds_to(accuracy: float, log: str) -> float | None:
-    """Give the seconds of training after which an evaluation in the log was at least so good; ``None``: none was."""
+    """Return the training time in seconds until an evaluation in the log reached `accuracy`; ``None`` if none did."""
     found = ((float(good), float(seconds)) for good, seconds in _EVALUATION.findall(log))
     return next((seconds for good, seconds in found if good >= accuracy), None)
 

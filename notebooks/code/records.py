@@ -1,7 +1,7 @@
-"""Images as TFRecords: how one is written, and how a channel of them is read, in File mode and in Pipe mode.
+"""Images as TFRecords: how to write them, and how to read a channel of them in File mode and in Pipe mode.
 
-Shared by the programs of this folder. A pipe is read with ``scriptmode_runtime``'s `PipeModeDataset`, on the host
-whose pipe it is; files with TensorFlow's own. A channel in File mode may hold .npz files as well.
+Shared by the programs in this directory. A pipe is read with ``scriptmode_runtime``'s `PipeModeDataset`, on the host
+that has the pipe; files are read with TensorFlow's own datasets. A channel in File mode may also contain .npz files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FEATURES = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
-#: A pipe brings images in the order of its files: the next batch is drawn from so many.
+#: Size of the shuffle buffer: a pipe delivers images in the order of its files.
 SHUFFLED = 5000
 LOADED_AT_ONCE = 500
 
@@ -33,19 +33,19 @@ def write(path: Path, part: images.Images) -> None:
 
 
 def decode(batch: tf.Tensor, shape: tuple[int, ...]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Give the pixels, uint8 [n, *shape], and the classes, uint8 [n], of n records."""
+    """Return the pixels, uint8 [n, *shape], and the classes, uint8 [n], of n records."""
     parsed = tf.io.parse_example(batch, FEATURES)
     pixels = tf.reshape(tf.io.decode_raw(parsed["image"], tf.uint8), [-1, *shape])
     return pixels, tf.cast(parsed["label"], tf.uint8)
 
 
 def stream(channel: str) -> tf.data.Dataset:
-    """Give the records of a channel's pipe: one pass, and with each new iterator the next one."""
+    """Return a dataset of the records of a channel's pipe; each new iterator reads the next epoch."""
     try:
         from scriptmode_runtime.tensorflow import PipeModeDataset
     except ImportError as error:
         message = (
-            f"channel {channel!r} is in Pipe mode, and the reader of pipes is not here ({error}): "
+            f"channel {channel!r} is in Pipe mode, and PipeModeDataset is not installed ({error}): "
             "use an image that has scriptmode, or TrainingInput(..., input_mode='File') with .npz files"
         )
         raise SystemExit(message) from error
@@ -53,7 +53,7 @@ def stream(channel: str) -> tf.data.Dataset:
 
 
 def batches(stream: tf.data.Dataset, shape: tuple[int, ...], batch_size: int, *, seed: int) -> tf.data.Dataset:
-    """Give endless batches of the images of a stream; each pass takes the pipe's next epoch."""
+    """Return an endless dataset of batches of a stream's images; each pass reads the pipe's next epoch."""
     dataset = stream.repeat().shuffle(SHUFFLED, seed=seed).batch(batch_size, drop_remainder=True)
     return dataset.map(lambda batch: decode(batch, shape)).prefetch(2)
 
@@ -77,11 +77,11 @@ def _read(dataset: tf.data.Dataset, source: str) -> images.Images:
         pixels.append(flat.reshape(-1, *images.shape_of(flat.shape[1])))
         labels.append(parsed["label"].numpy().astype(np.uint8))
     if not pixels:
-        message = f"{source} brought no record; does the channel name a folder of TFRecord files?"
+        message = f"{source} contains no records; check that the channel is a directory of TFRecord files"
         raise SystemExit(message)
     return images.Images(np.concatenate(pixels), np.concatenate(labels))
 
 
 def held_out() -> images.Images:
-    """Load the images that no trainer sees, of the eval channel."""
+    """Load the held-out images of the eval channel."""
     return load(hyperparameters.EVAL_CHANNEL)

@@ -1,6 +1,6 @@
-"""How much the network moved: the counters that Linux keeps for each interface.
+"""Network traffic: the counters that Linux keeps for each interface.
 
-Shared by the programs of this folder; needs the standard library only.
+Shared by the programs in this directory; needs only the standard library.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def received(environ: Mapping[str, str] = os.environ, table: Path = Path("/proc/net/dev")) -> int | None:
-    """Count the bytes that the job's interface received so far; ``None`` outside a job, and where nothing counts them.
+    """Return the bytes that the job's interface received so far; ``None`` outside a job or if there is no counter.
 
-    The interface is the one that SageMaker names in ``SM_NETWORK_INTERFACE_NAME``. Where hosts are processes of one
-    machine it is the loopback interface: there it counts what all hosts, and all else on the machine, send each
-    other, and what shared memory takes does not pass it.
+    The interface is the one that SageMaker names in ``SM_NETWORK_INTERFACE_NAME``. If hosts are processes of one
+    machine, it is the loopback interface, which counts the traffic of all hosts and of all other programs on the
+    machine, but not exchanges in shared memory.
     """
     interface = environ.get("SM_NETWORK_INTERFACE_NAME")
     if not interface or not table.exists():

@@ -1,11 +1,10 @@
-"""Train the network with ``tf.estimator`` and MultiWorkerMirroredStrategy: every host steps, all in the same step.
+"""Train the network with ``tf.estimator`` and MultiWorkerMirroredStrategy: all hosts make every step together.
 
-All hosts run this program, as the workers that ``TF_CONFIG`` names; the distribution
-``{"multi_worker_mirrored_strategy": {"enabled": True}}`` starts them. The first of them writes the
-checkpoints, evaluates them and exports the model. ``tf.estimator`` is part of TensorFlow up to 2.15.
+All hosts run this program as the workers in ``TF_CONFIG``; the distribution ``{"multi_worker_mirrored_strategy":
+{"enabled": True}}`` starts them. The first worker writes the checkpoints, evaluates them and exports the model.
+``tf.estimator`` is part of TensorFlow up to 2.15.
 
-The channels hold .npz files of 28 x 28 images in ten classes: Fashion-MNIST, or MNIST itself in the one
-file that it is published in.
+The channels contain .npz files of 28 x 28 images in ten classes: Fashion-MNIST, or MNIST in its single published file.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ import model
 import tensorflow as tf
 from progress import Progress
 
-#: A number that no strategy gives to a group of devices.
-MEETING = 1_000_000
+#: Key of the final barrier; strategies use smaller keys for their groups of devices.
+BARRIER_KEY = 1_000_000
 COMMUNICATION = tf.distribute.experimental.CommunicationImplementation
 
 
 def input_function(mine: images.Images, arguments: hyperparameters.Namespace, *, sharded: bool) -> Any:
-    """Give the ``input_fn`` of the training, which the strategy calls on each worker with that worker's place."""
+    """Return the ``input_fn`` of the training, which the strategy calls on each worker with that worker's index."""
 
     def input_fn(input_context: Any = None) -> tf.data.Dataset:
         dataset = tf.data.Dataset.from_tensor_slices((mine.x, mine.y))
@@ -39,20 +38,20 @@ def input_function(mine: images.Images, arguments: hyperparameters.Namespace, *,
 
 
 def steps_of_epoch(mine: images.Images, arguments: hyperparameters.Namespace, workers: int, *, sharded: bool) -> int:
-    """Give the steps of an epoch, the same on every worker: one that stopped earlier would leave the others waiting."""
+    """Return the steps of an epoch, equal on every worker: if one stopped earlier, the others would wait forever."""
     if arguments.steps_per_epoch is not None:
         return int(arguments.steps_per_epoch)
     if sharded:
         message = (
-            "the channel 'train' is ShardedByS3Key, and no host knows how much the others have: give the "
-            "hyperparameter 'steps-per-epoch', the images of one host divided by the batch size"
+            "the channel 'train' is ShardedByS3Key, and a host does not know the sizes of the other shards: set the "
+            "hyperparameter 'steps-per-epoch' to the images of one host divided by the batch size"
         )
         raise SystemExit(message)
     return len(mine) // workers // arguments.batch_size
 
 
 class Training:
-    """The Estimator's parts, the same for all workers and for the evaluation afterwards."""
+    """The parts of the Estimator, equal on all workers and in the evaluation after the training."""
 
     def __init__(self, arguments: hyperparameters.Namespace, workers: int) -> None:
         channel = hyperparameters.TRAIN_CHANNEL
@@ -72,17 +71,17 @@ class Training:
         )
 
     def estimator(self, **configuration: Any) -> Any:
-        """Give an Estimator on the job's checkpoints."""
+        """Create an Estimator on the job's checkpoints."""
         folder = str(hyperparameters.checkpoint_folder())
         config = tf.estimator.RunConfig(model_dir=folder, tf_random_seed=self.arguments.seed, **configuration)
         return tf.estimator.Estimator(self.model_fn, config=config)
 
     def eval_batches(self) -> tf.data.Dataset:
-        """Give the images that no worker trains on."""
+        """Return the dataset of held-out images."""
         return estimators.eval_batches(self.held_out)
 
     def train(self, strategy: Any) -> None:
-        """Train on all workers together to the last epoch's end, with a checkpoint before the first and after each."""
+        """Train on all workers to the end of the last epoch; save checkpoints before the first and after each epoch."""
         estimator = self.estimator(
             train_distribute=strategy,
             save_checkpoints_steps=self.epoch_steps,
@@ -96,7 +95,7 @@ class Training:
         )
 
     def evaluate(self) -> None:
-        """Say what each checkpoint does on the images of the eval channel."""
+        """Print the loss and the accuracy of each checkpoint on the images of the eval channel."""
         estimator = self.estimator()
         state = tf.train.get_checkpoint_state(estimator.model_dir)
         for path in state.all_model_checkpoint_paths:
@@ -105,21 +104,21 @@ class Training:
             print(f"evaluation: global_step={found['global_step']} {figures}", flush=True)
 
     def export(self) -> None:
-        """Write the model, and score what was written."""
+        """Write the model, and evaluate the written model."""
         folder = hyperparameters.model_folder()
         self.estimator().export_saved_model(str(folder), estimators.receive_images)
         self.progress.summarize(model.score(folder, self.held_out))
 
 
-def meet(workers: int) -> None:
-    """Return when every worker has come here: one that left earlier would look lost to those still at work."""
+def wait_for_workers(workers: int) -> None:
+    """Wait until every worker calls this function: a worker that ended earlier would look lost to the others."""
     if workers > 1:
-        # Not the strategy's own: the Estimator worked with a copy of it, whose keys the strategy would give once more.
+        # Not the strategy's own reduction: the Estimator used a copy of the strategy, whose keys it would reuse.
         tf.raw_ops.CollectiveReduceV2(
             input=tf.constant(1.0),
             group_size=workers,
-            group_key=MEETING,
-            instance_key=MEETING,
+            group_key=BARRIER_KEY,
+            instance_key=BARRIER_KEY,
             ordering_token=[],
             merge_op="Add",
             final_op="Id",
@@ -127,36 +126,36 @@ def meet(workers: int) -> None:
 
 
 def parse() -> hyperparameters.Namespace:
-    """Read the hyperparameters."""
+    """Parse the hyperparameters."""
     parser = hyperparameters.parser(__doc__)
     parser.set_defaults(learning_rate=1e-4)
     parser.add_argument(
         "--communication",
         choices=[each.name for each in COMMUNICATION],
         default=COMMUNICATION.AUTO.name,
-        help="how workers exchange gradients; AUTO leaves it to TensorFlow",
+        help="how workers exchange gradients; with AUTO TensorFlow chooses",
     )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Train as one of the workers; the first one evaluates every checkpoint and exports the last, on its own."""
+    """Train as one of the workers; the first worker then evaluates every checkpoint and exports the last."""
     estimators.require()
     arguments = parse()
     _, index, cluster = hyperparameters.task()
     options = tf.distribute.experimental.CommunicationOptions(implementation=COMMUNICATION[arguments.communication])
-    # Before anything else of TensorFlow: it starts this worker's server.
+    # Before any other use of TensorFlow: the strategy starts this worker's server.
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     tf.keras.utils.set_random_seed(arguments.seed)
     workers = max(1, len(cluster.get("worker", ())))
     training = Training(arguments, workers)
     training.train(strategy)
     if index == 0:
-        # From here on this host is alone.
+        # From here on this worker runs without a cluster.
         os.environ.pop("TF_CONFIG", None)
         training.evaluate()
         training.export()
-    meet(workers)
+    wait_for_workers(workers)
 
 
 if __name__ == "__main__":

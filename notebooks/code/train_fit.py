@@ -1,7 +1,7 @@
-"""Train the network on several workers by ``model.fit``, which Keras 2 can do, and Keras 3 cannot.
+"""Train the network on several workers with ``model.fit``, which Keras 2 supports and Keras 3 does not.
 
-All hosts run this program, as the workers that ``TF_CONFIG`` names. With Keras 3 the job fails, and says what to do:
-``TF_USE_LEGACY_KERAS=1`` in its environment, or a loop such as that of train_mwms.py.
+All hosts run this program as the workers in ``TF_CONFIG``. With Keras 3 the job fails, and its failure reason says
+what to do: set ``TF_USE_LEGACY_KERAS=1`` in its environment, or use a custom training loop such as train_mwms.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 
 def main() -> None:
-    """Fit, and write the figures of the last epoch."""
+    """Fit the network, and print the accuracy of the last epoch."""
     arguments = hyperparameters.parser(__doc__).parse_args()
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     train = images.load(hyperparameters.channel(hyperparameters.TRAIN_CHANNEL))

@@ -1,9 +1,9 @@
 """Train the network with Horovod: one rank per process, gradients averaged in every step.
 
-The changes that Horovod asks of a program are numbered 1 to 6. Runs under ``mpirun``, which
-the distribution ``{"mpi": {"enabled": True, "processes_per_host": n}}`` starts. In Pipe mode each
-rank of a host reads TFRecords from a channel of its own: ``train_0``, ``train_1`` and so on, or
-``train`` where a host has one rank. The images of the eval channel say how large images are.
+The changes that Horovod requires in a program are numbered 1 to 6. The program runs under ``mpirun``, which the
+distribution ``{"mpi": {"enabled": True, "processes_per_host": n}}`` starts. In Pipe mode each rank of a host reads
+TFRecords from its own channel: ``train_0``, ``train_1`` and so on, or ``train`` if a host has one rank. The program
+takes the shape of the images from the eval channel.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from progress import Progress
 
 try:
     try:
-        # Horovod itself, but where it meets Keras 3, which is younger.
+        # Horovod, with support for Keras 3, which is newer than Horovod.
         import scriptmode_runtime.tensorflow.horovod as hvd
     except ModuleNotFoundError:
         import horovod.tensorflow as hvd
@@ -30,19 +30,19 @@ except ImportError as error:
 
 
 def pin_devices() -> None:
-    """Give this rank one GPU of its host, or its part of the cores."""
+    """Limit this rank to one GPU of its host, or to its part of the cores."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank() % len(gpus)], "GPU")
         return
-    # mpirun may have bound this rank to its cores already.
+    # mpirun may already have bound this rank to its cores.
     cores = min(len(os.sched_getaffinity(0)), (os.cpu_count() or 1) // hvd.local_size())
     tf.config.threading.set_intra_op_parallelism_threads(max(1, cores))
 
 
 def batches(arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> tuple[tf.data.Dataset, int]:
-    """Give this rank's endless batches, and how many steps all ranks make in an epoch."""
-    # Not local_rank: hosts of the job may be processes of one machine, each with its own channel.
+    """Return this rank's endless dataset of batches, and the steps that all ranks make in an epoch."""
+    # Not hvd.local_rank(): the job's hosts may be processes of one machine, each with its own channel.
     hosts = hyperparameters.host_count()
     ranks_of_host = max(1, hvd.size() // hosts)
     trainer = images.Trainer(hvd.rank(), hvd.size(), hvd.rank() % ranks_of_host, ranks_of_host)
@@ -56,7 +56,7 @@ def batches(arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> tup
             stream = stream.shard(hosts, hvd.rank() // ranks_of_host)
         return records.batches(stream, shape, arguments.batch_size, seed=seed), steps
     mine = trainer.share(records.load(channel), sharded=is_sharded)
-    # Ranks step together: shares of different size must not give different numbers of steps.
+    # All ranks make every step together, so the number of steps must not depend on the size of a rank's shard.
     size = int(hvd.allreduce(tf.constant(float(len(mine)))))
     return model.batches(mine, arguments.batch_size, seed), arguments.steps_per_epoch or size // arguments.batch_size
 
@@ -66,7 +66,7 @@ class Training:
 
     def __init__(self, arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> None:
         self.network = model.build(shape, arguments.width)
-        # 3: as many batches as ranks go into one step, so the steps may be that much longer.
+        # 3: one step uses a batch of every rank, so the learning rate is multiplied by the number of ranks.
         self.optimizer = tf.keras.optimizers.Adam(arguments.learning_rate * hvd.size())
         self.optimizer.build(self.network.trainable_variables)
         self.epoch = tf.Variable(0, dtype=tf.int64)
@@ -77,28 +77,28 @@ class Training:
         self.checkpoints = tf.train.CheckpointManager(state, folder, max_to_keep=2)
 
     def agree(self) -> None:
-        """Start every rank from what rank 0 has: fresh weights, or its last checkpoint."""
+        """Broadcast the state of rank 0 to every rank: new weights, or the last checkpoint."""
         if hvd.rank() == 0:
             self.checkpoints.restore_or_initialize()
-        # 5: one broadcast of everything that the steps change.
+        # 5: broadcast everything that the steps change.
         hvd.broadcast_variables(self.network.variables, root_rank=0)
         hvd.broadcast_variables(list(self.optimizer.variables), root_rank=0)
         hvd.broadcast_variables([self.epoch], root_rank=0)
 
     def warm_up(self, batch: Any) -> None:
-        """Compile the step, on a batch that would have come anyway."""
+        """Compile the step by training on one batch."""
         self.step(batch)
 
     def checkpoint(self) -> None:
         """Write the state at the end of an epoch."""
         self.epoch.assign_add(1)
-        # 6: one rank writes; all have the same state.
+        # 6: only one rank saves; all ranks have the same state.
         if hvd.rank() == 0:
             self.checkpoints.save()
 
 
 def train(training: Training, arguments: hyperparameters.Namespace, held_out: images.Images | None) -> Progress:
-    """Train for the given epochs; only rank 0, which has the held-out images, writes the lines of progress."""
+    """Train for the given epochs; only rank 0, which has the held-out images, prints progress."""
     dataset, steps = batches(arguments, training.network.input_shape[1:])
     iterator = iter(dataset)
     silence = {} if hvd.rank() == 0 else {"write": lambda _: None}
@@ -118,10 +118,10 @@ def train(training: Training, arguments: hyperparameters.Namespace, held_out: im
 
 
 def main() -> None:
-    """Train with all ranks; rank 0 saves the model and scores what it saved."""
+    """Train with all ranks; rank 0 saves the model and evaluates the saved model."""
     arguments = hyperparameters.network_parser(__doc__).parse_args()
-    hvd.init()  # 1: ranks find each other.
-    pin_devices()  # 2: no two ranks of a host on one GPU.
+    hvd.init()  # 1: connect the ranks.
+    pin_devices()  # 2: ranks of a host do not share a GPU.
     tf.keras.utils.set_random_seed(arguments.seed + hvd.rank())
     held_out = records.held_out() if hvd.rank() == 0 else None
     shape = hvd.broadcast_object(held_out.shape if held_out else None, root_rank=0)

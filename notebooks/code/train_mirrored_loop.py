@@ -1,9 +1,8 @@
-"""Train the network in a loop of its own with MirroredStrategy: one process, every device in the same step.
+"""Train the network in a custom training loop with MirroredStrategy: one process, all devices make every step together.
 
-The devices are the host's GPUs; a host without any splits its CPU into ``--devices`` logical ones, on
-which everything happens as it would on so many GPUs, only not faster. ``--loop`` says how an epoch
-goes through the data. The strategy holds a copy of the network on each device, and its checkpoints
-are read back without it.
+The devices are the host's GPUs. A host without GPUs splits its CPU into ``--devices`` logical devices: everything
+works as on that many GPUs, but is not faster. ``--loop`` selects how an epoch iterates over the data. The strategy
+keeps a copy of the network on each device, and its checkpoints are restored without the strategy.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ import model
 import tensorflow as tf
 from progress import Progress
 
-#: Epochs from one checkpoint to the next; the last epoch has one too.
+#: Epochs between two checkpoints; there is also one after the last epoch.
 CHECKPOINT_EVERY = 2
 
 
 def devices(count: int) -> list[str]:
-    """Give the host's GPUs, or else its CPU as `count` logical devices. TensorFlow must not have used it before."""
+    """Return the GPUs, or else `count` logical devices on the CPU, which TensorFlow must not have used before."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         return [f"GPU:{index}" for index in range(len(gpus))]
@@ -33,20 +32,20 @@ def devices(count: int) -> list[str]:
 
 
 def losses(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Give the cross-entropy of each image: the loop, not the loss, knows what to divide by."""
+    """Return the cross-entropy of each image; the loop divides their sum by the global batch size."""
     return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.cast(labels, tf.int64), logits=logits)
 
 
 class Training:
-    """The network on every device, and what a step and an epoch do there."""
+    """The network on every device, with the functions of a step and of an epoch."""
 
     def __init__(self, strategy: Any, arguments: hyperparameters.Namespace) -> None:
         self.strategy = strategy
         self.global_batch = arguments.batch_size * strategy.num_replicas_in_sync
-        # Variables made in the scope have a copy on each device; every step changes all copies alike.
+        # Variables created in the scope have a copy on each device; every step changes all copies equally.
         with strategy.scope():
             self.network = model.build()
-            # A step takes as many batches as there are replicas, so it may be that much longer.
+            # One step uses a batch of every replica, so the learning rate is multiplied by their number.
             rate = arguments.learning_rate * strategy.num_replicas_in_sync
             self.optimizer = tf.keras.optimizers.Adam(rate)
             self.optimizer.build(self.network.trainable_variables)
@@ -56,11 +55,11 @@ class Training:
         self.epoch = tf.Variable(0, dtype=tf.int64)
 
     def replica_step(self, batch: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        """Learn from one device's part of the batch; give its part of the loss."""
+        """Train on one device's part of the batch; return its part of the loss."""
         pixels, labels = batch
         with tf.GradientTape() as tape:
             logits = self.network(pixels, training=True)
-            # Divided by the images of all devices, for the gradients of the devices are added up.
+            # Divided by the images of all devices, because the gradients of the devices are added up.
             loss = tf.nn.compute_average_loss(losses(logits, labels), global_batch_size=self.global_batch)
         gradients = tape.gradient(loss, self.network.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.network.trainable_variables))
@@ -75,7 +74,7 @@ class Training:
         self.eval_accuracy.update_state(labels, logits)
 
     def mirrored_step(self, batch: Any) -> tf.Tensor:
-        """Have every device step on its part of the batch; give the loss of the whole."""
+        """Run a step on every device with its part of the batch; return the loss of the whole batch."""
         parts = self.strategy.run(self.replica_step, args=(batch,))
         return self.strategy.reduce(tf.distribute.ReduceOp.SUM, parts, axis=None)
 
@@ -86,18 +85,18 @@ class Training:
 
     @tf.function
     def whole_epoch(self, batches: Any) -> tf.Tensor:
-        """Make all steps of an epoch, compiled with the loop; give the sum of their losses."""
+        """Make all steps of an epoch, compiled with the loop; return the sum of their losses."""
         total = 0.0
         for batch in batches:
             total += self.mirrored_step(batch)
         return total
 
     def each_batch(self, batches: Any) -> tf.Tensor:
-        """Go through the distributed dataset as through any other."""
+        """Iterate over the distributed dataset with a `for` loop; return the sum of the losses."""
         return sum(self.step(batch) for batch in batches)
 
     def iterator(self, batches: Any) -> tf.Tensor:
-        """Ask an iterator for batch after batch, as a loop does that stops where it likes."""
+        """Call `next` on an iterator, as a loop that may stop at any batch; return the sum of the losses."""
         total, each = 0.0, iter(batches)
         with suppress(StopIteration):
             while True:
@@ -106,12 +105,12 @@ class Training:
 
     @tf.function
     def evaluation(self, batches: Any) -> None:
-        """Have the devices score all batches into the metrics."""
+        """Evaluate all batches on the devices; the metrics collect the results."""
         for batch in batches:
             self.strategy.run(self.replica_evaluation, args=(batch,))
 
     def evaluate(self, batches: Any) -> dict[str, float]:
-        """Give the mean loss and the accuracy on the batches."""
+        """Return the mean loss and the accuracy on the batches."""
         metrics = {"loss": self.eval_loss, "accuracy": self.eval_accuracy}
         for metric in metrics.values():
             metric.reset_state()
@@ -119,7 +118,7 @@ class Training:
         return {name: float(metric.result()) for name, metric in metrics.items()}
 
 
-#: The ways to go through an epoch's batches.
+#: The implementations of an epoch, by their names in ``--loop``.
 LOOPS: dict[str, Callable[[Training, Any], tf.Tensor]] = {
     "each-batch": Training.each_batch,
     "iterator": Training.iterator,
@@ -128,17 +127,17 @@ LOOPS: dict[str, Callable[[Training, Any], tf.Tensor]] = {
 
 
 def ways(text: str) -> list[str]:
-    """Read names of loops, separated by commas; raises ``argparse.ArgumentTypeError`` for another name."""
+    """Parse names of loops, separated by commas; raise ``argparse.ArgumentTypeError`` for an unknown name."""
     names = text.split(",")
     for name in names:
         if name not in LOOPS:
-            message = f"{name!r} is none of {', '.join(LOOPS)}"
+            message = f"{name!r} is not one of {', '.join(LOOPS)}"
             raise argparse.ArgumentTypeError(message)
     return names
 
 
 class Checkpoints:
-    """The training's state in the folder that the platform keeps, every other epoch."""
+    """Checkpoints of the training's state, every second epoch, in the directory that the platform uploads."""
 
     def __init__(self, training: Training) -> None:
         self.epoch = training.epoch
@@ -148,7 +147,7 @@ class Checkpoints:
         self.manager.restore_or_initialize()
 
     def epoch_ended(self, epochs: int) -> None:
-        """Count the epoch, of `epochs` in all, and write the state if it is due."""
+        """Count the epoch, and save a checkpoint if it is due; `epochs` is the number of all epochs."""
         self.epoch.assign_add(1)
         done = int(self.epoch)
         if done % CHECKPOINT_EVERY == 0 or done == epochs:
@@ -157,16 +156,16 @@ class Checkpoints:
 
 
 def restore(checkpoint: str) -> Any:
-    """Read the network of a checkpoint into one of this process alone: no strategy, one device."""
+    """Restore the network of a checkpoint in this process, on one device and without a strategy."""
     network = model.build()
     status = tf.train.Checkpoint(network=network).restore(checkpoint)
-    # Of the checkpoint the optimizer is left over; of the network nothing may be.
+    # The checkpoint also contains the optimizer, which is not restored; every variable of the network must be.
     status.assert_existing_objects_matched().expect_partial()
     return network
 
 
 def accuracy(network: Any, held_out: images.Images) -> float:
-    """Give the part of the images that a network on one device classifies right."""
+    """Return the fraction of the images that a network on one device classifies correctly."""
     metric = tf.keras.metrics.SparseCategoricalAccuracy()
 
     @tf.function
@@ -179,17 +178,17 @@ def accuracy(network: Any, held_out: images.Images) -> float:
 
 
 def distributed(training: Training, mine: images.Images, *, seed: int | None = None, steps: int | None = None) -> Any:
-    """Give the batches of an epoch, each divided among the devices; with a seed in a new order each time."""
+    """Return the batches of an epoch, each divided among the devices; with a seed in a new order each time."""
     dataset = tf.data.Dataset.from_tensor_slices((mine.x, mine.y))
     if seed is not None:
         dataset = dataset.shuffle(len(mine), seed=seed)
-    # No remainder is dropped: the last batch is smaller, and weighs less in the loss.
+    # The remainder is not dropped: the last batch is smaller and has less weight in the loss.
     dataset = dataset.batch(training.global_batch).take(steps or -1).prefetch(2)
     return training.strategy.experimental_distribute_dataset(dataset)
 
 
 def train(training: Training, arguments: hyperparameters.Namespace, held_out: images.Images) -> Progress:
-    """Train for the epochs that the checkpoints leave to do, and say how each one went."""
+    """Train the epochs that remain after the restored checkpoint, and print the evaluation of each."""
     mine = images.load(hyperparameters.channel(hyperparameters.TRAIN_CHANNEL), "train")
     batches = distributed(training, mine, seed=arguments.seed, steps=arguments.steps_per_epoch)
     steps = min(-(-len(mine) // training.global_batch), arguments.steps_per_epoch or len(mine))
@@ -214,25 +213,25 @@ def train(training: Training, arguments: hyperparameters.Namespace, held_out: im
 
 
 def parse() -> hyperparameters.Namespace:
-    """Read the hyperparameters."""
+    """Parse the hyperparameters."""
     parser = hyperparameters.parser(__doc__)
     parser.add_argument(
         "--devices",
         type=hyperparameters.positive,
         default=2,
-        help="logical devices that stand for GPUs where there are none",
+        help="number of logical devices on a host without GPUs",
     )
     parser.add_argument(
         "--loop",
         type=ways,
         default=["function"],
-        help=f"how to go through an epoch: {', '.join(LOOPS)}; of several, with commas between, epochs take turns",
+        help=f"how to iterate over an epoch: {', '.join(LOOPS)}; several names, separated by commas, alternate",
     )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Train on all devices; then read the last checkpoint without the strategy, score and save it."""
+    """Train on all devices; then restore the last checkpoint without the strategy, evaluate and save it."""
     arguments = parse()
     strategy = tf.distribute.MirroredStrategy(devices(arguments.devices))
     tf.keras.utils.set_random_seed(arguments.seed)

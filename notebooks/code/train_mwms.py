@@ -1,6 +1,6 @@
-"""Train the network with MultiWorkerMirroredStrategy: every host steps, all in the same step.
+"""Train the network with MultiWorkerMirroredStrategy: all hosts make every step together.
 
-All hosts run this program, as the workers that ``TF_CONFIG`` names; the distribution
+All hosts run this program as the workers in ``TF_CONFIG``; the distribution
 ``{"multi_worker_mirrored_strategy": {"enabled": True}}`` starts them.
 """
 
@@ -16,14 +16,14 @@ from progress import Progress
 
 
 class Training:
-    """The mirrored network and what all replicas do together."""
+    """The mirrored network and the functions that all replicas run together."""
 
     def __init__(self, strategy: Any, arguments: hyperparameters.Namespace) -> None:
         self.strategy = strategy
         replicas = strategy.num_replicas_in_sync
         with strategy.scope():
             self.network = model.build()
-            # A step takes as many batches as there are replicas, so it may be that much longer.
+            # One step uses a batch of every replica, so the learning rate is multiplied by their number.
             self.optimizer = tf.keras.optimizers.Adam(arguments.learning_rate * replicas)
             self.optimizer.build(self.network.trainable_variables)
         step = model.step_function(self.network, self.optimizer, summed_replicas=replicas)
@@ -42,7 +42,7 @@ class Training:
         self.average = average
 
     def iterator(self, mine: images.Images, arguments: hyperparameters.Namespace, index: int) -> Any:
-        """Give the iterator over this worker's share, one batch for each of its replicas."""
+        """Return the iterator over this worker's shard, with one batch for each of its replicas."""
 
         def worker_batches(_: Any) -> tf.data.Dataset:
             return model.batches(mine, arguments.batch_size, arguments.seed + index)
@@ -51,7 +51,7 @@ class Training:
 
 
 def share(index: int, workers: int) -> images.Images:
-    """Load the part of the train channel that only this worker works on."""
+    """Load this worker's shard of the train channel."""
     channel = hyperparameters.TRAIN_CHANNEL
     whole = images.load(hyperparameters.channel(channel))
     trainer = images.Trainer(index, workers)
@@ -59,10 +59,10 @@ def share(index: int, workers: int) -> images.Images:
 
 
 def train(training: Training, arguments: hyperparameters.Namespace, index: int, workers: int) -> Progress:
-    """Train for the given epochs; only worker 0 writes the lines of progress."""
+    """Train for the given epochs; only worker 0 prints progress."""
     mine = share(index, workers)
     replicas = training.strategy.num_replicas_in_sync
-    # Workers step together: shares of different size must not give different numbers of steps.
+    # All workers make every step together, so the number of steps must not depend on the size of a worker's shard.
     size = float(training.average(tf.constant(float(len(mine)))))
     steps = arguments.steps_per_epoch or int(size * workers) // replicas // arguments.batch_size
     iterator = training.iterator(mine, arguments, index)
@@ -84,10 +84,10 @@ def train(training: Training, arguments: hyperparameters.Namespace, index: int, 
 
 
 def main() -> None:
-    """Train with all workers; worker 0 saves the model and scores what it saved."""
+    """Train with all workers; worker 0 saves the model and evaluates the saved model."""
     arguments = hyperparameters.parser(__doc__).parse_args()
     _, index, cluster = hyperparameters.task()
-    # Before anything else of TensorFlow: it starts this worker's server.
+    # Before any other use of TensorFlow: the strategy starts this worker's server.
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     tf.keras.utils.set_random_seed(arguments.seed)
     training = Training(strategy, arguments)
@@ -97,7 +97,7 @@ def main() -> None:
         model.save(training.network, folder)
         held_out = images.load(hyperparameters.channel(hyperparameters.EVAL_CHANNEL))
         progress.summarize(model.score(folder, held_out))
-    # A worker that left earlier would look lost to those still at work.
+    # A barrier: a worker that ended earlier would look lost to the others.
     training.average(tf.constant(0.0))
 
 

@@ -1,13 +1,12 @@
-"""Train the network with TensorFlow 2's ParameterServerStrategy: a chief coordinates, workers step.
+"""Train the network with TensorFlow 2's ParameterServerStrategy: a chief coordinates, workers run the steps.
 
-The chief runs this program. It places the variables on the ps tasks and schedules steps on the
-workers, which apply their gradients without waiting for one another. Worker and ps tasks are
-plain TensorFlow servers that the distribution
-``{"parameter_server": {"enabled": True, "coordinator": True}}`` starts; started by hand as such
-a task, this program is that server.
+The chief runs this program. It places the variables on the ps tasks and schedules steps on the workers, which apply
+their gradients without waiting for each other. Worker and ps tasks are ordinary TensorFlow servers that the
+distribution ``{"parameter_server": {"enabled": True, "coordinator": True}}`` starts. If you start this program by
+hand as such a task, it runs the server.
 
-In Pipe mode each worker reads TFRecords from the train channel's pipe on its own host. The images of the
-eval channel say how large images are.
+In Pipe mode each worker reads TFRecords from the train channel's pipe on its own host. The program takes the shape of
+the images from the eval channel.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 import hyperparameters
 
-# Calls to a task that is not up yet, or gone, must not hang. Read when TensorFlow is imported.
+# Calls to a task that has not started or has ended must not hang. TensorFlow reads this when it is imported.
 os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
 
 import model
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class Share(NamedTuple):
-    """What the workers step on."""
+    """The training data of the workers."""
 
-    #: Makes a worker's endless batches; called once, and what it says is done on each worker.
+    #: Creates a worker's endless dataset; called once and traced, then executed on each worker.
     batches: Callable[[], tf.data.Dataset]
-    #: Of one worker in an epoch.
+    #: Steps of one worker in an epoch.
     steps: int
 
 
 def share(arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, ...]) -> Share:
-    """Read the train channel: its files here, for the workers run no program; its pipes on the workers' hosts."""
+    """Read the train channel: files in the chief, as workers do not run this program; pipes on the workers' hosts."""
     channel = hyperparameters.TRAIN_CHANNEL
     is_sharded = hyperparameters.is_sharded(channel)
     if hyperparameters.is_piped(channel):
@@ -57,7 +56,7 @@ def share(arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, 
 
 
 def from_memory(whole: images.Images, arguments: hyperparameters.Namespace, workers: int) -> tf.data.Dataset:
-    """Give a worker's part of what the chief loaded, which goes to the workers with the program."""
+    """Return a worker's shard of the images that the chief loaded; they are sent to the workers with the function."""
     index = tf.distribute.coordinator.experimental_get_current_worker_index()
     size = len(whole) // workers
     dataset = tf.data.Dataset.from_tensor_slices((whole.x, whole.y))
@@ -67,7 +66,7 @@ def from_memory(whole: images.Images, arguments: hyperparameters.Namespace, work
 
 
 def from_pipe(arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, ...]) -> tf.data.Dataset:
-    """Give what the pipe of a worker's host brings; with several workers every such part of it."""
+    """Return the records of the pipe of a worker's host, divided by `workers` if the pipe is not sharded by host."""
     index = tf.distribute.coordinator.experimental_get_current_worker_index()
     stream = records.stream(hyperparameters.TRAIN_CHANNEL)
     if workers > 1:
@@ -76,7 +75,7 @@ def from_pipe(arguments: hyperparameters.Namespace, workers: int, shape: tuple[i
 
 
 class Training:
-    """The network on the ps tasks, and the closure that a worker runs."""
+    """The network on the ps tasks, and the function that a worker runs."""
 
     def __init__(
         self, strategy: Any, arguments: hyperparameters.Namespace, workers: int, shape: tuple[int, ...]
@@ -92,7 +91,7 @@ class Training:
 
         @tf.function
         def several_steps(iterator: Any) -> tuple[tf.Tensor, tf.Tensor]:
-            # Unrolled: one call to the worker for all of them.
+            # Unrolled, so that several steps need one call to the worker.
             figures = [strategy.run(step, args=(next(iterator),)) for _ in range(arguments.steps_per_closure)]
             losses, accuracies = zip(*figures)
             return tf.add_n(losses) / len(losses), tf.add_n(accuracies) / len(accuracies)
@@ -100,19 +99,19 @@ class Training:
         self.several_steps = several_steps
 
     def run(self, iterator: Any, closures: int) -> tuple[float, float]:
-        """Let the workers run the closure so many times in all; gives mean loss and accuracy."""
+        """Run the function `closures` times on the workers; return the mean loss and the mean accuracy."""
         scheduled = [self.coordinator.schedule(self.several_steps, args=(iterator,)) for _ in range(closures)]
         self.coordinator.join()
         return model.mean(self.coordinator.fetch(scheduled))
 
 
 def train(training: Training, mine: Share, held_out: images.Images) -> Progress:
-    """Train for the given epochs, each of as many steps as the workers' shares have batches."""
+    """Train for the given epochs; an epoch has as many steps as the workers' shards have batches."""
     arguments = training.arguments
     closures = max(1, round(mine.steps * training.workers / arguments.steps_per_closure))
     iterator = iter(training.coordinator.create_per_worker_dataset(mine.batches))
     progress = Progress("parameter_server", training.workers, arguments.batch_size, arguments.batch_size)
-    # Each worker compiles the closure when it first runs it.
+    # Each worker compiles the function when it runs it for the first time.
     training.run(iterator, 2 * training.workers)
     for _ in range(arguments.epochs):
         progress.begin_epoch()
@@ -124,19 +123,19 @@ def train(training: Training, mine: Share, held_out: images.Images) -> Progress:
 
 
 def parse() -> hyperparameters.Namespace:
-    """Read the hyperparameters."""
+    """Parse the hyperparameters."""
     parser = hyperparameters.network_parser(__doc__)
     parser.add_argument(
         "--steps-per-closure",
         type=hyperparameters.positive,
         default=6,
-        help="steps that a worker makes for one call of the chief",
+        help="steps that a worker makes in one call of the chief",
     )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Train as the chief, then save the model and score what was saved; or serve another task."""
+    """Train as the chief, then save the model and evaluate the saved model; or run the server of another task."""
     arguments = parse()
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type in {"worker", "ps"}:
@@ -148,7 +147,9 @@ def main() -> None:
         ).join()
     workers = len(resolver.cluster_spec().as_dict().get("worker", ()))
     if not workers:
-        message = "TF_CONFIG names no worker: distribution={'parameter_server': {'enabled': True, 'coordinator': True}}"
+        message = (
+            "TF_CONFIG has no worker: set distribution={'parameter_server': {'enabled': True, 'coordinator': True}}"
+        )
         raise SystemExit(message)
     tf.keras.utils.set_random_seed(arguments.seed)
     held_out = records.held_out()

@@ -1,8 +1,8 @@
 """Train the network with ``tf.estimator`` and parameter servers: every host trains at its own pace.
 
-The first host runs this program as the master, the others as workers, and each serves as a ps
-besides: the cluster that the distribution ``{"parameter_server": {"enabled": True}}`` describes in
-``TF_CONFIG``. ``tf.estimator`` is part of TensorFlow up to 2.15.
+The first host runs this program as the master, the others run it as workers, and each host also runs a ps: the
+cluster that the distribution ``{"parameter_server": {"enabled": True}}`` describes in ``TF_CONFIG``. ``tf.estimator``
+is part of TensorFlow up to 2.15.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from progress import Progress
 
 
 def trainer(job: str, index: int, workers: int) -> images.Trainer:
-    """Give this process's place among the trainers: the master first, then the workers."""
+    """Return this process's index among the trainers: the master first, then the workers."""
     return images.Trainer(index + 1 if job == "worker" else 0, workers + 1)
 
 
-def wait_for_master(ps: str, patience: float = 300) -> None:
-    """Return when the master has initialized the variables, of which the first ps holds the step.
+def wait_for_master(ps: str, timeout: float = 300) -> None:
+    """Wait until the master has initialized the variables; the first ps stores the global step.
 
-    A worker's session that finds them uninitialized looks again after 30 s only, whence the 5 s
-    and more that ``RunConfig`` lets workers wait by default. Raises ``TimeoutError`` after
-    `patience` seconds.
+    A worker's session that finds them uninitialized checks again only after 30 s; this is why ``RunConfig`` by default
+    delays workers by 5 s and more. Raise ``TimeoutError`` after `timeout` seconds.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     config = tf.compat.v1.ConfigProto(device_filters=["/job:ps/task:0"])
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
@@ -38,7 +37,7 @@ def wait_for_master(ps: str, patience: float = 300) -> None:
         with tf.compat.v1.Session(f"grpc://{ps}", config=config) as session:
             while not session.run(ready):
                 if time.monotonic() > deadline:
-                    message = f"the master initialized no variables within {patience:.0f} s"
+                    message = f"the master did not initialize the variables within {timeout:.0f} s"
                     raise TimeoutError(message)
                 time.sleep(0.2)
 
@@ -46,7 +45,7 @@ def wait_for_master(ps: str, patience: float = 300) -> None:
 def specs(
     arguments: hyperparameters.Namespace, mine: images.Images, held_out: images.Images, steps: int
 ) -> tuple[Any, Any]:
-    """Say how to train (until the global step `steps`) and how to evaluate."""
+    """Return the specs of the training (until the global step `steps`) and of the evaluation."""
 
     def train_batches() -> tf.data.Dataset:
         return model.batches(mine, arguments.batch_size, arguments.seed).map(estimators.features)
@@ -58,7 +57,7 @@ def specs(
 
 
 def unsharded() -> Any:
-    """Give a scaffold that writes whole checkpoints: else each ps writes its variables to the disk of its own host."""
+    """Create a scaffold that writes unsharded checkpoints; else each ps writes its variables to its own host's disk."""
     return tf.compat.v1.train.Scaffold(saver=tf.compat.v1.train.Saver(sharded=False, max_to_keep=2))
 
 
@@ -82,7 +81,7 @@ def train(arguments: hyperparameters.Namespace, place: images.Trainer) -> tuple[
             model_dir=str(hyperparameters.checkpoint_folder()),
             tf_random_seed=arguments.seed,
             save_checkpoints_steps=epoch_steps,
-            # wait_for_master knows better.
+            # Not needed, because wait_for_master waits exactly as long as necessary.
             experimental_max_worker_delay_secs=0,
         ),
     )
@@ -92,7 +91,7 @@ def train(arguments: hyperparameters.Namespace, place: images.Trainer) -> tuple[
 
 
 def main() -> None:
-    """Train as the master or a worker; the master saves the model and scores what it saved."""
+    """Train as the master or a worker; the master saves the model and evaluates the saved model."""
     estimators.require()
     arguments = hyperparameters.parser(__doc__).parse_args()
     job, index, cluster = hyperparameters.task()

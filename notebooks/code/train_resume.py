@@ -1,9 +1,10 @@
-"""Train the network so that a job may be stopped at any step, and the next one goes on from there.
+"""Train the network with checkpoints, so that a job can be stopped at any step and the next job resumes from there.
 
-Weights, the optimizer's state and the step are written to the folder that the platform keeps (``checkpoint_s3_uri``):
-every so many steps, and on SIGTERM, which a job that is stopped gets 120 s before SIGKILL, and so does one whose spot
-capacity is taken. The next job with the same ``checkpoint_s3_uri`` begins with what was written last. The order of
-the images comes from the seed and the epoch alone: it sees the batches that the stopped one would have seen.
+The weights, the optimizer's state and the step are written to the checkpoint directory, which the platform uploads to
+``checkpoint_s3_uri``: every ``--checkpoint-steps`` steps, and on SIGTERM. A job that is stopped, or that loses its spot
+capacity, gets SIGTERM 120 s before SIGKILL. The next job with the same ``checkpoint_s3_uri`` starts with the last
+checkpoint. The order of the images depends only on the seed and the epoch, so it takes the batches that the stopped job
+would have taken.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ import tensorflow as tf
 if TYPE_CHECKING:
     import images
 
-#: Of a program that ends because of SIGTERM.
+#: Exit code of a program that ends because of SIGTERM.
 TERMINATED = 128 + signal.SIGTERM
 
 
 class Interruption:
-    """Whether the platform asked for the end. A step is not torn apart: the loop looks between steps."""
+    """A flag that SIGTERM sets. The loop checks it between steps, so that no step is interrupted."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -42,7 +43,7 @@ class Training:
     def __init__(self, arguments: hyperparameters.Namespace, shape: tuple[int, ...]) -> None:
         self.network = model.build(shape)
         self.optimizer = tf.keras.optimizers.Adam(arguments.learning_rate)
-        # Its state must be there to be restored.
+        # The optimizer's state must exist before it can be restored.
         self.optimizer.build(self.network.trainable_variables)
         self.learn = tf.function(model.step_function(self.network, self.optimizer))
         self.step = tf.Variable(0, dtype=tf.int64)
@@ -51,18 +52,18 @@ class Training:
         self._manager = tf.train.CheckpointManager(state, folder, max_to_keep=2)
 
     def resume(self) -> None:
-        """Begin with the newest checkpoint, if there is one."""
+        """Restore the newest checkpoint, if there is one."""
         path = self._manager.restore_or_initialize()
         if path:
             print(f"resumed at step {int(self.step)}", flush=True)
 
     def save(self) -> None:
-        """Write a checkpoint; it has its name once it is whole."""
+        """Write a checkpoint, which gets its name when it is complete."""
         self._manager.save(checkpoint_number=int(self.step))
 
 
 def batch(mine: images.Images, arguments: hyperparameters.Namespace, steps: int, number: int) -> tuple[Any, Any]:
-    """Give the batch of step `number`, counted from 0 over all epochs of `steps` steps."""
+    """Return the batch of step `number`, counted from 0 over all epochs of `steps` steps."""
     epoch, place = divmod(number, steps)
     order = np.random.default_rng((arguments.seed, epoch)).permutation(len(mine))
     chosen = order[place * arguments.batch_size :][: arguments.batch_size]
@@ -70,7 +71,7 @@ def batch(mine: images.Images, arguments: hyperparameters.Namespace, steps: int,
 
 
 def train(training: Training, arguments: hyperparameters.Namespace, interruption: Interruption) -> bool:
-    """Make the steps that are left, or those until the platform asks for the end; tell whether all are made."""
+    """Make the remaining steps, or those until SIGTERM; return whether all steps were made."""
     mine = records.load(hyperparameters.TRAIN_CHANNEL)
     steps = arguments.steps_per_epoch or len(mine) // arguments.batch_size
     last = arguments.epochs * steps
@@ -79,7 +80,7 @@ def train(training: Training, arguments: hyperparameters.Namespace, interruption
     for number in range(int(training.step), last):
         figures.append(training.learn(batch(mine, arguments, steps, number)))
         training.step.assign_add(1)
-        # Asked once: what comes after the check is of the next step.
+        # Read the flag once: a signal that arrives after this line takes effect in the next step.
         done, ends = number + 1, interruption.asked
         if done % arguments.checkpoint_steps == 0 or done == last or ends:
             training.save()
@@ -93,11 +94,11 @@ def train(training: Training, arguments: hyperparameters.Namespace, interruption
 
 
 def main() -> int:
-    """Train; once all steps are made save the model and score what was saved."""
+    """Train; after all steps save the model and evaluate the saved model."""
     interruption = Interruption()
     parser = hyperparameters.parser(__doc__)
     parser.add_argument(
-        "--checkpoint-steps", type=hyperparameters.positive, default=50, help="steps from one checkpoint to the next"
+        "--checkpoint-steps", type=hyperparameters.positive, default=50, help="steps between two checkpoints"
     )
     arguments = parser.parse_args()
     tf.keras.utils.set_random_seed(arguments.seed)

@@ -1,10 +1,10 @@
-"""Write the subset of Fashion-MNIST that this folder carries, from the full set in one ``.npz``.
+"""Write the subset of Fashion-MNIST in this directory, from one ``.npz`` file with the full data set.
 
     python make_subset.py FULL.npz [FOLDER]
 
-FULL.npz holds ``x_train, y_train, x_test, y_test`` (28 x 28 pixels, uint8). The subset is drawn
-without replacement, the same number from each of the ten classes, by a generator with a fixed
-seed: a second run writes the same images. It needs NumPy and nothing else.
+FULL.npz contains ``x_train, y_train, x_test, y_test`` (28 x 28 pixels, uint8). The subset is drawn without
+replacement, with the same number of images from each of the ten classes, by a generator with a fixed seed: a second
+run writes the same images. It needs only NumPy.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ EVAL_PARTS = 2
 
 
 def balanced_parts(labels: np.ndarray, images: int, parts: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """Draw the indices of `images` images and deal them into `parts`, every part class-balanced."""
+    """Draw the indices of `images` images and divide them into `parts` class-balanced parts."""
     per_class = images // CLASSES
     drawn = [generator.choice(np.flatnonzero(labels == label), per_class, replace=False) for label in range(CLASSES)]
-    dealt = [np.concatenate([indices[part::parts] for indices in drawn]) for part in range(parts)]
-    return [generator.permutation(indices) for indices in dealt]
+    divided = [np.concatenate([indices[part::parts] for indices in drawn]) for part in range(parts)]
+    return [generator.permutation(indices) for indices in divided]
 
 
 def write_parts(folder: Path, x: np.ndarray, y: np.ndarray, parts: list[np.ndarray]) -> None:

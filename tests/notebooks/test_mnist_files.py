@@ -34,7 +34,7 @@ def test_a_file_of_both_splits_gives_the_one_asked_for(images, mnist, split, lab
 
 
 def test_a_file_of_both_splits_is_refused_where_no_split_is_named(images, mnist):
-    with pytest.raises(ValueError, match="mnist.npz holds the arrays .*x_test.*, not x and y"):
+    with pytest.raises(ValueError, match="mnist.npz contains the arrays .*x_test.*, not x and y"):
         images.load(mnist)
 
 

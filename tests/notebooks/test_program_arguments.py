@@ -10,17 +10,27 @@ from notebooks.execution import NOTEBOOKS
 @pytest.mark.parametrize(
     ("program", "words", "code", "told"),
     [
-        ("compare.py", ["--workers", "1,two"], 2, "argument --workers: '1,two' is not whole numbers of at least 1"),
-        ("compare.py", ["--widths", "0"], 2, "argument --widths: '0' is not whole numbers"),
+        (
+            "compare.py",
+            ["--workers", "1,two"],
+            2,
+            "argument --workers: '1,two' is not a list of whole numbers of at least 1",
+        ),
+        ("compare.py", ["--widths", "0"], 2, "argument --widths: '0' is not a list of whole numbers"),
         (
             "compare.py",
             ["--accuracy", "70"],
             2,
-            "argument --accuracy: '70' is no number from 0 to 1; write for example 0.7",
+            "argument --accuracy: '70' is not a number from 0 to 1; write for example 0.7",
         ),
-        ("compare.py", ["--data", "nowhere"], 2, "'nowhere' has no folder 'train' and no folder 'eval'; name one"),
-        ("demo.py", ["--data", "."], 2, "argument --data: '.' has no folder 'train'"),
-        ("demo.py", ["--epochs", "-1"], 2, "argument --epochs: '-1' is no whole number of at least 1"),
+        (
+            "compare.py",
+            ["--data", "nowhere"],
+            2,
+            "'nowhere' has no directory 'train' and no directory 'eval'; name one",
+        ),
+        ("demo.py", ["--data", "."], 2, "argument --data: '.' has no directory 'train'"),
+        ("demo.py", ["--epochs", "-1"], 2, "argument --epochs: '-1' is not a whole number of at least 1"),
         (
             "demo.py",
             ["--tensorflow", "1.0"],

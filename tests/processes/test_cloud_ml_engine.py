@@ -48,8 +48,8 @@ def test_one_machine_trains_alone_and_the_next_job_goes_on_from_its_checkpoint(t
     ("words", "message"),
     [
         (["--max_step=3"], "unrecognized arguments: --max_step=3"),
-        ([], "--job-dir names no folder, and no training job does"),
-        (["--job-dir=x", f"--train_data={PACKAGES}", "--eval_data=x"], "holds no .npz file"),
+        ([], "--job-dir is required outside a training job"),
+        (["--job-dir=x", f"--train_data={PACKAGES}", "--eval_data=x"], "contains no .npz file"),
     ],
     ids=["argument", "folder", "data"],
 )

@@ -141,7 +141,7 @@ def test_without_our_reader_the_program_says_what_to_do():
     code = "import sys; sys.modules['scriptmode_runtime'] = None; import records; records.stream('train')"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=CODE)
     assert done.returncode == 1
-    assert "channel 'train' is in Pipe mode, and the reader of pipes is not here" in done.stderr
+    assert "channel 'train' is in Pipe mode, and PipeModeDataset is not installed" in done.stderr
     assert "use an image that has scriptmode, or TrainingInput(..., input_mode='File')" in done.stderr
 
 

@@ -93,14 +93,14 @@ def test_a_part_that_does_not_exist_is_an_error(ten):
 
 
 def test_a_folder_without_images_is_an_error(images, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no \.npz file"):
+    with pytest.raises(FileNotFoundError, match=r"contains no \.npz file"):
         images.load(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"pixels": np.zeros((2, 28, 28))}, "holds the arrays"),
+        ({"pixels": np.zeros((2, 28, 28))}, "contains the arrays"),
         ({"x": np.zeros((2, 32, 32)), "y": np.zeros(2)}, "not [n, 28, 28]"),
         ({"x": np.zeros((2, 28, 28)), "y": np.zeros(3)}, "not [n, 28, 28]"),
     ],

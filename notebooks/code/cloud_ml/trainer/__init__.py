@@ -1,1 +1,1 @@
-"""A training program as Cloud ML Engine takes it: a package, run by its module's name."""
+"""A training program for Cloud ML Engine: a package that is started by the name of its module."""

@@ -1,7 +1,7 @@
-"""Images of 28 x 28 pixels and a network of two hidden layers, in TensorFlow 1's graphs.
+"""Images of 28 x 28 pixels and a network with two hidden layers, as TensorFlow 1 graphs.
 
-Functions build the graph, for it is built twice: spread over parameter servers to train, and on one node to export. It
-needs no Keras, so it is the same in every TensorFlow 2.
+The graph is built by functions, because it is built twice: distributed over parameter servers for training, and on one
+node for the export. It does not use Keras, so it works with every TensorFlow 2.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CLASSES = 10
 PIXELS = 28 * 28
-#: Held-out images go through the network in pieces of this many, so that memory stays small.
+#: Number of held-out images that the network evaluates at a time, to limit memory.
 SCORING_BATCH = 1000
 
 
@@ -29,17 +29,17 @@ class Images(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Where a step's images and their classes go in."""
+    """Placeholders for the images of a step and for their classes."""
 
     images: tf.Tensor
     labels: tf.Tensor
 
 
 def load(folder: Path) -> Images:
-    """Read all ``*.npz`` of a folder; ends the program with a message when there is none."""
+    """Read all ``*.npz`` files of a directory; end the program with a message if there is none."""
     paths = sorted(folder.glob("*.npz"))
     if not paths:
-        message = f"{folder} holds no .npz file; each should have the arrays x [n, 28, 28] and y [n]"
+        message = f"{folder} contains no .npz file; expected files with the arrays x [n, 28, 28] and y [n]"
         raise SystemExit(message)
     parts = []
     for path in paths:
@@ -49,14 +49,16 @@ def load(folder: Path) -> Images:
 
 
 def share(images: Images, index: int, count: int) -> Images:
-    """Take every `count`-th image, from image `index` on: what one of `count` trainers works on."""
+    """Return every `count`-th image, starting with image `index`: the shard of one of `count` trainers."""
     return Images(images.x[index::count], images.y[index::count])
 
 
 def batches(images: Images, size: int, seed: int) -> Iterator[Images]:
-    """Give endless batches, in a new order each time all images were seen."""
+    """Yield batches endlessly, in a new order in each pass over the images."""
     if len(images.y) < size:
-        message = f"a trainer's share of {len(images.y)} images is less than a batch of {size}"
+        message = (
+            f"a trainer's shard of {len(images.y)} images is smaller than a batch of {size}; reduce the batch size"
+        )
         raise SystemExit(message)
     order = np.random.default_rng(seed)
     while True:
@@ -67,7 +69,7 @@ def batches(images: Images, size: int, seed: int) -> Iterator[Images]:
 
 
 def inputs() -> Inputs:
-    """Give the placeholders of a batch."""
+    """Create the placeholders of a batch."""
     return Inputs(
         tf.placeholder(tf.uint8, [None, 28, 28], name="images"),
         tf.placeholder(tf.int64, [None], name="labels"),
@@ -75,7 +77,7 @@ def inputs() -> Inputs:
 
 
 def inference(images: tf.Tensor, hidden1: int, hidden2: int) -> tf.Tensor:
-    """Give the logits, float32 [n, 10]; the variables have the same names wherever the graph is built."""
+    """Return the logits, float32 [n, 10]. The variables have the same names in both graphs."""
     scaled = tf.cast(images, tf.float32) / 255
     layer = tf.nn.relu(_dense(tf.reshape(scaled, [-1, PIXELS]), "hidden1", PIXELS, hidden1))
     layer = tf.nn.relu(_dense(layer, "hidden2", hidden1, hidden2))
@@ -91,15 +93,15 @@ def _dense(layer: tf.Tensor, name: str, units_in: int, units_out: int) -> tf.Ten
 
 
 def loss(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Give a batch's mean cross-entropy."""
+    """Return the mean cross-entropy of a batch."""
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 
 
 def accuracy(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    """Give the part of a batch that is classified right."""
+    """Return the fraction of a batch that is classified correctly."""
     return tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, axis=-1), labels), tf.float32))
 
 
 def training(cost: tf.Tensor, learning_rate: float, global_step: tf.Tensor) -> tf.Operation:
-    """Give the step that applies a batch's gradients and counts itself."""
+    """Return the operation that applies the gradients of a batch and increments the global step."""
     return tf.train.AdamOptimizer(learning_rate).minimize(cost, global_step=global_step)

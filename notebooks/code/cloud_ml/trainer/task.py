@@ -1,10 +1,11 @@
-"""Train as on Cloud ML Engine: a master, workers and parameter servers, each on its own host, as ``TF_CONFIG`` says.
+"""Train as on Cloud ML Engine: a master, workers and parameter servers on separate hosts, described by ``TF_CONFIG``.
 
     python -m trainer.task --max_steps 1000 --job-dir DIR
 
-Every trainer, master or worker, reads its own share of the images and updates the shared variables without waiting for
-another. The master also initializes and checkpoints them, writes summaries, evaluates, and at the end builds the graph
-once more, for one node, and exports it. Without a cluster in ``TF_CONFIG`` it does all of that alone.
+Every trainer, master or worker, reads its own shard of the images and updates the shared variables without waiting
+for the other trainers. The master also initializes and checkpoints the variables, writes summaries and evaluates. At
+the end it builds the graph again for one node and exports it. Without a cluster in ``TF_CONFIG`` one process does all
+of this.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-# Read when TensorFlow is imported; its servers tell of each connection.
+# TensorFlow reads this when it is imported. It hides the messages of its servers about connections.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import tensorflow.compat.v1 as tf
@@ -30,7 +31,7 @@ MASTER = ("master", "chief")
 
 
 class Task(NamedTuple):
-    """What this process is, and by job the addresses of all; no addresses where it trains alone."""
+    """The task of this process, and the addresses of all tasks by job name; no addresses without a cluster."""
 
     job: str
     index: int
@@ -38,33 +39,33 @@ class Task(NamedTuple):
 
     @property
     def is_master(self) -> bool:
-        """Whether it initializes, saves, evaluates and exports."""
+        """Whether this task initializes, saves, evaluates and exports."""
         return self.job in MASTER
 
     @property
     def trainers(self) -> int:
-        """How many train: the master and the workers."""
+        """Number of trainers: the master and the workers."""
         return max(1, sum(len(hosts) for job, hosts in self.cluster.items() if job != "ps"))
 
     @property
     def position(self) -> int:
-        """Its place among them, the master's first."""
+        """Index of this task among the trainers; the master's is 0."""
         return 0 if self.is_master else self.index + sum(job in MASTER for job in self.cluster)
 
 
 class Graph(NamedTuple):
-    """What a trainer's session runs."""
+    """The tensors and operations that a trainer's session runs."""
 
     inputs: mnist.Inputs
     loss: tf.Tensor
     accuracy: tf.Tensor
-    #: Makes a step, and gives how many all trainers have made with it.
+    #: Makes a step and returns the number of steps of all trainers, including this one.
     step: tf.Tensor
     global_step: tf.Variable
     summaries: tf.Tensor
 
     def feed(self, images: mnist.Images) -> dict[tf.Tensor, Any]:
-        """Give images to the session's run."""
+        """Return the feed dictionary for images."""
         return {self.inputs.images: images.x, self.inputs.labels: images.y}
 
 
@@ -76,7 +77,7 @@ def read_task(environ: Mapping[str, str] = os.environ) -> Task:
 
 
 def build(arguments: argparse.Namespace, task: Task) -> Graph:
-    """Build this trainer's graph: its variables on the parameter servers in turn, all else here."""
+    """Build this trainer's graph: variables on the parameter servers in turn, everything else on this host."""
     devices = None
     if task.cluster.get("ps"):
         devices = tf.train.replica_device_setter(
@@ -97,31 +98,31 @@ def build(arguments: argparse.Namespace, task: Task) -> Graph:
 
 
 def supervisor(arguments: argparse.Namespace, task: Task, graph: Graph) -> Any:
-    """Give what makes sessions: the master's initializes, restores and saves, a worker's waits for the master's."""
+    """Create the supervisor: the master's initializes, restores and saves; a worker's waits for the master."""
     devices = f"/job:{task.job}/task:{task.index}" if task.cluster else None
     with tf.device(devices):
-        # A sharded saver would let each parameter server write to the disk of its own host.
+        # With a sharded saver each parameter server would write to the disk of its own host.
         saver = tf.train.Saver(sharded=False, max_to_keep=2)
         return tf.train.Supervisor(
             is_chief=task.is_master,
             logdir=str(arguments.job_dir) if task.is_master else None,
             saver=saver,
-            summary_op=None,  # written with the steps below, for their inputs are fed
+            summary_op=None,  # written with the steps below, because the summaries need their inputs
             global_step=graph.global_step,
             save_model_secs=arguments.save_secs,
-            # A worker that came first looks again so many seconds later.
+            # A worker that started before the master checks again after this many seconds.
             recovery_wait_secs=1,
         )
 
 
 def session_config(task: Task) -> Any:
-    """Let a trainer talk to the parameter servers alone: it needs no other trainer to begin, or to go on."""
+    """Return a configuration that connects a trainer only to parameter servers: it never waits for a trainer."""
     filters = ["/job:ps", f"/job:{task.job}/task:{task.index}"] if task.cluster else []
     return tf.ConfigProto(device_filters=filters)
 
 
 def evaluate(session: Any, graph: Graph, held_out: mnist.Images) -> float:
-    """Give the part of the held-out images that the variables, as they are now, classify right."""
+    """Return the fraction of the held-out images that the current variables classify correctly."""
     right = 0.0
     for first in range(0, len(held_out.y), mnist.SCORING_BATCH):
         piece = slice(first, first + mnist.SCORING_BATCH)
@@ -131,7 +132,7 @@ def evaluate(session: Any, graph: Graph, held_out: mnist.Images) -> float:
 
 
 class Master:
-    """What the master does beside its steps: it tells how far all are, summarizes and evaluates."""
+    """The master's additional work: it prints the progress of all trainers, writes summaries and evaluates."""
 
     def __init__(self, arguments: argparse.Namespace, graph: Graph, writer: Any) -> None:
         self.arguments = arguments
@@ -142,19 +143,19 @@ class Master:
         self.evaluated = 0
 
     def begin(self, step: int) -> None:
-        """Start from the step of a checkpoint, or from 0."""
+        """Start counting from the step of a checkpoint, or from 0."""
         self.told = (step, time.monotonic())
         self.evaluated = step
 
     def after(self, session: Any, step: int, feed: Any) -> None:
-        """Write what is due after a step; `step` counts those of all trainers."""
+        """Print progress and evaluate if they are due after this step; `step` counts the steps of all trainers."""
         if step - self.told[0] >= self.arguments.log_every:
             self.tell(session, step, feed)
         if step - self.evaluated >= self.arguments.eval_every:
             self.evaluate(session, step)
 
     def tell(self, session: Any, step: int, feed: Any) -> None:
-        """Write a line, and the batch's summaries."""
+        """Print a line of progress and write the batch's summaries."""
         loss, accuracy, summaries = session.run([self.graph.loss, self.graph.accuracy, self.graph.summaries], feed)
         now = time.monotonic()
         rate = (step - self.told[0]) / max(now - self.told[1], 1e-9)
@@ -163,7 +164,7 @@ class Master:
         self.told = (step, now)
 
     def evaluate(self, session: Any, step: int) -> None:
-        """Score the held-out images, and write it down."""
+        """Evaluate the held-out images; print the accuracy and write it as a summary."""
         accuracy = evaluate(session, self.graph, self.held_out)
         print(f"evaluation at step {step}: eval_accuracy={accuracy:.4f}", flush=True)
         value = tf.Summary.Value(tag="accuracy/eval", simple_value=accuracy)
@@ -173,7 +174,7 @@ class Master:
 
 
 def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
-    """Step until all trainers together have made the steps; the master saves and evaluates what they made."""
+    """Train until all trainers together have made `max_steps` steps; the master also saves and evaluates."""
     mine = mnist.share(mnist.load(arguments.train_data), task.position, task.trainers)
     batches = mnist.batches(mine, arguments.batch_size, arguments.seed + task.position)
     with tf.Graph().as_default():
@@ -192,7 +193,7 @@ def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
                 if master and step < arguments.max_steps:
                     master.after(session, step, feed)
             if master:
-                # Also where the other trainers made the steps at which a line was due.
+                # Also if other trainers made the last steps at which a line was due.
                 master.tell(session, step, graph.feed(next(batches)))
                 master.evaluate(session, step)
                 keeper.saver.save(session, keeper.save_path, global_step=graph.global_step)
@@ -200,7 +201,7 @@ def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
 
 
 def export(arguments: argparse.Namespace) -> Path:
-    """Build the graph once more, on this node alone, fill it from the checkpoint, and write it as a SavedModel."""
+    """Build the graph again on this node, restore the checkpoint into it, and write it as a SavedModel."""
     folder = Path(arguments.export_dir, "1")
     with tf.Graph().as_default(), tf.Session() as session:
         images = tf.placeholder(tf.uint8, [None, 28, 28], name="images")
@@ -220,14 +221,14 @@ def export(arguments: argparse.Namespace) -> Path:
 
 
 def parse(words: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> argparse.Namespace:
-    """Read the arguments; folders that are not named are those of the training job."""
+    """Parse the arguments; the default directories are those of the training job."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0], allow_abbrev=False)
     add = parser.add_argument
     outputs, model = environ.get("SM_OUTPUT_DATA_DIR"), environ.get("SM_MODEL_DIR")
     add("--job-dir", type=Path, default=outputs and Path(outputs, "job"), help="checkpoints and summaries")
     add("--export_dir", type=Path, default=model, help="the SavedModel; default: what becomes model.tar.gz")
-    add("--train_data", type=Path, default=environ.get("SM_CHANNEL_TRAIN"), help="folder of .npz files")
-    add("--eval_data", type=Path, default=environ.get("SM_CHANNEL_EVAL"), help="folder of .npz files")
+    add("--train_data", type=Path, default=environ.get("SM_CHANNEL_TRAIN"), help="directory of .npz files")
+    add("--eval_data", type=Path, default=environ.get("SM_CHANNEL_EVAL"), help="directory of .npz files")
     add("--max_steps", type=int, default=1000, help="steps of all trainers together")
     add("--batch_size", type=int, default=64)
     add("--learning_rate", type=float, default=0.001)
@@ -241,17 +242,21 @@ def parse(words: Sequence[str] | None = None, environ: Mapping[str, str] = os.en
     arguments.export_dir = arguments.export_dir or (arguments.job_dir and arguments.job_dir / "export")
     for name, option in (("job_dir", "--job-dir"), ("train_data", "--train_data"), ("eval_data", "--eval_data")):
         if getattr(arguments, name) is None:
-            parser.error(f"{option} names no folder, and no training job does; give --input train=... --input eval=...")
+            parser.error(
+                f"{option} is required outside a training job; in a job, set --input train=... --input eval=..."
+            )
         if str(getattr(arguments, name)).startswith("s3:"):
-            parser.error(f"{option} is in S3, but this program writes files; leave it out for a folder of the job's")
+            parser.error(
+                f"{option} is in S3, but this program needs a local directory; omit it to use the job's directory"
+            )
     return arguments
 
 
 def main() -> None:
-    """Do this process's part."""
+    """Run the task of this process."""
     tf.logging.set_verbosity(tf.logging.ERROR)
     tf.disable_v2_behavior()
-    # TensorFlow 1's own variables take no lock, and may lose updates and counts of steps that come at once.
+    # TensorFlow 1's reference variables have no locks, and can lose concurrent updates and steps.
     tf.enable_resource_variables()
     task, arguments = read_task(), parse()
     target = ""
