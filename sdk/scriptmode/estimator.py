@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scriptmode.display import log_lines
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
-from scriptmode.platforms.registry import for_instance_types, holding
+from scriptmode.platforms.registry import find_job_platform, for_instance_types
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
 from scriptmode.spec.attributes import Arguments
@@ -387,7 +387,7 @@ class Estimator(Arguments):
             raise SpecError("platform and sagemaker_session both say where the job is; keep one")
         if not isinstance(training_job_name, str):
             raise SpecError(f"training_job_name is {training_job_name!r}; give a training job's name")
-        platform = platform or holding(training_job_name, sagemaker_session)
+        platform = platform or find_job_platform(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = parse.arguments(description, platform.tags(description))
         estimator = cls.__new__(cls)

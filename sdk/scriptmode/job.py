@@ -17,7 +17,7 @@ from scriptmode.errors import (
     WaitTimeoutError,
 )
 from scriptmode.platforms.base import ENDED, JobFilter, host_names
-from scriptmode.platforms.registry import for_session, holding, named
+from scriptmode.platforms.registry import find_job_platform, resolve_platform, sagemaker_platform
 
 if TYPE_CHECKING:
     import os
@@ -50,10 +50,10 @@ class TrainingJob:
         if not isinstance(name, str):
             raise SpecError(f"name is {name!r}; give a training job's name")
         if platform is None:
-            return cls(name, holding(name, sagemaker_session))
+            return cls(name, find_job_platform(name, sagemaker_session))
         if sagemaker_session is not None:
             raise SpecError("platform and sagemaker_session both say where the job is; keep one")
-        where = named(platform)
+        where = resolve_platform(platform)
         where.describe(name)
         return cls(name, where)
 
@@ -351,5 +351,5 @@ class TrainingJob:
         """
         which = JobFilter(name_contains, status, created_after, created_before, limit)
         if sagemaker_session is not None:
-            return for_session(sagemaker_session).list(which)
-        return named(platform).list(which)
+            return sagemaker_platform(sagemaker_session).list(which)
+        return resolve_platform(platform).list(which)

@@ -83,7 +83,7 @@ COMMAND_LINE_USES = {
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
     "scriptmode.display.kind",  # the views, validated before a job is started
-    "scriptmode.platforms.registry.delete_here",  # a job that cannot be read can still be deleted
+    "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = (

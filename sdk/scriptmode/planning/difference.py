@@ -10,7 +10,7 @@ from scriptmode.job import TrainingJob
 from scriptmode.planning import archive_contents
 from scriptmode.planning.job_plan import Change, Difference
 from scriptmode.platforms.base import DESCRIBED_DEFAULTS
-from scriptmode.platforms.registry import here_or
+from scriptmode.platforms.registry import local_platform_or
 from scriptmode.request import parse, rerun
 from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
@@ -62,7 +62,7 @@ def named(against: object, platform: Platform) -> TrainingJob:
         return against
     if not isinstance(against, str) or not against:
         raise SpecError(f"against is {against!r}; give the name of a training job, or a TrainingJob")
-    return TrainingJob(against, here_or(platform, against))
+    return TrainingJob(against, local_platform_or(platform, against))
 
 
 def compare(job: TrainingJob, request: Mapping[str, Any], own: Contents | None) -> Comparison:

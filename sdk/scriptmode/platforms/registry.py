@@ -31,28 +31,28 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
                 f"sagemaker_session is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
                 "with boto3's own settings for S3; leave sagemaker_session out"
             )
-        return this_machine()
-    return for_session(session)
+        return local_platform()
+    return sagemaker_platform(session)
 
 
-def holding(job_name: str, session: object = None) -> Platform:
+def find_job_platform(job_name: str, session: object = None) -> Platform:
     """Find the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
     With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
     """
-    cloud = for_session(session)
+    cloud = sagemaker_platform(session)
     if session is not None:
         cloud.describe(job_name)
         return cloud
-    return here_or(cloud, job_name)
+    return local_platform_or(cloud, job_name)
 
 
-def here_or(other: Platform, job_name: str) -> Platform:
+def local_platform_or(other: Platform, job_name: str) -> Platform:
     """Find which has a training job: this machine, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
 
     Where ``other`` is this machine with a data directory of its own, it alone is asked.
     """
-    here = this_machine() if _runs_local_jobs() else other
+    here = local_platform() if _runs_local_jobs() else other
     if type(here) is type(other):
         other.describe(job_name)
         return other
@@ -71,25 +71,25 @@ def here_or(other: Platform, job_name: str) -> Platform:
     return here
 
 
-def for_session(session: object) -> Platform:
+def sagemaker_platform(session: object) -> Platform:
     """Give Amazon SageMaker by a session, as the estimators take it; ``None`` is boto3's own settings."""
     from scriptmode.platforms.sagemaker import SageMakerPlatform
 
     return SageMakerPlatform(session)
 
 
-def named(platform: Platform | str | None) -> Platform:
+def resolve_platform(platform: Platform | str | None) -> Platform:
     """Give the platform that ``"local"`` (or nothing) or ``"sagemaker"`` names, or the platform given."""
     if platform is None or platform == "local":
-        return this_machine()
+        return local_platform()
     if platform == "sagemaker":
-        return for_session(None)
+        return sagemaker_platform(None)
     if isinstance(platform, str) or not hasattr(platform, "describe"):
         raise SpecError(f"platform is {platform!r}; say 'local' or 'sagemaker', or give a platform")
     return platform
 
 
-def this_machine() -> Platform:
+def local_platform() -> Platform:
     """Give the local platform; raise `SpecError` where it cannot run."""
     if not _runs_local_jobs():
         raise SpecError(
@@ -102,12 +102,12 @@ def this_machine() -> Platform:
     return LocalPlatform()
 
 
-def delete_here(job_name: str) -> None:
+def delete_local_job(job_name: str) -> None:
     """Delete a training job of this machine, whatever its folder holds; one that still runs is ended first.
 
     It has no time to save anything. Raises `JobNotFoundError`, and `DataError` where it cannot be deleted.
     """
-    this_machine()
+    local_platform()
     from scriptmode.platforms.local import LocalPlatform
 
     LocalPlatform().delete(job_name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean
-from scriptmode.platforms.registry import named
+from scriptmode.platforms.registry import resolve_platform
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode_runtime import contract
@@ -216,7 +216,7 @@ def platform(value: Platform | str | None, session: object) -> Platform | None:
     """Read where to train: a platform or its name; ``None`` lets the instance type choose."""
     if value is not None and session is not None:
         raise SpecError("platform and sagemaker_session both say where to train; keep one")
-    return None if value is None else named(value)
+    return None if value is None else resolve_platform(value)
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:
