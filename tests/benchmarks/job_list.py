@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.benchmarks.figures import Figure, amount, in_turn
 
 from scriptmode.platforms.local.store.job_store import Job, JobStore
-from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.store.state import starting_state
 
 JOBS = amount(10_000, smallest=10)
 LIVES = ("Downloading", "Training", "Uploading", "Completed")
@@ -46,9 +46,9 @@ def _make_jobs(store: JobStore) -> None:
     now = time.time()
     for number in range(JOBS):
         name = f"training-{number:06d}"
-        state = starting(name, f"arn:aws:sagemaker:us-east-1:000000000000:training-job/{name}", now - number)
+        state = starting_state(name, f"arn:aws:sagemaker:us-east-1:000000000000:training-job/{name}", now - number)
         for second, secondary in enumerate(LIVES):
-            state = state.moved(secondary, now - number + second)
+            state = state.with_status(secondary, now - number + second)
         path = store.folder(name).path
         path.mkdir(parents=True)
         resources = {"InstanceType": "local_process", "InstanceCount": 1}

@@ -37,7 +37,7 @@ from scriptmode.platforms.local.system import process_tree as tree
 heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
 path = pathlib.Path({lock!r})
 lock = os.open(path, os.O_RDWR | os.O_CREAT)
-with heartbeat.Heartbeat(lock).going_on():
+with heartbeat.Heartbeat(lock).beating():
     path.write_text(tree.boot() + " 0.0")
     os.utime(path, (0, 0))
     subprocess.run(["sleep", "1"], check=True)

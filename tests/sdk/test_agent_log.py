@@ -17,7 +17,7 @@ def write_a_traceback(stream):
 
 def test_what_is_written_is_in_the_log_at_once(tmp_path):
     with (tmp_path / "log").open("ab") as file:
-        stream = log_stream.as_stream(file.fileno())
+        stream = log_stream.open_log_stream(file.fileno())
         stream.write("a line 😀\n")
         write_a_traceback(stream)
         text = (tmp_path / "log").read_text("utf-8")
@@ -28,7 +28,7 @@ def test_what_is_written_is_in_the_log_at_once(tmp_path):
 @pytest.mark.parametrize("place", ["/dev/full", "closed"])
 def test_a_log_that_cannot_be_written_raises_nothing(tmp_path, place):
     descriptor = os.open("/dev/full" if place == "/dev/full" else tmp_path / "log", os.O_WRONLY | os.O_CREAT, 0o600)
-    stream = log_stream.as_stream(descriptor)
+    stream = log_stream.open_log_stream(descriptor)
     if place == "closed":
         os.close(descriptor)
     write_a_traceback(stream)
@@ -39,7 +39,7 @@ def test_a_log_that_cannot_be_written_raises_nothing(tmp_path, place):
 
 def test_a_forked_child_writes_its_own_lines(tmp_path):
     with (tmp_path / "log").open("ab") as file:
-        stream = log_stream.as_stream(file.fileno())
+        stream = log_stream.open_log_stream(file.fileno())
         stream.write("parent\n")
         child = os.fork()
         if child == 0:

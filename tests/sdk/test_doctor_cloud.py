@@ -117,7 +117,7 @@ def test_without_credentials_it_is_said_what_needs_them(no_settings):
 
 
 def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
-    monkeypatch.setattr(probe, "write", lambda _: -30.0)
+    monkeypatch.setattr(probe, "probe_writable", lambda _: -30.0)
     clock = {check.name: check for check in aws_checks.account(asks_service=False)}["clock"]
     assert clock.outcome == "warning"
     assert "30 s ahead of that of the data directory's file system" in clock.found

@@ -13,7 +13,7 @@ from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.local import LocalPlatform, job_index
 from scriptmode.platforms.local.store import probe
 from scriptmode.platforms.local.store.job_store import Job, JobStore
-from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.store.state import starting_state
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
 JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
@@ -25,7 +25,11 @@ def store(tmp_path):
 
 
 def ended(store, name, created=0.0, secondary="Completed"):
-    state = starting(name, f"arn/{name}", created).moved("Downloading", created + 1).moved(secondary, created + 9)
+    state = (
+        starting_state(name, f"arn/{name}", created)
+        .with_status("Downloading", created + 1)
+        .with_status(secondary, created + 9)
+    )
     job = replace(JOB, request={**JOB.request, "TrainingJobName": name})
     with store.create(job, state) as (folder, _):
         return folder
@@ -113,10 +117,10 @@ def test_a_changed_digit_is_found_by_the_checksum(store):
 
 def test_a_job_that_goes_on_is_asked_each_time(store):
     job = replace(JOB, request={**JOB.request, "TrainingJobName": "a"})
-    with store.create(job, starting("a", "arn/a", 0.0)) as (folder, _):
+    with store.create(job, starting_state("a", "arn/a", 0.0)) as (folder, _):
         assert listed(store) == [("a", "InProgress")]
         assert not store.ended_jobs.exists()
-        folder.write_state(folder.read_state().moved("Failed", 3.0))
+        folder.write_state(folder.read_state().with_status("Failed", 3.0))
         assert listed(store) == [("a", "Failed")]
 
 
@@ -167,7 +171,7 @@ def test_a_job_whose_state_is_broken_is_listed_as_that_and_says_so(store, change
     with pytest.raises(UnreadableJobError, match="look at its folder, or delete it: scriptmode rm b") as raised:
         platform.describe("b")
     assert (str(raised.value), raised.value.job_name, raised.value.path) == (message, "b", file)
-    assert [*probe.troubled(store.data_dir).unreadable] == ["b"]
+    assert [*probe.find_unhealthy_jobs(store.data_dir).unreadable] == ["b"]
 
 
 def test_a_job_whose_request_is_broken_is_listed_as_that_and_says_so(store):
@@ -203,4 +207,4 @@ def test_a_data_directory_that_cannot_be_written_is_listed_all_the_same(store):
     ended(store, "a")
     store.ended_jobs.mkdir()
     assert listed(store) == [("a", "Completed")]
-    assert [brief.name for brief in job_index.briefs(store)] == ["a"]
+    assert [job.name for job in job_index.job_summaries(store)] == ["a"]

@@ -8,8 +8,8 @@ import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
 
-from scriptmode.platforms.local.store.description import describe, summarise
-from scriptmode.platforms.local.store.state import ENDED, MESSAGES, STATUS_OF, from_json, starting
+from scriptmode.platforms.local.store.description import render_description, render_summary
+from scriptmode.platforms.local.store.state import ENDED, MESSAGES, STATUS_OF, starting_state, state_from_json
 
 SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
 DESCRIBED = SERVICE.operation_model("DescribeTrainingJob").output_shape
@@ -18,9 +18,9 @@ ARN = "arn:aws:sagemaker:us-east-1:000000000000:training-job/job"
 
 
 def lived(*statuses):
-    state = starting("job", ARN, 1000.0)
+    state = starting_state("job", ARN, 1000.0)
     for number, status in enumerate(statuses, 1):
-        state = state.moved(status, 1000.0 + number, reason="AlgorithmError: x" if status == "Failed" else "")
+        state = state.with_status(status, 1000.0 + number, reason="AlgorithmError: x" if status == "Failed" else "")
     return state
 
 
@@ -47,9 +47,9 @@ def test_a_description_has_exactly_the_services_shape(statuses):
     request = request_for("job", channels=[channel("train", "file:///data")])
     request["Tags"] = [{"Key": "a", "Value": "b"}]
     state = lived(*statuses)
-    description = describe(request, state)
+    description = render_description(request, state)
     assert against(DESCRIBED, description) == ""
-    assert against(SUMMARY, summarise(state.brief)) == ""
+    assert against(SUMMARY, render_summary(state.summary)) == ""
     assert description["SecondaryStatus"] in DESCRIBED.members["SecondaryStatus"].enum
     assert description["TrainingJobStatus"] in DESCRIBED.members["TrainingJobStatus"].enum
     assert all(moment.tzinfo for key, moment in description.items() if key.endswith("Time"))
@@ -64,7 +64,7 @@ def test_every_status_is_one_of_the_services():
 
 
 def test_every_stay_begins_where_the_one_before_ended():
-    description = describe(request_for("job"), lived(*LIVES["completed"]))
+    description = render_description(request_for("job"), lived(*LIVES["completed"]))
     stays = description["SecondaryStatusTransitions"]
     assert [stay["Status"] for stay in stays] == ["Starting", *LIVES["completed"]]
     assert all(before["EndTime"] == after["StartTime"] for before, after in zip(stays, stays[1:]))
@@ -72,25 +72,27 @@ def test_every_stay_begins_where_the_one_before_ended():
 
 
 def test_training_time_counts_from_the_download_to_the_end():
-    description = describe(request_for("job"), lived(*LIVES["completed"]))
+    description = render_description(request_for("job"), lived(*LIVES["completed"]))
     assert description["TrainingTimeInSeconds"] == description["BillableTimeInSeconds"] == 3
-    assert "TrainingTimeInSeconds" not in describe(request_for("job"), lived(*LIVES["training"]))
+    assert "TrainingTimeInSeconds" not in render_description(request_for("job"), lived(*LIVES["training"]))
 
 
 def test_a_status_entered_twice_is_entered_once():
     state = lived("Downloading", "Training", "Stopping")
-    assert state.moved("Stopping", 2000.0) is state
+    assert state.with_status("Stopping", 2000.0) is state
 
 
 @pytest.mark.parametrize("statuses", LIVES.values(), ids=LIVES.keys())
 def test_a_state_comes_back_from_its_file_as_it_was(statuses):
     state = lived(*statuses)
-    assert from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert state_from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
     text = "AlgorithmError: algo-2, worker: exit code 1\n" + "frame\n" * 1000 + "ValueError: the end, exit code: 1"
-    short = describe({}, starting("job", ARN, 1.0).moved("Failed", 2.0, reason=text))["FailureReason"]
+    short = render_description({}, starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text))[
+        "FailureReason"
+    ]
     assert 1018 < len(short) <= 1024
     assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n[...]\nframe\n")
     assert short.endswith("frame\nValueError: the end, exit code: 1")

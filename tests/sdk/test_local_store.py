@@ -16,7 +16,7 @@ from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import Job, JobStore
 from scriptmode.platforms.local.store.logs import last_lines
-from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.durable import replace_file
 from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
@@ -30,14 +30,14 @@ def store(tmp_path):
 
 
 def made(store, name="job", created=0.0):
-    with store.create(JOB, starting(name, f"arn/{name}", created)) as (folder, _):
+    with store.create(JOB, starting_state(name, f"arn/{name}", created)) as (folder, _):
         return folder
 
 
 def test_a_job_is_read_back_as_it_was_written(store):
     folder = made(store)
     assert folder.read_job() == JOB
-    assert folder.read_state() == starting("job", "arn/job", 0.0)
+    assert folder.read_state() == starting_state("job", "arn/job", 0.0)
     assert store.find("job").path == folder.path
 
 
@@ -49,21 +49,21 @@ def test_a_second_job_of_one_name_leaves_nothing_behind(store):
 
 
 def test_a_job_has_an_owner_from_its_first_moment(store):
-    with store.create(JOB, starting("job", "arn", 0.0)) as (folder, _), folder.owned() as owned:
-        assert not owned
-    with folder.owned() as owned:
-        assert owned
+    with store.create(JOB, starting_state("job", "arn", 0.0)) as (folder, _), folder.try_lock() as is_locked:
+        assert not is_locked
+    with folder.try_lock() as is_locked:
+        assert is_locked
 
 
 def test_a_reader_never_sees_half_a_state(store):
     folder = made(store)
-    long = starting("job", "x" * 100_000, 0.0)
+    long = starting_state("job", "x" * 100_000, 0.0)
     done = threading.Event()
 
     def write():
         while not done.is_set():
             folder.write_state(long)
-            folder.write_state(starting("job", "arn", 0.0))
+            folder.write_state(starting_state("job", "arn", 0.0))
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -102,9 +102,9 @@ def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
     for number in range(1, 2000):
         folder = store.jobs / f"job-{number}"
         folder.mkdir()
-        content = starting(f"job-{number}", "arn", float(number)).moved("Failed", 1.0)
+        content = starting_state(f"job-{number}", "arn", float(number)).with_status("Failed", 1.0)
         folder.joinpath("state.json").write_text(json.dumps(content.to_json()))
-    store.find("job-0").write_state(state.moved("Failed", 1.0))
+    store.find("job-0").write_state(state.with_status("Failed", 1.0))
     begun = time.monotonic()
     summaries = LocalPlatform(data_dir=store.data_dir).list()
     soon(time.monotonic() - begun, 1.0)
@@ -127,14 +127,14 @@ class Interrupted:
 
 @pytest.mark.parametrize(("content", "raised"), [(Interrupted(), KeyboardInterrupt), (object(), TypeError)])
 def test_a_creation_that_is_interrupted_leaves_no_draft(store, content, raised):
-    with pytest.raises(raised), store.create(replace(JOB, request={"X": content}), starting("job", "arn", 0.0)):
+    with pytest.raises(raised), store.create(replace(JOB, request={"X": content}), starting_state("job", "arn", 0.0)):
         pass
     assert list(store.jobs.iterdir()) == []
 
 
 def test_a_draft_that_was_left_is_no_job(store):
     folder = made(store)
-    folder.write_state(folder.read_state().moved("Failed", 1.0))
+    folder.write_state(folder.read_state().with_status("Failed", 1.0))
     folder.path.rename(store.jobs / ".new-left")
     assert LocalPlatform(data_dir=store.data_dir).list() == []
     with pytest.raises(JobNotFoundError):
@@ -210,5 +210,5 @@ def test_a_folder_that_is_no_job_disturbs_nobody(store):
     made(store)
     (store.jobs / "model of another life").mkdir()
     (store.jobs / "file").write_text("")
-    store.find("job").write_state(store.find("job").read_state().moved("Failed", 1.0))
+    store.find("job").write_state(store.find("job").read_state().with_status("Failed", 1.0))
     assert [job["TrainingJobName"] for job in LocalPlatform(data_dir=store.data_dir).list()] == ["job"]

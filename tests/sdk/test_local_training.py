@@ -45,15 +45,15 @@ class FakeHost:
 
 def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken_at=1e9):
     said = []
-    around = supervision.Surroundings(
+    hooks = supervision.SupervisionHooks(
         wait=clock.wait,
-        stop_asked=lambda: clock.now >= stop_at,
-        stopping=said.append,
-        explain=lambda name, code: f"{name} {code}",
-        broken=lambda: "the input broke" if clock.now >= broken_at else "",
+        stop_requested=lambda: clock.now >= stop_at,
+        on_stopping=said.append,
+        describe_failure=lambda name, code: f"{name} {code}",
+        input_failure=lambda: "the input broke" if clock.now >= broken_at else "",
         clock=clock,
     )
-    return supervision.run(hosts, max_runtime, stop_grace, around), said
+    return supervision.supervise(hosts, max_runtime, stop_grace, hooks), said
 
 
 def test_a_job_is_complete_when_its_last_host_is():

@@ -124,7 +124,7 @@ def _disk_ahead() -> float | None:
         from scriptmode.platforms.local.store import probe
 
         if (folder := default_data_dir()).is_dir():
-            return probe.write(folder)
+            return probe.probe_writable(folder)
     return None
 
 

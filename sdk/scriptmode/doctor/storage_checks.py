@@ -29,9 +29,9 @@ def disk() -> Iterator[Check]:
     folder = default_data_dir()
     another = f"free it, or name another folder in {DATA_DIR_VARIABLE}"
     try:
-        place = probe.existing(folder)
+        place = probe.existing_folder(folder)
         if is_there := place == folder:
-            probe.write(folder)
+            probe.probe_writable(folder)
         elif not os.access(place, os.W_OK):
             raise PermissionError(errno.EACCES, f"it cannot be made, as {place} cannot be written")
         free = shutil.disk_usage(place).free
@@ -57,7 +57,7 @@ def jobs() -> Iterator[Check]:
     from scriptmode.platforms.local.store import probe
 
     folder = default_data_dir()
-    found = probe.troubled(folder)
+    found = probe.find_unhealthy_jobs(folder)
     if found.unreadable:
         name = next(iter(found.unreadable))
         what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {found.unreadable[name]}"

@@ -11,7 +11,7 @@ from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.shapes import LAST_SECOND, is_time
-from scriptmode.platforms.local.store.state import ENDED, STATUS_OF, UNREADABLE, Brief
+from scriptmode.platforms.local.store.state import ENDED, STATUS_OF, UNREADABLE, JobSummary
 from scriptmode.platforms.local.system.durable import replace_file
 
 if TYPE_CHECKING:
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 _TIME = {int, float}
 #: Numbers of the version of a job's files that a row begins with.
 _VERSION = 4
-#: Types of a row: the version, then a brief without its name.
+#: Types of a row: the version, then a summary without its name.
 _COLUMNS: tuple[set[type], ...] = ({int}, {int}, {int}, {int}, {str}, _TIME, _TIME, {str}, {*_TIME, type(None)})
 _FIRST_TIME, _STATUS = _VERSION + 1, _VERSION + 3
 
 
-def briefs(store: JobStore) -> list[Brief]:
+def job_summaries(store: JobStore) -> list[JobSummary]:
     """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time.
 
     One whose files cannot be read is `UNREADABLE`, with the reason as its note.
     """
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
-    found: list[Brief] = []
+    found: list[JobSummary] = []
     is_new = False
     for name, version in store.versions():
         row = known.get(name)
         # Files of a job that ended change no more, unless they are damaged; another job of that name has others.
         if row is not None and row[:_VERSION] == version:
-            found.append(Brief(name, *row[_VERSION:]))
+            found.append(JobSummary(name, *row[_VERSION:]))
             kept[name] = row
             continue
-        brief = _brief(store, name)
-        if brief is not None:
-            found.append(brief)
-            if STATUS_OF.get(brief.secondary) in ENDED:
-                kept[name] = [*version, *brief[1:-1]]
+        job = _job_summary(store, name)
+        if job is not None:
+            found.append(job)
+            if STATUS_OF.get(job.secondary) in ENDED:
+                kept[name] = [*version, *job[1:-1]]
                 is_new = True
     if is_new or len(kept) != len(known):
         # Nothing but time is lost where it cannot be written.
@@ -56,17 +56,17 @@ def briefs(store: JobStore) -> list[Brief]:
     return found
 
 
-def _brief(store: JobStore, name: str) -> Brief | None:
+def _job_summary(store: JobStore, name: str) -> JobSummary | None:
     folder = store.folder(name)
     try:
         # A damaged request would be met by every verb of the job alone.
         folder.read_job()
-        return recovery.settled(folder).brief
+        return recovery.reconcile(folder).summary
     except JobNotFoundError:  # removed meanwhile
         return None
     except DataError as error:
         created, modified = _times(folder.path)
-        return Brief(name, "", created, modified, UNREADABLE, note=str(error))
+        return JobSummary(name, "", created, modified, UNREADABLE, note=str(error))
 
 
 def _times(folder: Path) -> tuple[float, float]:

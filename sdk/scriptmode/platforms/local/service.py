@@ -23,9 +23,9 @@ from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEv
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import limits
 from scriptmode.platforms.local.outputs import metrics
-from scriptmode.platforms.local.store.description import describe, summarise
+from scriptmode.platforms.local.store.description import render_description, render_summary
 from scriptmode.platforms.local.store.job_store import Job, JobStore
-from scriptmode.platforms.local.store.state import starting
+from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import Entries, replace_file
 from scriptmode.platforms.local.system.file_systems import mapping as file_systems_of
@@ -182,14 +182,14 @@ class LocalPlatform:
 
             require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
         job = self._job(request)
-        with self._store.create(job, starting(name, job.arn, time.time())) as (folder, lock):
+        with self._store.create(job, starting_state(name, job.arn, time.time())) as (folder, lock):
             _start_agent(folder, lock)
         return job.arn
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeTrainingJob's response."""
         folder = self._store.find(name)
-        return describe(folder.read_job().request, recovery.settled(folder))
+        return render_description(folder.read_job().request, recovery.reconcile(folder))
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was given."""
@@ -202,12 +202,12 @@ class LocalPlatform:
         Returns at once, but for a job whose agent does not answer: that one is ended here, within 20 s.
         """
         folder = self._store.find(name)
-        state = recovery.settled(folder)
+        state = recovery.reconcile(folder)
         is_silent = not state.ended and folder.silent_since() is not None
         if state.stoppable or is_silent:
-            folder.ask_to_stop()
+            folder.request_stop()
         if is_silent:
-            recovery.settled(folder)
+            recovery.reconcile(folder)
 
     def delete(self, name: str) -> None:
         """Delete a job, whatever its folder holds; one that still runs is ended first, without time to save anything.
@@ -216,7 +216,7 @@ class LocalPlatform:
         """
         from scriptmode.platforms.local.agent import removal
 
-        removal.remove(self._store.find(name))
+        removal.delete_job(self._store.find(name))
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
@@ -262,8 +262,8 @@ class LocalPlatform:
 
         from scriptmode.platforms.local import job_index
 
-        newest_first = sorted(job_index.briefs(self._store), key=lambda brief: brief.created, reverse=True)
-        return list(islice(filter(which.takes, map(summarise, newest_first)), which.limit))
+        newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
+        return list(islice(filter(which.takes, map(render_summary, newest_first)), which.limit))
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):
@@ -398,17 +398,17 @@ def _log_events(
     from scriptmode.platforms.local.store.logs import LogReader
 
     request = folder.read_job().request
-    watched = recovery.Watched(folder)
+    watched = recovery.ReconciledJob(folder)
     readers = [(host, LogReader(folder.log(host))) for host in requested_hosts.hosts(request)]
     shown = None
     try:
         while True:
             # Asked before the logs are read: what was written before the end is then read after it.
-            state = watched.settled()
-            ended, is_lost = state.ended, recovery.is_lost(state)
+            state = watched.reconcile()
+            ended, is_lost = state.ended, recovery.is_agent_lost(state)
             # The end is told after the last lines.
             if on_description is not None and state != shown and not ended:
-                on_description(describe(request, state))
+                on_description(render_description(request, state))
                 shown = state
             quiet = True
             for host, reader in readers:
@@ -416,12 +416,12 @@ def _log_events(
                     quiet = False
                     yield LogEvent(host, line, continues)
             if ended and on_description is not None:
-                on_description(describe(request, state))
+                on_description(render_description(request, state))
             if ended or not follow:
                 return
             if is_lost:
                 said = state.note
-                raise TrainingJobError(f"training job {folder.name}: {said}", describe(request, state))
+                raise TrainingJobError(f"training job {folder.name}: {said}", render_description(request, state))
             if quiet:
                 SYSTEM.sleep(LocalPlatform.poll_seconds)
     finally:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
 
 
-def clear(folder: JobFolder, *, failed: bool) -> list[str]:
+def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
     """Remove the inputs of a job that ended, with their FIFOs, and unless it failed all that its hosts left.
 
     Links that a host put in the place of a directory are not followed. Returns a warning for what was not removed.

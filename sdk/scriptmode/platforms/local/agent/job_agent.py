@@ -20,7 +20,7 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
-from scriptmode.platforms.local.agent.supervision import Outcome, Surroundings
+from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.hosts import fleet, job_variables
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
 from scriptmode.platforms.local.outputs import artifacts, checkpoints
@@ -47,7 +47,7 @@ LOG_TAIL_CHARACTERS = 700
 PROGRESS_SECONDS = 5.0
 
 
-class _GoneError(Exception):
+class _JobDeletedError(Exception):
     """The job's folder was removed: the job is deleted."""
 
 
@@ -63,7 +63,7 @@ class Agent:
         self._children = Children()
         #: The directory by which the disk of the job's folder is named.
         self._disk = folder.path.parent.parent
-        self._states = StateRecorder(folder, self._say)
+        self._states = StateRecorder(folder, self._log)
         self._fleet = fleet.of(folder, self._job, lock, inherited)
         self._sandboxes = self._fleet.sandboxes
         self._hosts: Sequence[Host] = ()
@@ -71,15 +71,17 @@ class Agent:
         self._heartbeat = heartbeat.Heartbeat(lock)
         feeds = pipe_mode.feeds_of(self._request, list(self._sandboxes.values()))
         self._spool = folder.channels / "spool"
-        self._keeper: checkpoints.Keeper | None = None
+        self._checkpoints: checkpoints.Keeper | None = None
         if "CheckpointConfig" in self._request:
             record = folder.channels / "checkpoints.json"
-            self._keeper = checkpoints.Keeper(self._request, list(self._sandboxes.values()), record)
+            self._checkpoints = checkpoints.Keeper(self._request, list(self._sandboxes.values()), record)
         self._stores = Stores()
         self._feeding = pipe_mode.Feeding(feeds, self._stores, self._spool, lock)
         folders = None if self._fleet.has_file_systems else self._job.file_systems
-        self._staged = progress.Staged(self._request)
-        self._progress = progress.Recorder(folder, lambda: [*self._staged.progress(), *self._feeding.progress()])
+        self._staged = progress.StagingProgress(self._request)
+        self._progress = progress.ProgressRecorder(
+            folder, lambda: [*self._staged.progress(), *self._feeding.progress()]
+        )
         self._mounting = mounted_channels.Mounting(self._request, list(self._sandboxes.values()), folders, lock)
 
     def run(self) -> None:
@@ -87,36 +89,36 @@ class Agent:
         self._record_processes()
         outcome = self._download() or self._fetch()
         if outcome is None:
-            self._progress.tell(now=True)
+            self._progress.record(now=True)
             outcome = self._train()
-            self._progress.tell(now=True)
+            self._progress.record(now=True)
             for name, text in self._feeding.unread() if outcome.secondary == "Completed" else ():
-                self._say_to_host(name, text)
-        self._clear_processes()
+                self._log_to_host(name, text)
+        self._end_processes()
         if self._hosts:
             outcome = self._upload(outcome)
         self._end(outcome)
 
-    def removed(self) -> bool:
+    def is_deleted(self) -> bool:
         """Say whether somebody deleted the job by removing its folder."""
-        return self._folder.removed(self._lock)
+        return self._folder.is_deleted(self._lock)
 
-    def vanish(self) -> None:
+    def abandon(self) -> None:
         """End everything without a word: there is nobody to tell and nowhere to tell it."""
-        supervision.end(
-            self._hosts, supervision.FAILURE_GRACE_SECONDS, replace(self._around(), wait=self._children.wait)
+        supervision.end_hosts(
+            self._hosts, supervision.FAILURE_GRACE_SECONDS, replace(self._hooks(), wait=self._children.wait)
         )
-        self._clear_processes()
+        self._end_processes()
         self._fleet.release()
-        self._folder.clear()
+        self._folder.remove_rest()
 
     def fail(self, error: Exception) -> None:
         """End the job, whatever is going on, for an error of the agent's own; one that has ended stays as it is."""
         if self._state.ended:
-            self._say("warning: the job had ended before this error, which changes nothing about it")
+            self._log("warning: the job had ended before this error, which changes nothing about it")
             return
         try:
-            self._clear_processes()
+            self._end_processes()
         except Exception:  # noqa: BLE001 - nothing keeps the job from ending
             traceback.print_exc()
         reason = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
@@ -127,28 +129,28 @@ class Agent:
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
         try:
-            with full_disk.reported(self._disk), self._heartbeat.going_on():
+            with full_disk.reported(self._disk), self._heartbeat.beating():
                 self._spool.mkdir(parents=True, exist_ok=True)
                 self._fleet.prepare()
         except (ContainerError, DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
-        self._move("Downloading")
+        self._enter("Downloading")
         try:
             with full_disk.reported(self._disk):
                 chore = self._begin_staging()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: Data download failed: {error}")
-        while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_asked()):
-            if self._stop_asked():
-                self._move("Stopping")
-            if self._stop_asked() or self._mounting.broken():
+        while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_requested()):
+            if self._stop_requested():
+                self._enter("Stopping")
+            if self._stop_requested() or self._mounting.broken():
                 chore.kill()
-            self._tell_progress()
+            self._record_progress()
             self._wait(supervision.POLL_SECONDS)
-        if self._stop_asked():
+        if self._stop_requested():
             return Outcome("Stopped")
-        if broken := self._mounting.broken():
-            return Outcome("Failed", broken)
+        if failure := self._mounting.broken():
+            return Outcome("Failed", failure)
         return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
 
     def _fetch(self) -> Outcome | None:
@@ -158,14 +160,14 @@ class Agent:
                 return None
         except ContainerError as error:
             return Outcome("Failed", f"ClientError: {error}")
-        self._move("DownloadingTrainingImage")
+        self._enter("DownloadingTrainingImage")
         chore = Chore(self._fleet.fetch, self._lock)
         while not chore.poll():
-            if self._stop_asked():
-                self._move("Stopping")
+            if self._stop_requested():
+                self._enter("Stopping")
                 chore.kill()
             self._wait(supervision.POLL_SECONDS)
-        if self._stop_asked():
+        if self._stop_requested():
             return Outcome("Stopped")
         return Outcome("Failed", f"ClientError: {chore.error}") if chore.error else None
 
@@ -174,50 +176,50 @@ class Agent:
         sandboxes = list(self._sandboxes.values())
         for uri in requested_hosts.served_uris(self._request):
             self._stores.prepare(uri)
-        copied = self._mounting.begin(self._stores, self._spool, self._say_to_host, self._fleet.why_no_mounts)
+        copied = self._mounting.begin(self._stores, self._spool, self._log_to_host, self._fleet.why_no_mounts)
 
         def stage() -> None:
             with full_disk.reported(self._disk):
                 self._feeding.check()
                 folder, report = self._folder.channels, self._staged.report
                 file_mode.stage(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
-                if self._keeper:
-                    self._keeper.restore()
+                if self._checkpoints:
+                    self._checkpoints.restore()
 
         return Chore(stage, self._lock)
 
     def _train(self) -> Outcome:
-        self._move("Training")
+        self._enter("Training")
         environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
         self._hosts = self._fleet.hosts(environments)
         try:
-            with full_disk.reported(self._disk), self._heartbeat.going_on():
+            with full_disk.reported(self._disk), self._heartbeat.beating():
                 self._feeding.make()
                 for host in self._hosts:
                     host.start()
                 self._feeding.start()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
-        if self._keeper:
-            Chore(self._keeper.keep_on, self._lock)
+        if self._checkpoints:
+            Chore(self._checkpoints.keep_on, self._lock)
         self._record_processes()
         # The script has the grace; `train` then kills, reaps and reports.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.run(self._hosts, max_runtime(self._request), grace, self._around())
+        return supervision.supervise(self._hosts, max_runtime(self._request), grace, self._hooks())
 
-    def _around(self) -> Surroundings:
-        return Surroundings(
+    def _hooks(self) -> SupervisionHooks:
+        return SupervisionHooks(
             wait=self._wait_for_hosts,
-            stop_asked=self._stop_asked,
-            stopping=lambda said: self._move("Stopping", said),
-            explain=self._explain,
-            broken=lambda: self._feeding.broken() or self._mounting.broken(),
+            stop_requested=self._stop_requested,
+            on_stopping=lambda said: self._enter("Stopping", said),
+            describe_failure=self._describe_failure,
+            input_failure=lambda: self._feeding.broken() or self._mounting.broken(),
         )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
         return job_variables.added(self._fleet.environment(sandbox), self._job)
 
-    def _explain(self, name: str, code: int) -> str:
+    def _describe_failure(self, name: str, code: int) -> str:
         sandbox = self._sandboxes[name]
         trouble = next(host.trouble for host in self._hosts if host.name == name)
         if trouble:
@@ -238,26 +240,26 @@ class Agent:
     def _upload(self, outcome: Outcome) -> Outcome:
         """Deliver the artifacts; a delivery that fails fails a job that had not failed yet."""
         if outcome.secondary == "Completed":
-            self._move("Uploading")
+            self._enter("Uploading")
         with_model = outcome.secondary != "Failed"
         sandboxes = list(self._sandboxes.values())
 
         def publish() -> str:
             if outcome.secondary == "Completed" and artifacts.without_model(sandboxes):
-                self._say_to_user(self._fleet.no_model)
+                self._log_to_user(self._fleet.no_model)
             with full_disk.reported(self._disk):
                 uri = artifacts.publish(
-                    self._request, sandboxes, self._folder.output, with_model=with_model, say=self._say_to_user
+                    self._request, sandboxes, self._folder.output, with_model=with_model, say=self._log_to_user
                 )
-                if self._keeper:
-                    self._keeper.finish(self._say_to_user)
+                if self._checkpoints:
+                    self._checkpoints.finish(self._log_to_user)
                 return uri
 
         chore = Chore(publish, self._lock)
         while not chore.poll():
             self._wait(supervision.POLL_SECONDS)
         if chore.error:
-            self._say_to_user(f"artifacts were not delivered: {chore.error}")
+            self._log_to_user(f"artifacts were not delivered: {chore.error}")
             if with_model:
                 kept = f"what the hosts left is kept in {self._folder.output} and {self._folder.hosts}"
                 return Outcome("Failed", f"ClientError: Artifact upload failed: {chore.error}; {kept}")
@@ -268,14 +270,14 @@ class Agent:
         """Record how the job ended, which nothing changes any more, then remove what it does not need any more."""
         self._fleet.release()
         self._sync_logs()
-        self._move(outcome.secondary, reason=outcome.reason)
-        for warning in cleanup.clear(self._folder, failed=outcome.secondary == "Failed"):
-            self._say(warning)
+        self._enter(outcome.secondary, reason=outcome.reason)
+        for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
+            self._log(warning)
 
     def _sync_logs(self) -> None:
         """Make the hosts' logs durable: a job's last state is not to outlive them."""
         of_hosts = [self._folder.log(name) for name in self._sandboxes]
-        with self._heartbeat.going_on():
+        with self._heartbeat.beating():
             for log in of_hosts:
                 # One that something else has replaced keeps the others from nothing.
                 with suppress(OSError):
@@ -283,45 +285,48 @@ class Agent:
             with suppress(OSError):
                 sync_directory(of_hosts[0].parent)
 
-    def _move(self, secondary: str, message: str = "", reason: str = "") -> None:
-        if self.removed():
-            raise _GoneError
+    def _enter(self, secondary: str, message: str = "", reason: str = "") -> None:
+        if self.is_deleted():
+            raise _JobDeletedError
         self._heartbeat.beat()
-        before, self._state = self._state, self._state.moved(secondary, time.time(), message=message, reason=reason)
+        before, self._state = (
+            self._state,
+            self._state.with_status(secondary, time.time(), message=message, reason=reason),
+        )
         if self._state.ended:
             self._states.record_last(self._state, self._wait)
         elif self._state is not before:
             self._states.record(self._state)
 
-    def _tell_progress(self) -> None:
+    def _record_progress(self) -> None:
         """Say how much of a channel is here, now and then."""
         now = time.monotonic()
-        here = self._staged.now()
+        here = self._staged.current()
         if self._state.secondary == "Downloading" and here and here.done and now > self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
             of = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
             said = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {of}"
-            self._state = self._state.told(said, time.time())
+            self._state = self._state.with_message(said, time.time())
             self._states.record(self._state)
 
-    def _stop_asked(self) -> bool:
-        return self._children.terminated or self._folder.stop_asked() is not None
+    def _stop_requested(self) -> bool:
+        return self._children.terminated or self._folder.stop_requested() is not None
 
     def _wait(self, seconds: float) -> None:
         self._children.wait(seconds)
-        if self.removed():
-            raise _GoneError
+        if self.is_deleted():
+            raise _JobDeletedError
         self._heartbeat.beat()
         self._states.retry()
-        self._progress.tell()
+        self._progress.record()
 
     def _wait_for_hosts(self, seconds: float) -> None:
         self._wait(seconds)
         self._children.reap_strays([*(host.pid for host in self._hosts), *self._feeding.pids, *self._mounting.pids])
 
-    def _clear_processes(self) -> None:
+    def _end_processes(self) -> None:
         """End every process of the job and take its mounts away."""
-        with self._heartbeat.going_on():
+        with self._heartbeat.beating():
             problems = [*self._mounting.end(), *self._fleet.end()]
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
@@ -331,7 +336,7 @@ class Agent:
         except DataError as error:
             problems.append(str(error))
         for problem in problems:
-            self._say(problem)
+            self._log(problem)
 
     def _record_processes(self) -> None:
         pids = {"agent": os.getpid(), **{host.name: host.pid for host in self._hosts}}
@@ -340,20 +345,20 @@ class Agent:
             self._folder.write_processes({name: identity for name, identity in identities.items() if identity})
         except OSError as error:
             # They are found by their environment, too, when this process is dead.
-            self._say(f"the job's processes cannot be recorded: {error}")
+            self._log(f"the job's processes cannot be recorded: {error}")
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         """Write to the agent's log, which `main` makes one that loses what it cannot write."""
         sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         sys.stderr.flush()
 
-    def _say_to_user(self, text: str) -> None:
+    def _log_to_user(self, text: str) -> None:
         """Write to the first host's log, after everything the host itself said."""
-        self._say_to_host(next(iter(self._sandboxes)), text)
+        self._log_to_host(next(iter(self._sandboxes)), text)
 
-    def _say_to_host(self, host: str, text: str) -> None:
+    def _log_to_host(self, host: str, text: str) -> None:
         """Write to a host's log, where it can be written; the agent's log has it too."""
-        self._say(text)
+        self._log(text)
         with suppress(OSError):
             logs.append_line(self._folder.log(host), f"scriptmode: {text}")
 
@@ -365,13 +370,13 @@ def main(arguments: list[str]) -> None:
     os.set_inheritable(lock, False)  # noqa: FBT003
     if os.fork():
         os._exit(0)
-    sys.stderr = log_stream.as_stream(sys.stderr.fileno())
+    sys.stderr = log_stream.open_log_stream(sys.stderr.fileno())
     agent = Agent(JobFolder(path), lock, os.environ)
     try:
         agent.run()
     except Exception as error:  # noqa: BLE001 - a job must end with a reason whatever happens
-        if agent.removed():
-            agent.vanish()
+        if agent.is_deleted():
+            agent.abandon()
             return
         traceback.print_exc()
         agent.fail(error)

@@ -42,6 +42,6 @@ class _Log(io.RawIOBase):
         return len(whole)
 
 
-def as_stream(descriptor: int) -> io.TextIOWrapper:
+def open_log_stream(descriptor: int) -> io.TextIOWrapper:
     """Return a text stream that never fails over a descriptor, which stays its owner's."""
     return io.TextIOWrapper(_Log(descriptor), encoding="utf-8", errors="backslashreplace", write_through=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SECONDS = 0.5
 
 
-class Staged:
+class StagingProgress:
     """How many bytes of each channel are here, counted by the child that stages them and read by its parent."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ class Staged:
         self._numbers[0] = channel
         self._numbers[1 + 2 * channel], self._numbers[2 + 2 * channel] = done, total
 
-    def now(self) -> ChannelProgress | None:
+    def current(self) -> ChannelProgress | None:
         """Give the channel that is being staged."""
         return self._of(self._numbers[0]) if self._channels else None
 
@@ -47,16 +47,16 @@ class Staged:
         return ChannelProgress(name, mode, self._numbers[1 + 2 * index], self._numbers[2 + 2 * index])
 
 
-class Recorder:
+class ProgressRecorder:
     """Writes the progress into the job's folder, at most twice a second and only what changed."""
 
     def __init__(self, folder: JobFolder, read: Callable[[], list[ChannelProgress]]) -> None:
         self._folder = folder
         self._read = read
-        self._told: list[ChannelProgress] = []
+        self._recorded: list[ChannelProgress] = []
         self._next = 0.0
 
-    def tell(self, *, now: bool = False) -> None:
+    def record(self, *, now: bool = False) -> None:
         """Record what changed; ``now`` without regard to when it was last recorded.
 
         Nobody's job ends for want of this record: a folder that cannot be written is left alone.
@@ -65,5 +65,5 @@ class Recorder:
             return
         self._next = time.monotonic() + _SECONDS
         progress = self._read()
-        if progress != self._told and self._folder.write_progress(progress):
-            self._told = progress
+        if progress != self._recorded and self._folder.write_progress(progress):
+            self._recorded = progress

@@ -33,7 +33,7 @@ _UNRECORDED = (
 )
 
 
-def settled(folder: JobFolder) -> JobState:
+def reconcile(folder: JobFolder) -> JobState:
     """Return where a job stands now; one that no agent works on any more is ended first.
 
     So is one whose agent does not answer and should have ended it: because it was asked to stop, or because its time
@@ -42,23 +42,23 @@ def settled(folder: JobFolder) -> JobState:
     state = folder.read_state()
     if state.ended:
         return state
-    with folder.owned() as owned:
-        if owned:
+    with folder.try_lock() as is_locked:
+        if is_locked:
             state = folder.read_state()
-            return state if state.ended else _bury(folder, state)
-    state = with_stop(folder, folder.read_state())
-    if owned is None and not state.ended:
+            return state if state.ended else _mark_agent_lost(folder, state)
+    state = with_stop_request(folder, folder.read_state())
+    if is_locked is None and not state.ended:
         return replace(state, note=_UNRECORDED.format(secondary=state.secondary))
     since = None if state.ended else folder.silent_since()
-    return state if since is None else _silent(folder, state, since)
+    return state if since is None else _handle_silent_agent(folder, state, since)
 
 
-def is_lost(state: JobState) -> bool:
+def is_agent_lost(state: JobState) -> bool:
     """Return whether a job's agent died where that cannot be recorded, so that the job never ends."""
     return not state.ended and state.note == _UNRECORDED.format(secondary=state.secondary)
 
 
-def _silent(folder: JobFolder, state: JobState, since: float) -> JobState:
+def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> JobState:
     """Return the state of a job whose agent does not answer, which is ended if it should have ended the job by now."""
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""
@@ -66,12 +66,12 @@ def _silent(folder: JobFolder, state: JobState, since: float) -> JobState:
     cause = _why_to_end(folder, state)
     if agent and cause:
         if _answers_when_woken(folder, agent):
-            return with_stop(folder, folder.read_state())
-        if _killed(folder, agent):
-            with folder.owned() as owned:
+            return with_stop_request(folder, folder.read_state())
+        if _kill_agent(folder, agent):
+            with folder.try_lock() as is_locked:
                 state = folder.read_state()
-                if owned and not state.ended:
-                    return _bury(folder, state, f"{silence} and was killed, as {cause}")
+                if is_locked and not state.ended:
+                    return _mark_agent_lost(folder, state, f"{silence} and was killed, as {cause}")
             return folder.read_state()
         return replace(state, note=f"{silence}; it cannot be ended: kill process {agent.pid} as its user or as root")
     return replace(state, note=f"{silence}: it is stopped or hangs; end the job: scriptmode stop {folder.name}")
@@ -79,7 +79,7 @@ def _silent(folder: JobFolder, state: JobState, since: float) -> JobState:
 
 def _why_to_end(folder: JobFolder, state: JobState) -> str:
     """Return why a job should have ended; "" while it may go on."""
-    if folder.stop_asked() is not None:
+    if folder.stop_requested() is not None:
         return "the job was asked to stop"
     started = next((each.started for each in state.transitions if each.status == "Training"), None)
     if started is None:
@@ -104,22 +104,22 @@ def _answers_when_woken(folder: JobFolder, agent: Identity) -> bool:
     return process_tree.running(agent)
 
 
-def _killed(folder: JobFolder, agent: Identity) -> bool:
+def _kill_agent(folder: JobFolder, agent: Identity) -> bool:
     """Kill an agent; return whether nothing holds the job's lock any more."""
     from scriptmode.platforms.local.system import process_tree
 
     process_tree.send(agent, signal.SIGKILL)
     deadline = time.monotonic() + process_tree.VANISHING_SECONDS
     while True:
-        with folder.owned() as owned:
-            if owned is not False:
+        with folder.try_lock() as is_locked:
+            if is_locked is not False:
                 return True
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
 
 
-class Watched:
+class ReconciledJob:
     """A job that is looked at many times a second: what did not change is not read again, a lost agent found soon."""
 
     def __init__(self, folder: JobFolder) -> None:
@@ -128,33 +128,33 @@ class Watched:
         self._version: object = None
         self._next = 0.0
 
-    def settled(self) -> JobState:
+    def reconcile(self) -> JobState:
         """Give what `settled` gives, an agent's death half a second late."""
         # Before the state is read: what is written meanwhile is then seen by the next look.
         version = self._folder.version()
         if self._state is None or version != self._version or time.monotonic() >= self._next:
-            self._state = settled(self._folder)
+            self._state = reconcile(self._folder)
             self._version = version
             self._next = time.monotonic() + _AGENT_SECONDS
         return self._state
 
 
-def with_stop(folder: JobFolder, state: JobState) -> JobState:
+def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
     """Let a job be Stopping from the moment it was asked to stop; the agent says the same a moment later."""
-    asked = folder.stop_asked() if state.stoppable else None
-    return state if asked is None else state.moved("Stopping", asked)
+    asked = folder.stop_requested() if state.stoppable else None
+    return state if asked is None else state.with_status("Stopping", asked)
 
 
-def _bury(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
+def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
     """End what is left of a job whose agent died, and record why; ``cause`` is why, where that is known."""
-    stays = end_what_is_left(folder)
+    stays = end_orphans(folder)
     cause = cause or _why_it_died(folder, state)
     reason = (
         f"InternalServerError: {cause}; the processes of it that were found were ended{stays and f', but {stays}'}; "
         f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()
-    buried = state.moved("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
+    buried = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
     # A full disk must not hide what happened; the next look tries again.
     with suppress(OSError):
         folder.write_state(buried)
@@ -173,7 +173,7 @@ def _why_it_died(folder: JobFolder, state: JobState) -> str:
     return f"the job's agent{process} was killed or crashed in {state.secondary}"
 
 
-def end_what_is_left(folder: JobFolder) -> str:
+def end_orphans(folder: JobFolder) -> str:
     """End the processes, mounts and containers of a job whose agent is dead; return what could not be done."""
     from scriptmode.data import mounts
     from scriptmode.platforms.local.system import process_tree
@@ -190,13 +190,13 @@ def end_what_is_left(folder: JobFolder) -> str:
         # What served it is dead: nothing below may be touched before.
         mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(left) else ["some of them would not go"]
-    problems += filter(None, [_clear_outside(folder)])
+    problems += filter(None, [_remove_outside_folder(folder)])
     with suppress(OSError):
-        cleanup.clear(folder, failed=True)
+        cleanup.remove_unneeded_files(folder, failed=True)
     return ", and ".join(problems)
 
 
-def _clear_outside(folder: JobFolder) -> str:
+def _remove_outside_folder(folder: JobFolder) -> str:
     """Remove what the job has outside its folder: launchers' directories, or what Docker has; say what was not done.
 
     The files of containers become the caller's.

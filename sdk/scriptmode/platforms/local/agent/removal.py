@@ -30,7 +30,7 @@ _WRITING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 
-def remove(folder: JobFolder) -> None:
+def delete_job(folder: JobFolder) -> None:
     """Remove a job's folder; raise `DataError` where that is not possible.
 
     The agent is killed and with it everything that writes to the folder, before its files are touched. One that is not
@@ -43,8 +43,8 @@ def remove(folder: JobFolder) -> None:
     if _is_free(folder):
         with suppress(DataError):
             # A job whose request cannot be read has no containers that could be found by it.
-            recovery.end_what_is_left(folder)
-    moved = _taken_away(folder)
+            recovery.end_orphans(folder)
+    moved = _move_away(folder)
     if not _wait(lambda: _is_free(moved)):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} is left; end its process, "
@@ -69,13 +69,13 @@ def _was_interrupted(left: Path) -> bool:
 def _is_free(folder: JobFolder) -> bool:
     """Return whether no agent holds the job's lock; there is none without a lock file."""
     try:
-        with folder.owned() as owned:
-            return owned is not False
+        with folder.try_lock() as is_locked:
+            return is_locked is not False
     except (DataError, JobNotFoundError):
         return True
 
 
-def _taken_away(folder: JobFolder) -> JobFolder:
+def _move_away(folder: JobFolder) -> JobFolder:
     """Rename a job's folder, so that there is no job of its name; return the folder under its new name."""
     try:
         place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent)) / folder.name

@@ -26,58 +26,58 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class SupervisionHooks:
     """What training needs of the world outside the hosts."""
 
     #: Returns when a host may have ended, after the given seconds at the latest.
     wait: Callable[[float], None]
-    stop_asked: Callable[[], bool]
+    stop_requested: Callable[[], bool]
     #: Told once when the hosts are about to be stopped, with the message for whoever watches the job.
-    stopping: Callable[[str], None]
+    on_stopping: Callable[[str], None]
     #: Says why a host failed, from its name and exit code (``-n`` for signal n).
-    explain: Callable[[str, int], str]
+    describe_failure: Callable[[str, int], str]
     #: Says why the hosts' inputs cannot be served any more; "" as long as they can.
-    broken: Callable[[], str] = lambda: ""
+    input_failure: Callable[[], str] = lambda: ""
     clock: Callable[[], float] = time.monotonic
 
 
-def run(hosts: Sequence[Host], max_runtime: float, stop_grace: float, around: Surroundings) -> Outcome:
+def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hooks: SupervisionHooks) -> Outcome:
     """Watch started hosts until all ended; the first failure, a request to stop or the time limit ends them all."""
-    deadline = around.clock() + max_runtime
+    deadline = hooks.clock() + max_runtime
     while True:
         codes = {host.name: host.poll() for host in hosts}
         # Asked after the hosts: what a broken input made of them is not the cause, however well they ended.
-        if broken := around.broken():
-            end(hosts, FAILURE_GRACE_SECONDS, around)
-            return Outcome("Failed", broken)
+        if failure := hooks.input_failure():
+            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
+            return Outcome("Failed", failure)
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            reason = around.explain(*failed)
-            end(hosts, FAILURE_GRACE_SECONDS, around)
+            reason = hooks.describe_failure(*failed)
+            end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
             return Outcome("Failed", reason)
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
-        if around.stop_asked():
-            around.stopping("Stopping: a stop was asked for")
-            end(hosts, stop_grace, around)
+        if hooks.stop_requested():
+            hooks.on_stopping("Stopping: a stop was asked for")
+            end_hosts(hosts, stop_grace, hooks)
             return Outcome("Stopped")
-        left = deadline - around.clock()
+        left = deadline - hooks.clock()
         if left <= 0:
-            around.stopping(f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
-            end(hosts, stop_grace, around)
+            hooks.on_stopping(f"Stopping: the job ran for MaxRuntimeInSeconds, {max_runtime:g} s")
+            end_hosts(hosts, stop_grace, hooks)
             return Outcome("MaxRuntimeExceeded")
-        around.wait(min(POLL_SECONDS, left))
+        hooks.wait(min(POLL_SECONDS, left))
 
 
-def end(hosts: Sequence[Host], grace: float, around: Surroundings) -> None:
+def end_hosts(hosts: Sequence[Host], grace: float, hooks: SupervisionHooks) -> None:
     """Ask every host to end, and make those end that have not after ``grace`` seconds."""
     for host in hosts:
         host.terminate()
-    deadline = around.clock() + grace
+    deadline = hooks.clock() + grace
     while any(host.poll() is None for host in hosts):
-        left = deadline - around.clock()
+        left = deadline - hooks.clock()
         if left <= 0:
             break
-        around.wait(min(POLL_SECONDS, left))
+        hooks.wait(min(POLL_SECONDS, left))
     for host in hosts:
         host.kill()

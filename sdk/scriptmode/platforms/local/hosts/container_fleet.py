@@ -250,7 +250,7 @@ def give_back(folder: JobFolder, job: Job) -> str:
         # Without the record nothing is known to be the containers'.
         with suppress(OSError, ValueError):
             before = regular_files.read_json(record)
-            shapes.check(before, _BEFORE_SHAPE, "")
+            shapes.validate_shape(before, _BEFORE_SHAPE, "")
             written.append(Written(model_dir, owner, before["since"], frozenset(before["known"])))
     image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
     return job_containers.give_back(written, image, folder.label)

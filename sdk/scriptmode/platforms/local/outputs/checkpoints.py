@@ -173,7 +173,7 @@ class Keeper:
         """Return what was copied; of a record that cannot be read nothing is known, and all is copied again."""
         try:
             content = regular_files.read_json(self._record)
-            shapes.check(content, _KEPT, "")
+            shapes.validate_shape(content, _KEPT, "")
             return Kept(**content)
         except (OSError, ValueError, TypeError):
             return Kept()

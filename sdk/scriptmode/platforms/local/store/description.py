@@ -12,7 +12,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.local.store.state import Brief, JobState, Transition
+    from scriptmode.platforms.local.store.state import JobState, JobSummary, Transition
 
 
 def max_runtime(request: Mapping[str, Any]) -> int:
@@ -22,7 +22,7 @@ def max_runtime(request: Mapping[str, Any]) -> int:
     return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
 
 
-def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
+def render_description(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
     """Render DescribeTrainingJobResponse."""
     response = {
         **DESCRIBED_DEFAULTS,
@@ -57,20 +57,20 @@ def describe(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
     return response
 
 
-def summarise(brief: Brief) -> dict[str, Any]:
+def render_summary(job: JobSummary) -> dict[str, Any]:
     """Render a TrainingJobSummary; ``StatusMessage``, which the service's has not, says what is wrong with the job."""
     summary = {
-        "TrainingJobName": brief.name,
-        "TrainingJobArn": brief.arn,
-        "CreationTime": _time(brief.created),
-        "LastModifiedTime": _time(brief.modified),
-        "TrainingJobStatus": STATUS_OF.get(brief.secondary, UNREADABLE),
-        "SecondaryStatus": brief.secondary,
+        "TrainingJobName": job.name,
+        "TrainingJobArn": job.arn,
+        "CreationTime": _time(job.created),
+        "LastModifiedTime": _time(job.modified),
+        "TrainingJobStatus": STATUS_OF.get(job.secondary, UNREADABLE),
+        "SecondaryStatus": job.secondary,
     }
-    if brief.note:
-        summary["StatusMessage"] = brief.note
-    if brief.training_ended is not None:
-        summary["TrainingEndTime"] = _time(brief.training_ended)
+    if job.note:
+        summary["StatusMessage"] = job.note
+    if job.training_ended is not None:
+        summary["TrainingEndTime"] = _time(job.training_ended)
     return summary
 
 

@@ -42,10 +42,10 @@ class Heartbeat:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + INTERVAL_SECONDS
-            record(self._lock)
+            write_heartbeat(self._lock)
 
     @contextmanager
-    def going_on(self) -> Iterator[None]:
+    def beating(self) -> Iterator[None]:
         """Record the time all the while that this process waits for others, `LONGEST_WORK_SECONDS` at most.
 
         A timer's signal does so, because the agent has no threads. It is for work without a turn to call `beat`.
@@ -60,7 +60,7 @@ class Heartbeat:
             signal.signal(signal.SIGALRM, before)
 
 
-def record(lock: int) -> None:
+def write_heartbeat(lock: int) -> None:
     """Record in the open lock file that the agent works at this moment."""
     from scriptmode.platforms.local.system.process_tree import boot
 

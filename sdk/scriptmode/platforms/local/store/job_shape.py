@@ -54,9 +54,9 @@ _JOB: dict[str, Any] = {
 }
 
 
-def check(content: Any, name: str) -> None:
+def validate_job_record(content: Any, name: str) -> None:
     """Raise ``ValueError`` for what is not the record of the job ``name``."""
-    shapes.check(content, _JOB, "")
+    shapes.validate_shape(content, _JOB, "")
     request = content["request"]
     if request["TrainingJobName"] != name:
         raise ValueError(f"it is of the job {request['TrainingJobName']!r}")

@@ -138,11 +138,11 @@ class JobFolder:
         return self._read("state.json", self._state)
 
     def _job(self, content: Any) -> Job:
-        job_shape.check(content, self.name)
+        job_shape.validate_job_record(content, self.name)
         return Job(**content)
 
     def _state(self, content: Any) -> JobState:
-        state = states.from_json(content)
+        state = states.state_from_json(content)
         if state.name != self.name:
             raise ValueError(f"it is of the job {state.name!r}")
         return state
@@ -170,7 +170,7 @@ class JobFolder:
             return status.st_ino, status.st_mtime_ns, (self.path / "stop").exists()
         return None
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Leave the request to stop where the agent looks; on a full disk, ask the agent by SIGTERM.
 
         Raises `DataError` where nothing can be written.
@@ -185,7 +185,7 @@ class JobFolder:
                 f"training job {self.name} cannot be asked to stop: {error}; stop it where its folder can be written"
             ) from error
 
-    def stop_asked(self) -> float | None:
+    def stop_requested(self) -> float | None:
         """Return when the stop was asked, in seconds since the epoch; None when it was not."""
         try:
             return min(max(0.0, (self.path / "stop").stat().st_mtime), shapes.LAST_SECOND)
@@ -206,7 +206,7 @@ class JobFolder:
 
         try:
             content = regular_files.read_json(self.path / "processes.json")
-            shapes.check(content, _PROCESSES, "")
+            shapes.validate_shape(content, _PROCESSES, "")
             return {name: Identity(**identity) for name, identity in content.items()}
         except (OSError, ValueError, TypeError):
             return {}
@@ -228,7 +228,7 @@ class JobFolder:
         """Return what `write_progress` recorded; nothing of a file that cannot be read, for it is only shown."""
         try:
             content = regular_files.read_json(self.path / "progress.json")
-            shapes.check(content, _PROGRESS, "")
+            shapes.validate_shape(content, _PROGRESS, "")
             found = tuple(ChannelProgress(**each) for each in content)
             return found if all(_is_count(count) for each in found for count in (each.total, each.epoch)) else ()
         except (OSError, ValueError, TypeError):
@@ -238,7 +238,7 @@ class JobFolder:
         """Return since when the agent has not answered, in seconds since the epoch; None while it does."""
         return heartbeat.silent_since(self.lock_file)
 
-    def removed(self, lock: int) -> bool:
+    def is_deleted(self, lock: int) -> bool:
         """Say whether the job whose agent holds ``lock`` was deleted: by removing its folder, wholly or not yet."""
         try:
             mine = os.path.samestat(os.fstat(lock), self.lock_file.stat())
@@ -246,14 +246,14 @@ class JobFolder:
         except (FileNotFoundError, NotADirectoryError):
             return True
 
-    def clear(self) -> None:
+    def remove_rest(self) -> None:
         """Remove what was written while the folder was being removed; a new job of the same name is left alone."""
         if not self.lock_file.exists() and not (self.path / "state.json").exists():
             with suppress(OSError):
                 beneath.remove_tree(self.path)
 
     @contextmanager
-    def owned(self) -> Iterator[bool | None]:
+    def try_lock(self) -> Iterator[bool | None]:
         """Try to take the dead agent's place; False while an agent (or another in its place) lives.
 
         Where the folder cannot be written, no process takes that place: None says that the agent is dead.
@@ -368,7 +368,7 @@ class JobStore:
             draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))
             lock = _above_streams(os.open(draft.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             fcntl.flock(lock, fcntl.LOCK_EX)
-            heartbeat.record(lock)
+            heartbeat.write_heartbeat(lock)
             draft.log("host").parent.mkdir()
             replace_file(draft.path / "job.json", _json(asdict(job)))
             draft.write_state(state)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FIFO_MODE = 0o600
 
 
-def write(data_dir: Path) -> float:
+def probe_writable(data_dir: Path) -> float:
     """Write, rename, lock and make a FIFO in the data directory, which is there; leave nothing behind.
 
     Give the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
@@ -43,7 +43,7 @@ def write(data_dir: Path) -> float:
             beneath.remove_tree(draft)
 
 
-def existing(data_dir: Path) -> Path:
+def existing_folder(data_dir: Path) -> Path:
     """Give the data directory, or the folder that it would be made in; raises ``NotADirectoryError``."""
     place = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
     if not place.is_dir():
@@ -67,7 +67,7 @@ def _lock(path: Path) -> None:
 
 
 @dataclass
-class Troubled:
+class UnhealthyJobs:
     """The names of jobs that something is wrong with: nothing of it is changed by looking."""
 
     #: What cannot be read of each, by the job's name.
@@ -78,14 +78,14 @@ class Troubled:
     silent: list[str] = field(default_factory=list)
 
 
-def troubled(data_dir: Path) -> Troubled:
+def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
     """Return which jobs of a data directory something is wrong with; reads the files of all, changes nothing."""
     store = JobStore(data_dir)
     names: list[str] = []
     # What is no folder has no jobs; that it is none is told elsewhere.
     with suppress(DataError):
         names = sorted(name for name, _ in store.versions())
-    found = Troubled()
+    found = UnhealthyJobs()
     for name in names:
         # Removed meanwhile.
         with suppress(JobNotFoundError):
@@ -96,12 +96,12 @@ def troubled(data_dir: Path) -> Troubled:
     return found
 
 
-def _look(folder: JobFolder, found: Troubled) -> None:
+def _look(folder: JobFolder, found: UnhealthyJobs) -> None:
     folder.read_job()
     if folder.read_state().ended:
         return
-    with folder.owned() as owned:
-        is_orphaned = owned is not False and not folder.read_state().ended
+    with folder.try_lock() as is_locked:
+        is_orphaned = is_locked is not False and not folder.read_state().ended
     if is_orphaned:
         found.orphaned.append(folder.name)
     elif folder.silent_since() is not None:

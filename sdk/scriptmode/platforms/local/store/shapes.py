@@ -24,7 +24,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def check(value: Any, shape: Any, where: str) -> None:
+def validate_shape(value: Any, shape: Any, where: str) -> None:
     """Raise ``ValueError`` for a value of another shape, naming the part by its path from ``where``, "" for the whole.
 
     A shape is a type, a list of one shape, or a dict of shapes by key: ``"*"`` stands for every other key, and a key
@@ -33,7 +33,7 @@ def check(value: Any, shape: Any, where: str) -> None:
     if isinstance(shape, list):
         _require(value, list, where)
         for index, each in enumerate(value):
-            check(each, shape[0], f"{where}[{index}]")
+            validate_shape(each, shape[0], f"{where}[{index}]")
     elif isinstance(shape, dict):
         _require(value, dict, where)
         for key in shape:
@@ -48,15 +48,15 @@ def _check_members(value: Mapping[str, Any], shape: Mapping[str, Any], where: st
     for key, each in value.items():
         found = shape.get(key, shape.get(f"{key}!", shape.get("*")))
         if found is not None:
-            check(each, found, f"{where}.{key}" if where else str(key))
+            validate_shape(each, found, f"{where}.{key}" if where else str(key))
 
 
 def _require(value: object, kind: type, where: str) -> None:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ValueError(f"{where or 'it'} is {shown(value)}, not {kind.__name__}")
+        raise ValueError(f"{where or 'it'} is {shortened_repr(value)}, not {kind.__name__}")
 
 
-def shown(value: object) -> str:
+def shortened_repr(value: object) -> str:
     """Return a value for an error, shortened."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from scriptmode.platforms.local.store.shapes import is_time, shown
+from scriptmode.platforms.local.store.shapes import is_time, shortened_repr
 
 #: Every secondary status a local job can have, and the status it means.
 STATUS_OF = {
@@ -54,7 +54,7 @@ class Transition:
     ended: float | None = None
 
 
-class Brief(NamedTuple):
+class JobSummary(NamedTuple):
     """What a list says of a job; times are seconds since the epoch."""
 
     name: str
@@ -104,11 +104,13 @@ class JobState:
         return self.secondary in STOPPABLE
 
     @property
-    def brief(self) -> Brief:
+    def summary(self) -> JobSummary:
         """What a list says of it."""
-        return Brief(self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note)
+        return JobSummary(
+            self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note
+        )
 
-    def moved(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
+    def with_status(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
         """Enter ``secondary``; the same one again changes nothing, and neither does any after the job ended."""
         if secondary == self.secondary or self.ended:
             return self
@@ -127,7 +129,7 @@ class JobState:
             reason=reason,
         )
 
-    def told(self, message: str, now: float) -> JobState:
+    def with_message(self, message: str, now: float) -> JobState:
         """Change what is said of the secondary status that the job is in, as the service does."""
         current = replace(self.transitions[-1], message=message)
         return replace(self, modified=now, transitions=(*self.transitions[:-1], current))
@@ -139,12 +141,12 @@ class JobState:
         return content
 
 
-def starting(name: str, arn: str, now: float) -> JobState:
+def starting_state(name: str, arn: str, now: float) -> JobState:
     """Give the state every job begins with."""
     return JobState(name, arn, now, now, (Transition("Starting", MESSAGES["Starting"], now),))
 
 
-def from_json(content: Any) -> JobState:
+def state_from_json(content: Any) -> JobState:
     """Parse what `JobState.to_json` gave; raise ``TypeError`` or ``ValueError`` for anything else."""
     fields = _checked(content)
     found = fields.get("transitions")
@@ -159,10 +161,10 @@ def from_json(content: Any) -> JobState:
 
 def _checked(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise TypeError(f"it holds {shown(content)}, not an object")
+        raise TypeError(f"it holds {shortened_repr(content)}, not an object")
     for name, value in content.items():
         is_fine = isinstance(value, str) if name in _TEXTS else name not in _TIMES or is_time(value)
         is_fine &= name not in _MAYBE_TIMES or value is None or is_time(value)
         if not is_fine:
-            raise TypeError(f"{name!r} is {shown(value)}")
+            raise TypeError(f"{name!r} is {shortened_repr(value)}")
     return content
