@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 DOCS = ROOT / "sdk" / "docs"
 GUIDES = sorted((DOCS / "guides").glob("*.md"))
 #: Whose code is run.
@@ -24,6 +25,7 @@ WITH_CODE = [README, DOCS / "index.md", *GUIDES]
 WITH_LINKS = [
     *WITH_CODE,
     *sorted((DOCS / "reference").glob("*.md")),
+    CONTRIBUTING,
     ROOT / "CHANGELOG.md",
     ROOT / "container" / "README.md",
     ROOT / "notebooks" / "data" / "fashion_mnist" / "README.md",

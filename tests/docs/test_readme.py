@@ -4,7 +4,7 @@ import ast
 import re
 
 import pytest
-from docs.documents import README, ROOT, WITH_CODE, blocks, label
+from docs.documents import CONTRIBUTING, README, ROOT, WITH_CODE, blocks, label
 
 TEXT = README.read_text()
 
@@ -23,10 +23,21 @@ def test_every_folder_the_readme_names_is_there():
         assert (ROOT / name).is_dir(), name
 
 
-def test_every_target_of_make_that_the_readme_names_is_there():
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = set(re.findall(r"`make ([a-z-]+)`", TEXT)) | set(re.findall(r"^\$ make ([a-z-]+)", TEXT, re.MULTILINE))
-    assert {"demo", "test", "bench", "docs", "screens"} <= named <= set(targets)
+def test_every_target_of_make_that_a_document_names_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        document: set(re.findall(r"`make ([a-z-]+)`|^\$ make ([a-z-]+)", document.read_text(), re.MULTILINE))
+        for document in (README, CONTRIBUTING)
+    }
+    named = {document: {name for pair in pairs for name in pair if name} for document, pairs in named.items()}
+    assert {"demo", "test", "bench", "docs", "screens"} <= named[README] <= targets
+    assert {"light", "lint", "check", "test", "test-all", "bench"} <= named[CONTRIBUTING] <= targets
+
+
+def test_every_file_that_contributors_are_shown_exists():
+    paths = re.findall(r"(?<![\w./])(?:tests|sdk|entrypoints)/[\w/.]*\w", CONTRIBUTING.read_text())
+    assert "tests/sdk/test_distribution.py" in paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_guide_and_every_notebook_stands_in_the_readme():
