@@ -2,8 +2,7 @@
 
 import pytest
 
-from scriptmode.data import channel
-from scriptmode.data.channel import ChannelSource
+from scriptmode.data.channel import ChannelSource, parse_channel
 
 
 def request(**algorithm):
@@ -16,7 +15,7 @@ def entry(source=(), **fields):
 
 
 def test_the_least_entry_is_a_prefix_as_files_for_every_host():
-    assert channel.of(request(), entry()) == ChannelSource("train", "File", "S3Prefix", "s3://b/x")
+    assert parse_channel(request(), entry()) == ChannelSource("train", "File", "S3Prefix", "s3://b/x")
 
 
 def test_everything_an_entry_can_say_is_read():
@@ -32,7 +31,7 @@ def test_everything_an_entry_can_say_is_read():
         "ShuffleConfig": {"Seed": 0},
         "ContentType": "text/csv",
     }
-    assert channel.of(request(TrainingInputMode="File"), entry(source, **fields)) == ChannelSource(
+    assert parse_channel(request(TrainingInputMode="File"), entry(source, **fields)) == ChannelSource(
         name="train",
         mode="Pipe",
         data_type="AugmentedManifestFile",
@@ -55,11 +54,11 @@ def test_everything_an_entry_can_say_is_read():
     ],
 )
 def test_a_channel_has_its_own_mode_else_the_jobs(own, of_the_job, mode):
-    assert channel.of(request(**of_the_job), entry(**own)).mode == mode
+    assert parse_channel(request(**of_the_job), entry(**own)).mode == mode
 
 
 def test_what_is_spelled_out_as_none_is_none():
     fields = {"CompressionType": "None", "RecordWrapperType": "None"}
-    assert channel.of(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **fields)) == channel.of(
+    assert parse_channel(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **fields)) == parse_channel(
         request(), entry()
     )

@@ -78,7 +78,7 @@ def test_what_is_not_there_is_told(tmp_path, ask):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(DataNotFoundError, match=r"the link leads to 'nowhere', which is not there"):
         ask(f"file://{tmp_path}/link")
-    with pytest.raises(DataError, match="holds no absolute path"):
+    with pytest.raises(DataError, match="has no absolute path"):
         ask("file://relative")
 
 

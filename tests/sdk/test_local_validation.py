@@ -109,7 +109,7 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         (f"{SOURCE}.AttributeNames", ["a"], "AttributeNames and S3DataType 'AugmentedManifestFile' go together"),
         (f"{SOURCE}.S3Uri", "gs://b/x", "S3Uri is 'gs://b/x'; it must match"),
         (f"{SOURCE}.S3Uri", "https://b/x", "'train': S3Uri is 'https://b/x'; the local platform reads s3:// and file"),
-        (f"{SOURCE}.S3Uri", "file://data", "'file://data' holds no absolute path; write file:///"),
+        (f"{SOURCE}.S3Uri", "file://data", "'file://data' has no absolute path; write file:///"),
         (f"{SOURCE}.S3DataDistributionType", "Sharded", "did you mean 'ShardedByS3Key'?"),
         (f"{SOURCE}.InstanceGroupNames", ["gpus"], "'train': there is no instance group 'gpus'"),
         ("OutputDataConfig.S3OutputPath", "/out", "OutputDataConfig.S3OutputPath is '/out'; it must match"),

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from scriptmode.data import file_uris
+from scriptmode.data import file_copy
 from scriptmode.errors import DataError, DataNotFoundError
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results import artifacts
@@ -29,7 +29,7 @@ def test_a_fifo_in_place_of_a_model_is_refused_at_once(stored, tmp_path):
     with pytest.raises(DataError, match=r"model\.tar\.gz' cannot be read: it is a FIFO, not a regular file"):
         fetched(stored, tmp_path / "model")
     with pytest.raises(OSError, match="it is a FIFO"):
-        file_uris.copy_file(stored, tmp_path / "copy")
+        file_copy.copy_regular_file(stored, tmp_path / "copy")
 
 
 @pytest.mark.parametrize("names", [(), ("one",), ("one", "two")], ids=["empty", "one file", "two files"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms import requested_hosts
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -32,12 +30,18 @@ class ChannelSource:
     content_type: str | None = None
 
 
-def of(request: Mapping[str, Any], channel: Mapping[str, Any]) -> ChannelSource:
-    """Read an entry of a valid request's InputDataConfig that has an S3DataSource."""
+def input_mode(request: Mapping[str, Any], channel: Mapping[str, Any]) -> str:
+    """Return how a channel's data reaches its hosts: File, Pipe or FastFile."""
+    job_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
+    return str(channel.get("InputMode", job_mode))
+
+
+def parse_channel(request: Mapping[str, Any], channel: Mapping[str, Any]) -> ChannelSource:
+    """Parse an entry of a valid request's InputDataConfig that has an S3DataSource."""
     source = channel["DataSource"]["S3DataSource"]
     return ChannelSource(
         name=channel["ChannelName"],
-        mode=requested_hosts.input_mode(request, channel),
+        mode=input_mode(request, channel),
         data_type=source["S3DataType"],
         uri=source["S3Uri"],
         is_sharded=source.get("S3DataDistributionType") == "ShardedByS3Key",

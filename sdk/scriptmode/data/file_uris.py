@@ -1,35 +1,21 @@
-"""``file://`` URIs: the local platform's spelling of an input or output place."""
+"""Parse ``file://`` URIs: inputs and outputs of jobs on this machine."""
 
 from __future__ import annotations
 
-import errno
 import os
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from scriptmode.data import regular_files
-from scriptmode.errors import DataError, DataNotFoundError
-from scriptmode_runtime.files import beneath
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 SCHEME = "file://"
-#: The kernel copies this much before it looks whether the process was killed.
-COPY_CHUNK = 16 * 1024 * 1024
-READ_BYTES = 1024 * 1024
 
 
 def is_file(uri: str) -> bool:
-    """Say whether a URI names a place of this machine."""
+    """Return whether a URI has the scheme ``file://``."""
     return uri.startswith(SCHEME)
 
 
 def file_path(uri: str) -> Path:
-    """Give the path a ``file://`` URI names; raise ``ValueError`` unless it is absolute.
+    """Return the path of a ``file://`` URI; raise ``ValueError`` unless it is absolute.
 
     The path is taken as it is written, spaces and all. Percent-decoding (as ``Path.as_uri`` needs it) is applied only
     where the decoded path leads deeper into what exists.
@@ -37,89 +23,15 @@ def file_path(uri: str) -> Path:
     rest = uri[len(SCHEME) :]
     rest = rest[len("localhost") :] if rest.startswith("localhost/") else rest
     if not rest.startswith("/"):
-        raise ValueError(f"{uri!r} holds no absolute path; write {SCHEME}/ and the path from the root")
+        raise ValueError(f"{uri!r} has no absolute path; write {SCHEME}/ and the path from the root")
     written, decoded = Path(rest), Path(unquote(rest))
     return decoded if _existing_depth(decoded) > _existing_depth(written) else written
 
 
 def exists(path: Path) -> bool:
-    """Say whether there is something; no for a path that is too long or may not be asked about."""
+    """Return whether a path exists; False for one that is too long or whose directory may not be searched."""
     return os.path.exists(path)  # noqa: PTH110 - Path.exists raises for those
 
 
-def copy(path: Path, folder: Path) -> list[Path]:
-    """Copy a file, or all files below a folder, into ``folder``; return the files written. Raises `DataError`.
-
-    Links to files become files. One that leads out of the folder is refused: a container may have left it there.
-    """
-    if not exists(path):
-        raise DataNotFoundError(f"there is no file or folder {str(path)!r}, or no longer; correct the path")
-    try:
-        if path.is_dir():
-            return list(_copied(path, folder))
-        _require_regular(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        copy_file(path, folder / path.name)
-    except beneath.EscapeError as error:
-        raise DataError(
-            f"{str(path)!r} has a link that leads out of it: {error.filename!r}; put the file there that it names"
-        ) from error
-    except OSError as error:
-        raise DataError(f"{str(path)!r} cannot be copied to {str(folder)!r}: {error}; name another folder") from error
-    return [folder / path.name]
-
-
-def _require_regular(path: Path) -> None:
-    try:
-        regular_files.open_regular(path).close()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise DataError(f"{str(path)!r} cannot be read: {reason}; put a file there that can be read") from error
-
-
-def _copied(path: Path, folder: Path) -> Iterator[Path]:
-    """Copy all files below a folder and yield them; what is no file, and a link to nothing, is left out."""
-    with beneath.Directory(path, seen_as=str(path.absolute())) as directory:
-        for name in sorted(entry.path for entry in directory.walk() if not entry.is_directory):
-            try:
-                source = os.fdopen(directory.open_file(name), "rb")
-            except beneath.EscapeError as error:
-                # Links to folders are left out wherever they lead.
-                if not os.path.isfile(path / name):  # noqa: PTH113 - Path.is_file raises for a path that is too long
-                    continue
-                error.filename = name
-                raise
-            except OSError as error:
-                if error.errno in (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.EINVAL):
-                    continue
-                raise
-            target = folder / name
-            with source:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with target.open("wb") as writer:
-                    copy_open(source.fileno(), writer.fileno(), partial(_read, source.fileno()))
-            yield target
-
-
-def _read(descriptor: int, start: int) -> bytes:
-    return os.pread(descriptor, READ_BYTES, start)
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a regular file's bytes; file systems that can share blocks do. Raise ``OSError`` for a FIFO or a device."""
-    with regular_files.open_regular(source) as reader, target.open("wb") as writer:
-        copy_open(reader.fileno(), writer.fileno(), partial(_read, reader.fileno()))
-
-
-def copy_open(source: int, target: int, read: Callable[[int], bytes]) -> None:
-    """Copy an open file's bytes; ``read`` gives some of them from a place on, where the kernel does not copy."""
-    done = 0
-    with suppress(AttributeError, OSError):
-        while copied := os.copy_file_range(source, target, COPY_CHUNK, done, done):
-            done += copied
-    while rest := read(done):
-        done += os.pwrite(target, rest, done)
-
-
 def _existing_depth(path: Path) -> int:
-    return next((len(place.parts) for place in (path, *path.parents) if exists(place)), 0)
+    return next((len(each.parts) for each in (path, *path.parents) if exists(each)), 0)

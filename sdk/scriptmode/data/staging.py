@@ -11,6 +11,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Callable, cast
 
 from scriptmode.data import file_uris
+from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.data.file_objects import open_unchanged, path_of, translated
 from scriptmode.data.layout import Layout
 from scriptmode.data.objects import PART_BYTES
@@ -233,16 +234,16 @@ def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
 def _copy(file: _File) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
     with open_unchanged(file.item) as source:
-        file_uris.copy_open(source, file.descriptor, partial(_read, file.item, source))
+        copy_descriptor(source, file.descriptor, partial(_read, file.item, source))
 
 
 def _read(item: Stored, source: int, start: int) -> bytes:
     with translated(item.uri, path_of(item)):
-        return os.pread(source, file_uris.READ_BYTES, start)
+        return os.pread(source, READ_BYTES, start)
 
 
 def _content(descriptor: int) -> Iterator[bytes]:
     start = 0
-    while part := os.pread(descriptor, file_uris.READ_BYTES, start):
+    while part := os.pread(descriptor, READ_BYTES, start):
         yield part
         start += len(part)

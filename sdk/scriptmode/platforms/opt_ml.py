@@ -9,6 +9,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from scriptmode.data.channel import input_mode
 from scriptmode.platforms import requested_hosts
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
@@ -204,7 +205,7 @@ def _input_data(request: Mapping[str, Any], channel: Mapping[str, Any]) -> dict[
     source = channel["DataSource"].get("S3DataSource", {})
     spelled = {
         # FastFile looks like files to the script, and the service says so.
-        "TrainingInputMode": "Pipe" if requested_hosts.input_mode(request, channel) == "Pipe" else "File",
+        "TrainingInputMode": "Pipe" if input_mode(request, channel) == "Pipe" else "File",
         "S3DistributionType": source.get("S3DataDistributionType", "FullyReplicated"),
         "RecordWrapperType": channel.get("RecordWrapperType", "None"),
     }

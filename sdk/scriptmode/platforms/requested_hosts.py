@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from scriptmode.data.channel import input_mode
 from scriptmode.platforms.base import LOCAL_CONTAINER, instance_groups
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP, MODEL_DIR_PARAMETER, decode
 
@@ -49,12 +50,6 @@ def told_model_dir(request: Mapping[str, Any]) -> str:
     """Give what the script is told as ``model_dir``; "" where that is no text."""
     value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
     return value if isinstance(value, str) else ""
-
-
-def input_mode(request: Mapping[str, Any], channel: Mapping[str, Any]) -> str:
-    """Give how a channel's data reaches its hosts: File, Pipe or FastFile."""
-    job_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
-    return str(channel.get("InputMode", job_mode))
 
 
 def served_uris(request: Mapping[str, Any]) -> tuple[str, ...]:

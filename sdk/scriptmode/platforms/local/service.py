@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws import image_support
 from scriptmode.clock import SYSTEM
-from scriptmode.data import file_uris
+from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
 from scriptmode.messages import install_command
@@ -252,7 +252,7 @@ class LocalPlatform:
 
             return S3().fetch(uri, folder)
         try:
-            return file_uris.copy(file_uris.file_path(uri), folder)
+            return file_copy.copy_path(file_uris.file_path(uri), folder)
         except ValueError as error:
             raise DataError(str(error)) from error
 

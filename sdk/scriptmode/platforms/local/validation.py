@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
+from scriptmode.data.channel import input_mode
 from scriptmode.errors import DataError, RequestError
 from scriptmode.messages import did_you_mean, did_you_mean_path
 from scriptmode.platforms import requested_hosts
@@ -175,7 +176,7 @@ def _channels(request: Mapping[str, Any]) -> Iterator[str]:
         name = f"channel {channel['ChannelName']!r}"
         if channel["ChannelName"] in (".", ".."):
             yield f"{name}: a channel is a folder's name; choose another one"
-        mode = requested_hosts.input_mode(request, channel)
+        mode = input_mode(request, channel)
         if mode == "Pipe":
             yield from _fifo_names(channel["ChannelName"], names)
         for field in ("CompressionType", "RecordWrapperType"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
+from scriptmode.data.channel import input_mode
 from scriptmode.data.shared import SharedNumbers
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import ChannelProgress
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ class StagingProgress:
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._channels = [
-            (channel["ChannelName"], requested_hosts.input_mode(request, channel))
-            for channel in request.get("InputDataConfig", ())
+            (channel["ChannelName"], input_mode(request, channel)) for channel in request.get("InputDataConfig", ())
         ]
         # The channel that is being staged; then for each how many bytes are here, and of how many.
         self._numbers = SharedNumbers(1 + 2 * len(self._channels))

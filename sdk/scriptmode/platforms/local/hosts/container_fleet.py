@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import docker_client, training_images
-from scriptmode.data import file_uris, regular_files
+from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import LOCAL_GPU
@@ -191,7 +191,7 @@ class ContainerFleet:
             if source.is_dir():
                 shutil.copytree(source, target)
             else:
-                file_uris.copy_file(source, target)
+                file_copy.copy_regular_file(source, target)
         except OSError as error:
             raise DataError(
                 f"the source {source} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}"

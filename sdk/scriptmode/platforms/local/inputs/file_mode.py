@@ -14,10 +14,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import channel as sources
 from scriptmode.data import dealing, listing, staging
+from scriptmode.data.channel import input_mode, parse_channel
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.opt_ml import receivers
 
 if TYPE_CHECKING:
@@ -47,9 +46,9 @@ def stage(
     """
     copies: dict[tuple[str, str], tuple[Path, list[str]]] = {}
     for number, channel in enumerate(request.get("InputDataConfig", ())):
-        if requested_hosts.input_mode(request, channel) not in modes or "S3DataSource" not in channel["DataSource"]:
+        if input_mode(request, channel) not in modes or "S3DataSource" not in channel["DataSource"]:
             continue
-        source = sources.of(request, channel)
+        source = parse_channel(request, channel)
         key = source.data_type, source.uri
         with named(source):
             if key not in copies:

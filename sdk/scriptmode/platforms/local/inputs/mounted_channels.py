@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import channel as sources
 from scriptmode.data import listing, mounts
+from scriptmode.data.channel import input_mode, parse_channel
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.inputs.file_mode import named
 from scriptmode.platforms.local.inputs.fuse_mount import View
 from scriptmode.platforms.local.system import file_systems
@@ -79,7 +78,7 @@ class Mounting:
                 say(place.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {why_not}")
             return frozenset({"File", "FastFile"})
         for place in self._fast:
-            source = sources.of(self._request, place.channel)
+            source = parse_channel(self._request, place.channel)
             self._views[place] = View(partial(_objects, source, place, stores, spool), place.path, self._lock)
         return frozenset({"File"})
 
@@ -116,7 +115,7 @@ def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[l
         ]
         if "FileSystemDataSource" in channel["DataSource"]:
             systems += found
-        elif requested_hosts.input_mode(request, channel) == "FastFile":
+        elif input_mode(request, channel) == "FastFile":
             fast += found
     return fast, systems
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import channel as channels
 from scriptmode.data import framing, listing, pipes, read_ahead
-from scriptmode.platforms import requested_hosts
+from scriptmode.data.channel import input_mode, parse_channel
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.inputs.file_mode import named
 from scriptmode.platforms.local.system.forked_tasks import Chore
@@ -120,9 +119,9 @@ def feeds_of(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[F
     """Give every channel in Pipe mode for every host that it is for."""
     found = []
     for channel in request.get("InputDataConfig", ()):
-        if requested_hosts.input_mode(request, channel) != "Pipe":
+        if input_mode(request, channel) != "Pipe":
             continue
-        source = channels.of(request, channel)
+        source = parse_channel(request, channel)
         hosts = receivers(request, channel, sandboxes)
         for index, sandbox in enumerate(hosts):
             found.append(Feed(sandbox.host, source, sandbox.channel(source.name), index, len(hosts)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scriptmode.data import file_uris
-from scriptmode.data.file_uris import READ_BYTES
+from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import Entries, sync_file
@@ -209,7 +209,7 @@ def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
             # Of a job that was killed as it copied, or a link that a script put there.
             draft.unlink(missing_ok=True)
             with draft.open("xb") as copy:
-                file_uris.copy_open(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
+                copy_descriptor(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
             entries.replace(draft, target)
         except OSError as error:
             if full_disk.is_full(error):

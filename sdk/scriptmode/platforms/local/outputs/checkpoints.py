@@ -12,7 +12,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.data import file_uris, regular_files
+from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.store import shapes
@@ -61,14 +61,14 @@ class Keeper:
         if file_uris.is_file(self._uri):
             place = file_uris.file_path(self._uri)
             if place.is_dir():
-                file_uris.copy(place, first)
+                file_copy.copy_path(place, first)
         else:
             self._fetch(first)
         for draft in first.rglob(f".*{artifacts.DRAFT_SUFFIX}"):
             # Of a job that was killed as it copied.
             draft.unlink()
         for folder in others:
-            file_uris.copy(first, folder)
+            file_copy.copy_path(first, folder)
         self._write(Kept(_signatures(self._trees())))
 
     def _fetch(self, folder: Path) -> None:
