@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PRODUCER = """import sys
 from pathlib import Path
 from scriptmode.data import pipes
-from scriptmode.data.read_ahead import read_ahead
+from scriptmode.data.prefetch import prefetch
 from scriptmode.data.stores import Stores
 
 uri, place = sys.argv[1], Path(sys.argv[2])
@@ -27,7 +27,7 @@ stores = Stores()
 stores.prepare(uri)
 
 def stream(epoch, waiting):
-    for chunk in read_ahead(stores.of, stores.of(uri).objects(uri), waiting=waiting):
+    for chunk in prefetch(stores.store_of, stores.store_of(uri).objects(uri), waiting=waiting):
         yield chunk.data
 
 fifos = pipes.Fifos(place)

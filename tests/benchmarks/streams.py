@@ -120,7 +120,7 @@ def _fetched(kind: Kind, target: Path) -> float:
     stores, prefix = Stores(), f"s3://bench/{kind.prefix}/"
     stores.prepare(prefix)
     began = time.monotonic()
-    found = ((item, item.uri[len(prefix) :]) for item in stores.of(prefix).objects(prefix))
+    found = ((item, item.uri[len(prefix) :]) for item in stores.store_of(prefix).objects(prefix))
     staging.fetch(found, target, lambda *_: None, stores=stores)
     return time.monotonic() - began
 

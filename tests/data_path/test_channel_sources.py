@@ -2,7 +2,7 @@
 
 import pytest
 
-from scriptmode.data.channel import ChannelSource, parse_channel
+from scriptmode.data.channel_source import ChannelSource, parse_channel
 
 
 def request(**algorithm):

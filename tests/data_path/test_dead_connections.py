@@ -7,8 +7,8 @@ from fakes.processes import until
 from scriptmode.aws import s3
 from scriptmode.data import staging
 from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.read_ahead import read_ahead
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.prefetch import prefetch
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError, TransientError
 from scriptmode.platforms.local.system.full_disk import is_full
 from scriptmode.platforms.sagemaker.sagemaker_platform import _was_retried
@@ -36,7 +36,7 @@ class Impatient:
     """The stores of a process, with short time-outs."""
 
     def of(self, _):
-        return S3Objects(patience=1, stall=0.3)
+        return S3Store(patience=1, stall=0.3)
 
 
 def file_mode(_, tmp_path):
@@ -46,7 +46,7 @@ def file_mode(_, tmp_path):
 
 def pipe_mode(_, __):
     store = Impatient().of("")
-    for chunk in read_ahead(lambda _: store, iter([store.find("s3://bkt/x")])):
+    for chunk in prefetch(lambda _: store, iter([store.find("s3://bkt/x")])):
         assert not chunk.data
 
 
@@ -77,7 +77,7 @@ def test_a_dead_connection_is_an_error_that_says_what_happened(server, views, tm
 def test_an_error_is_not_its_own_cause(server):
     server.fault = lambda request: Fault(cut=True) if request.is_get else None
     with pytest.raises(DataError) as caught:
-        S3Objects(patience=1).read(S3Objects().find("s3://bkt/x"), 0, len(CONTENT))
+        S3Store(patience=1).read(S3Store().find("s3://bkt/x"), 0, len(CONTENT))
     seen, error = [], caught.value
     while error is not None:
         assert error not in seen
@@ -98,7 +98,7 @@ def test_a_chain_of_causes_without_an_end_is_no_full_disk():
 def test_listing_and_looking_up_end_the_same_way(server, action, fault):
     server.fault = lambda _: fault
     with pytest.raises(DataError, match=rf"the connection to the S3 endpoint {server.endpoint} broke: "):
-        action(S3Objects(patience=1, stall=0.3))
+        action(S3Store(patience=1, stall=0.3))
 
 
 def test_a_small_object_whose_transfer_breaks_once_is_read_again(server):

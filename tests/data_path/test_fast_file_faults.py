@@ -14,11 +14,11 @@ from fakes.processes import until
 from fakes.promptness import soon
 from fakes.views import NOBODY, WatchedObjects, become_nobody, plain_folder, wait
 
-from scriptmode.data import mounts
+from scriptmode.data import fuse_mounts
 from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.objects import Stored
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.inputs.fuse_mount import View
+from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system.forked_tasks import Chore
 
 MIB = 1024 * 1024
@@ -68,7 +68,7 @@ def test_what_a_store_did_not_expect_is_told_too(views, place, kind):
         def read(self, item, start, end):
             raise kind("half a bug")
 
-    view = views.mount(lambda: ObjectTree([(Stored("s3://b/a", 5), "a")], lambda _: Broken()), place)
+    view = views.mount(lambda: ObjectTree([(StoredObject("s3://b/a", 5), "a")], lambda _: Broken()), place)
     assert read_error(place / "a") == errno.EIO
     until(lambda: view.poll() or view.unreadable)
     assert view.unreadable == [f"{kind.__name__}: half a bug"]
@@ -86,7 +86,7 @@ def test_an_answer_that_the_kernel_refuses_is_told_and_nobody_waits_for_it(views
         def open(self, number):
             return TooMuch()
 
-    view = views.mount(lambda: Tree([(Stored("s3://b/a", 5), "a")], lambda _: None), place)
+    view = views.mount(lambda: Tree([(StoredObject("s3://b/a", 5), "a")], lambda _: None), place)
     assert read_error(place / "a") == errno.EIO
     until(lambda: view.poll() or view.unreadable)
     assert view.unreadable == ["OSError: [Errno 22] Invalid argument"]
@@ -103,16 +103,16 @@ def test_an_answer_that_the_kernel_refuses_is_told_and_nobody_waits_for_it(views
     ],
 )
 def test_paths_that_cannot_be_are_the_reason_why_there_is_no_mount(views, place, paths, said):
-    entries = [(Stored(f"s3://{number}/{path}", 1), path) for number, path in enumerate(paths, 1)]
+    entries = [(StoredObject(f"s3://{number}/{path}", 1), path) for number, path in enumerate(paths, 1)]
     view = views.begin(lambda: ObjectTree(entries, lambda _: None), place)
     wait(view)
     assert view.error.startswith(said)
     assert not view.is_up
-    assert mounts.mounted_below(place) == []
+    assert fuse_mounts.mounted_below(place) == []
 
 
 def test_an_object_that_a_manifest_names_twice_is_one_file(views, place):
-    item = Stored("s3://b/a", 1)
+    item = StoredObject("s3://b/a", 1)
     views.mount(lambda: ObjectTree([(item, "a"), (item, "a")], lambda _: None), place)
     assert [path.name for path in place.iterdir()] == ["a"]
 
@@ -125,14 +125,14 @@ def test_a_killed_server_is_the_reason_and_leaves_a_mount_that_goes(objects, vie
     with pytest.raises(OSError) as caught:
         place.stat()
     assert caught.value.errno == errno.ENOTCONN
-    mounts.detach(tmp_path)
+    fuse_mounts.detach(tmp_path)
     assert list(place.iterdir()) == []
     view.end()
 
 
 def test_a_mount_that_somebody_took_away_is_the_reason(objects, views, place):
     view = views.mount(objects({"a": b"content"}).tree, place)
-    mounts.detach(place)
+    fuse_mounts.detach(place)
     until(lambda: view.poll() or view.error)
     assert view.error == f"the mount at {str(place)!r} is gone: somebody unmounted it"
 
@@ -141,15 +141,15 @@ def test_a_mount_is_not_taken_away_through_a_link(tmp_path):
     real, place = tmp_path / "real", tmp_path / "real" / "channel"
     place.mkdir(parents=True)
     (tmp_path / "link").symlink_to(real)
-    device = mounts.attach(place)
+    device = fuse_mounts.attach(place)
     try:
         # As if the link had come after the mounts were read.
-        assert "Not a directory" in mounts._detach_one(os.fsencode(tmp_path / "link" / "channel"))
-        assert mounts.mounted_below(place) == [os.fsencode(place)]
+        assert "Not a directory" in fuse_mounts._detach_one(os.fsencode(tmp_path / "link" / "channel"))
+        assert fuse_mounts.mounted_below(place) == [os.fsencode(place)]
     finally:
         os.close(device)
-        mounts.detach(place)
-    assert mounts.mounted_below(place) == []
+        fuse_mounts.detach(place)
+    assert fuse_mounts.mounted_below(place) == []
 
 
 def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views, place, tmp_path):
@@ -161,7 +161,7 @@ def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views,
         view.end()
         reader.communicate(timeout=10)
         assert reader.returncode == 1
-    assert mounts.mounted_below(place) == []
+    assert fuse_mounts.mounted_below(place) == []
     assert list(place.iterdir()) == []
     place.rmdir()
 
@@ -214,7 +214,7 @@ def test_mounts_of_an_agent_that_died_can_be_taken_away(objects, tmp_path):
     lock = os.open(os.devnull, os.O_RDONLY)
 
     def agent():
-        views = [View(store.tree, each, os.dup(0)) for each in places]
+        views = [FuseMount(store.tree, each, os.dup(0)) for each in places]
         for view in views:
             wait(view)
         (tmp_path / "up").touch()
@@ -223,13 +223,13 @@ def test_mounts_of_an_agent_that_died_can_be_taken_away(objects, tmp_path):
     chore = Chore(agent, lock)
     os.close(lock)
     until((tmp_path / "up").exists)
-    assert len(mounts.mounted_below(job)) == 2
+    assert len(fuse_mounts.mounted_below(job)) == 2
     chore.kill()
     until(chore.poll)
-    mounts.detach(job)
-    assert mounts.mounted_below(job) == []
+    fuse_mounts.detach(job)
+    assert fuse_mounts.mounted_below(job) == []
     shutil.rmtree(job)
-    mounts.detach(job)
+    fuse_mounts.detach(job)
 
 
 def test_a_mount_in_use_goes_at_once(objects, views, place):
@@ -275,16 +275,16 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
         place = folder / "data\nhere"
 
         def work():
-            assert mounts.why_not(folder) == ""
-            view = View(store.tree, place, os.dup(0))
+            assert fuse_mounts.why_not(folder) == ""
+            view = FuseMount(store.tree, place, os.dup(0))
             wait(view)
             read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
             said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
             os.kill(view.pid, signal.SIGKILL)
             until(lambda: view.poll() or view.error)
             view.end()
-            left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
-            again = View(store.tree, place, os.dup(0))
+            left = [os.fsdecode(mounted) for mounted in fuse_mounts.mounted_below(folder)]
+            again = FuseMount(store.tree, place, os.dup(0))
             wait(again)
             again.end()
             return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208
@@ -295,7 +295,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
 @needs_root
 def test_root_without_the_right_to_mount_is_told_so(tmp_path):
-    program = "from scriptmode.data import mounts; print(mounts.why_not())"
+    program = "from scriptmode.data import fuse_mounts; print(fuse_mounts.why_not())"
     answer = subprocess.run(
         ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
         capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -307,15 +307,15 @@ def test_root_without_the_right_to_mount_is_told_so(tmp_path):
 
 
 def test_a_machine_without_the_device_is_told_so(monkeypatch, place):
-    monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
-    assert mounts.why_not().startswith("there is no /dev/no-fuse; load the kernel's module fuse")
+    monkeypatch.setattr(fuse_mounts, "DEVICE", "/dev/no-fuse")
+    assert fuse_mounts.why_not().startswith("there is no /dev/no-fuse; load the kernel's module fuse")
     with pytest.raises(DataError, match="there is no /dev/no-fuse"):
-        mounts.attach(place)
+        fuse_mounts.attach(place)
 
 
 def test_a_user_without_the_helper_is_told_which_package_has_it(monkeypatch):
-    monkeypatch.setattr(mounts, "HELPERS", ())
-    said = as_nobody(mounts.why_not)
+    monkeypatch.setattr(fuse_mounts, "HELPERS", ())
+    said = as_nobody(fuse_mounts.why_not)
     assert (
         said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
     )
@@ -325,14 +325,14 @@ def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):
     helper = tmp_path / "fusermount3"
     helper.write_text("#!/bin/sh\necho 'fusermount3: not today' >&2\nexit 1\n")
     helper.chmod(0o755)
-    monkeypatch.setattr(mounts, "HELPERS", (str(helper),))
+    monkeypatch.setattr(fuse_mounts, "HELPERS", (str(helper),))
     with pytest.raises(DataError, match=r"fusermount3 was refused: fusermount3: not today"):
-        mounts._attach_by(mounts._helper(), tmp_path)
+        fuse_mounts._attach_by(fuse_mounts._helper(), tmp_path)
 
 
 @pytest.mark.prompt
 def test_a_trial_leaves_nothing(tmp_path):
     before = time.monotonic()
-    assert mounts.why_not(tmp_path) == ""
+    assert fuse_mounts.why_not(tmp_path) == ""
     assert list(tmp_path.iterdir()) == []
     soon(time.monotonic() - before, 5)

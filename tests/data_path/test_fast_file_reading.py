@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.file_objects import FileObjects
-from scriptmode.data.objects import Stored
-from scriptmode.data.reading import BUDGET_BYTES, LEAST_PART_BYTES, MOST_AHEAD_BYTES, MOST_PART_BYTES, Shelf
+from scriptmode.data.file_prefetch import BUDGET_BYTES, LEAST_PART_BYTES, MOST_AHEAD_BYTES, MOST_PART_BYTES, Prefetcher
+from scriptmode.data.file_store import FileStore
+from scriptmode.data.object_store import StoredObject
 
 MIB = 1024 * 1024
 KERNEL_READ = 128 * 1024
 
 
 class Zeros:
-    """A `Store` of endless zeros that notes what was read."""
+    """An `ObjectStore` of endless zeros that notes what was read."""
 
     def __init__(self):
         self.reads = []
@@ -62,13 +62,13 @@ def store():
 
 @pytest.fixture
 def shelf(store):
-    shelf = Shelf(lambda _: store)
+    shelf = Prefetcher(lambda _: store)
     yield shelf
     shelf.close()
 
 
 def item(size, name="a"):
-    return Stored(f"s3://b/{name}", size)
+    return StoredObject(f"s3://b/{name}", size)
 
 
 @given(
@@ -84,10 +84,10 @@ def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
             assert 0 <= start < end <= size
             return content[start:end]
 
-    shelf = Shelf(lambda _: Small(), budget)
+    shelf = Prefetcher(lambda _: Small(), budget)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("LEAST_PART_BYTES", 8), ("MOST_PART_BYTES", 32), ("WHOLE_BYTES", 20), ("BEHIND_BYTES", 5)):
-            patch.setattr(f"scriptmode.data.reading.{name}", value)
+            patch.setattr(f"scriptmode.data.file_prefetch.{name}", value)
         reading, at, answers = shelf.open(item(size)), 0, []
         for start, length, goes_on in reads:
             at = at if goes_on else start
@@ -157,7 +157,7 @@ def test_what_is_ahead_is_bounded_for_one_and_for_all(store, shelf):
 
 def test_who_reads_takes_the_room_of_who_rests(store):
     now = [0.0]
-    shelf = Shelf(lambda _: store, budget=24 * MIB, clock=lambda: now[0])
+    shelf = Prefetcher(lambda _: store, budget=24 * MIB, clock=lambda: now[0])
     resting, *busy = (shelf.open(item(1000 * MIB, name)) for name in "abcdefghi")
     sequence(resting, 0, 12 * MIB)
     assert shelf.held(resting) > 8 * MIB
@@ -172,7 +172,7 @@ def test_who_reads_takes_the_room_of_who_rests(store):
 
 
 def test_more_readers_than_there_is_room_for_get_what_they_ask_for_and_no_more(store):
-    shelf = Shelf(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
+    shelf = Prefetcher(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
     readings = [shelf.open(item(1000 * MIB, str(number))) for number in range(100)]
     for at in range(0, 2 * MIB, KERNEL_READ):
         assert {get(reading, at) for reading in readings} == {KERNEL_READ}
@@ -206,7 +206,7 @@ def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, shelf):
 
 
 def test_closing_ends_the_fetching_that_nobody_waits_for(store):
-    shelf = Shelf(lambda _: store, fetchers=1)
+    shelf = Prefetcher(lambda _: store, fetchers=1)
     reading = shelf.open(item(1000 * MIB))
     store.free.clear()
     answered = threading.Event()
@@ -243,6 +243,6 @@ def test_files_of_this_machine_are_read_through_their_store(views, tmp_path):
     source, place = tmp_path / "source", tmp_path / "train"
     (source / "below").mkdir(parents=True)
     (source / "below" / "ünï code").write_bytes(bytes(range(256)) * 40_000)
-    found = list(FileObjects().objects(f"file://{source}"))
-    views.mount(lambda: ObjectTree([(found[0], "below/ünï code")], lambda _: FileObjects()), place)
+    found = list(FileStore().objects(f"file://{source}"))
+    views.mount(lambda: ObjectTree([(found[0], "below/ünï code")], lambda _: FileStore()), place)
     assert (place / "below" / "ünï code").read_bytes() == bytes(range(256)) * 40_000

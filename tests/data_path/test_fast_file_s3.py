@@ -8,7 +8,7 @@ import pytest
 from fakes.processes import until
 
 from scriptmode.data import listing
-from scriptmode.data.channel import ChannelSource
+from scriptmode.data.channel_source import ChannelSource
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.stores import Stores
 
@@ -27,7 +27,7 @@ def mounted(views, tmp_path):
         place.parent.mkdir()
 
         def make():
-            store_of = Stores().of
+            store_of = Stores().store_of
             entries = listing.entries(source, store_of, epoch=0, host=host, count=count, spool=tmp_path)
             return ObjectTree(entries, store_of)
 

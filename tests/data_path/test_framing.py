@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data import framing
-from scriptmode.data.objects import Chunk
+from scriptmode.data.object_store import Chunk
 from scriptmode.errors import DataError
 
 MANIFEST = "s3://b/manifest"

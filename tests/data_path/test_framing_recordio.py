@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data import framing, recordio
-from scriptmode.data.objects import Chunk
+from scriptmode.data.object_store import Chunk
 from scriptmode.errors import DataError
 
 #: Bytes in which the magic number stands at every place, whole and in part.

@@ -12,10 +12,10 @@ from fakes.processes import until
 
 from scriptmode.data import integrity, staging
 from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.objects import PART_BYTES as PART
-from scriptmode.data.objects import Stored
-from scriptmode.data.read_ahead import read_ahead
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.object_store import CHUNK_BYTES as PART
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.prefetch import prefetch
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -48,19 +48,19 @@ def crc32(content):
 
 
 def file_mode(server, key, _, tmp_path):
-    store = S3Objects(patience=2)
+    store = S3Store(patience=2)
     staging.fetch([(store.find(f"s3://bkt/{key}"), "x")], tmp_path / "data", lambda _done, _total: None)
     return (tmp_path / "data" / "x").read_bytes()
 
 
 def pipe_mode(server, key, _, __):
-    store = S3Objects(patience=2)
-    return b"".join(bytes(chunk.data) for chunk in read_ahead(lambda _: store, iter([store.find(f"s3://bkt/{key}")])))
+    store = S3Store(patience=2)
+    return b"".join(bytes(chunk.data) for chunk in prefetch(lambda _: store, iter([store.find(f"s3://bkt/{key}")])))
 
 
 def fast_file_mode(server, key, views, tmp_path):
     def make():
-        store = S3Objects(patience=2)
+        store = S3Store(patience=2)
         return ObjectTree([(store.find(f"s3://bkt/{key}"), "x")], lambda _: store)
 
     view = views.mount(make, tmp_path / "train")
@@ -95,7 +95,7 @@ def test_bytes_beyond_the_length_are_never_taken(server, views, tmp_path, mode, 
 
 def test_bytes_beyond_the_length_do_not_begin_the_next_answer(server):
     server.fault = lambda request: Fault(excess=50) if request.is_get else None
-    store = S3Objects()
+    store = S3Store()
     item = store.find("s3://bkt/small")
     for start in range(0, 90_000, 10_000):
         assert bytes(store.read(item, start, start + 10_000)) == SMALL[start : start + 10_000]
@@ -187,7 +187,7 @@ def test_the_cheapest_checksum_is_taken():
 
 
 def test_parts_are_compared_in_whatever_order_they_come():
-    item = Stored("s3://b/k", 1_000, "v")
+    item = StoredObject("s3://b/k", 1_000, "v")
     content = SMALL[:1_000]
     expected = integrity.Checksum("crc32", crc32(content))
     verifier = integrity.Verifier(lambda _: {})

@@ -7,9 +7,9 @@ import pytest
 from fakes.memory_objects import MemoryObjects
 
 from scriptmode.data import listing
-from scriptmode.data.channel import ChannelSource
-from scriptmode.data.file_objects import FileObjects
-from scriptmode.data.objects import Stored
+from scriptmode.data.channel_source import ChannelSource
+from scriptmode.data.file_store import FileStore
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
 
 
@@ -28,7 +28,7 @@ def uris(channel, objects, spool, *, epoch=0, host=0, count=1):
 
 def test_a_prefix_is_its_objects_as_they_are_listed(tmp_path):
     found = listing.pieces(source(), store(3).of, epoch=0, host=0, count=1, spool=tmp_path)
-    assert list(found) == [Stored(f"s3://b/data/{index:03}", index, "v1") for index in range(3)]
+    assert list(found) == [StoredObject(f"s3://b/data/{index:03}", index, "v1") for index in range(3)]
 
 
 def test_replicated_objects_go_to_every_host(tmp_path):
@@ -111,7 +111,7 @@ def test_the_first_objects_are_there_before_the_last_is_listed(tmp_path):
         def objects(self, prefix):
             number = 0
             while True:
-                yield Stored(f"{prefix}{(number := number + 1)}", 1)
+                yield StoredObject(f"{prefix}{(number := number + 1)}", 1)
 
     found = listing.entries(source(is_sharded=True), Endless().of, epoch=0, host=1, count=2, spool=tmp_path)
     assert [entry.name for entry in islice(found, 3)] == ["2", "4", "6"]
@@ -148,13 +148,13 @@ def test_files_of_a_folder_are_called_by_their_path_in_it(tmp_path, hostile_name
     (folder / hostile_name).mkdir(parents=True)
     (folder / hostile_name / hostile_name).write_text("x")
     uri = folder.as_uri() if is_encoded else f"file://{folder}"
-    found = listing.entries(source(uri), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.entries(source(uri), lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path)
     assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
 
 
 def test_a_file_alone_keeps_its_name(tmp_path):
     (tmp_path / "a.csv").write_text("x")
     found = listing.entries(
-        source(f"file://{tmp_path}/a.csv"), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path
+        source(f"file://{tmp_path}/a.csv"), lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path
     )
     assert [(entry.name, entry.stored.size) for entry in found] == [("a.csv", 1)]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data import listing, manifests
-from scriptmode.data.channel import ChannelSource
-from scriptmode.data.file_objects import FileObjects
-from scriptmode.data.objects import Literal, Stored
+from scriptmode.data.channel_source import ChannelSource
+from scriptmode.data.file_store import FileStore
+from scriptmode.data.object_store import Literal, StoredObject
 from scriptmode.errors import DataError, DataNotFoundError
 
 URI = "s3://lists/m.jsonl"
@@ -43,9 +43,9 @@ def test_attributes_are_picked_and_ordered_by_their_names(tmp_path):
         two=b"22",
     )
     assert pieces(objects, source("image-ref", "is-a-cat"), tmp_path) == [
-        Stored("s3://b/one", 1, "v1"),
+        StoredObject("s3://b/one", 1, "v1"),
         Literal(b"1", URI),
-        Stored("s3://b/two", 2, "v1"),
+        StoredObject("s3://b/two", 2, "v1"),
         Literal(b"0", URI),
     ]
 
@@ -85,7 +85,7 @@ def test_files_of_this_machine_are_referenced_too(tmp_path):
     (tmp_path / "one").write_bytes(b"1")
     (tmp_path / "m.jsonl").write_text(json.dumps({"a-ref": f"file://{tmp_path}/one"}) + "\n")
     channel = source("a-ref", uri=(tmp_path / "m.jsonl").as_uri())
-    found = listing.pieces(channel, lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path)
+    found = listing.pieces(channel, lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path)
     assert [(piece.uri, piece.size) for piece in found] == [(f"file://{tmp_path}/one", 1)]
 
 
@@ -169,7 +169,7 @@ def test_a_file_without_lines_is_not_read_into_memory(tmp_path, monkeypatch):
 def test_the_first_lines_are_there_before_the_last_is_read(tmp_path):
     class Endless(MemoryObjects):
         def find(self, uri):
-            return Stored(uri, 1 << 50)
+            return StoredObject(uri, 1 << 50)
 
         def read(self, item, start, end):
             return b'{"a": 1}\n' * 100

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data import listing, manifests
-from scriptmode.data.channel import ChannelSource
-from scriptmode.data.file_objects import FileObjects
-from scriptmode.data.objects import Stored
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.channel_source import ChannelSource
+from scriptmode.data.file_store import FileStore
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 
 URI = "s3://lists/m.json"
@@ -36,8 +36,8 @@ def entries(objects, spool, channel=None, *, epoch=0, host=0, count=1):
 def test_a_manifest_is_its_objects_in_its_order(tmp_path):
     objects = store([{"prefix": "s3://b/data/"}, "z", "a/b", "z"], "z", "a/b", "never named")
     pieces = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
-    z = Stored("s3://b/data/z", 1, "v1")
-    assert list(pieces) == [z, Stored("s3://b/data/a/b", 3, "v1"), z]
+    z = StoredObject("s3://b/data/z", 1, "v1")
+    assert list(pieces) == [z, StoredObject("s3://b/data/a/b", 3, "v1"), z]
     assert [entry.name for entry in entries(objects, tmp_path)] == ["z", "a/b", "z"]
 
 
@@ -108,7 +108,7 @@ def test_a_reader_that_goes_away_ends_the_trying_again(tmp_path, monkeypatch, no
         server.use(monkeypatch)
         fault = Fault(status=503, code="SlowDown")
         server.fault = lambda request: fault if request.key not in ("m", "00") else None
-        objects = S3Objects()
+        objects = S3Store()
         found = listing.entries(source("s3://bkt/m"), lambda _: objects, epoch=0, host=0, count=1, spool=tmp_path)
         assert next(found).name == "00"
         until(lambda: len(server.asked) > 30)
@@ -145,9 +145,7 @@ def test_files_of_this_machine_are_named_below_a_file_prefix(tmp_path, hostile_n
     (tmp_path / hostile_name / hostile_name).write_text("x")
     manifest = tmp_path / "m.json"
     manifest.write_text(json.dumps([{"prefix": f"file://{tmp_path}/"}, f"{hostile_name}/{hostile_name}"]))
-    found = listing.entries(
-        source(manifest.as_uri()), lambda _: FileObjects(), epoch=0, host=0, count=1, spool=tmp_path
-    )
+    found = listing.entries(source(manifest.as_uri()), lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path)
     assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
 
 
@@ -175,7 +173,7 @@ def test_percent_encoded_names_of_files_are_those_of_the_files(tmp_path, prefix,
         (tmp_path / folder / "e").mkdir(parents=True)
         for path in ("a b", "as%20written", "e/f"):
             (tmp_path / folder / path).write_text("x")
-    ((got, uri),) = named(FileObjects(), f"file://{tmp_path}/{prefix}", [name], tmp_path)
+    ((got, uri),) = named(FileStore(), f"file://{tmp_path}/{prefix}", [name], tmp_path)
     folder = "c" if prefix == "c/" else "c d"
     assert (got, uri) == (expected, f"file://{tmp_path}/{folder}/{expected}")
 
@@ -184,7 +182,7 @@ def test_a_prefix_may_name_the_host_and_empty_parts(tmp_path):
     (tmp_path / "c").mkdir()
     (tmp_path / "c/a").write_text("x")
     for prefix in (f"file://localhost{tmp_path}/c/", f"file://{tmp_path}//c/./"):
-        assert named(FileObjects(), prefix, ["a"], tmp_path) == [("a", f"file://{tmp_path}/c/a")]
+        assert named(FileStore(), prefix, ["a"], tmp_path) == [("a", f"file://{tmp_path}/c/a")]
 
 
 def test_a_manifest_in_s3_names_no_files_of_this_machine(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 from fakes.memory_objects import MemoryObjects
 
 from scriptmode.data import listing
-from scriptmode.data.channel import ChannelSource
-from scriptmode.data.objects import Stored
+from scriptmode.data.channel_source import ChannelSource
+from scriptmode.data.object_store import StoredObject
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +27,13 @@ class Many(MemoryObjects):
         self.part, self.begin, self.end = part, begin, end
 
     def objects(self, prefix):
-        return (Stored(f"{prefix}folder/object-{number:07}.tfrecord", 1000, '"etag"') for number in range(MILLION))
+        return (
+            StoredObject(f"{prefix}folder/object-{number:07}.tfrecord", 1000, '"etag"') for number in range(MILLION)
+        )
 
     def find(self, uri):
         size = len(self.begin) + len(self.part) * MILLION + len(self.end)
-        return Stored(uri, size if uri == self.uri else 1)
+        return StoredObject(uri, size if uri == self.uri else 1)
 
     def read(self, item, start, end):
         whole, skipped = [], start - len(self.begin)

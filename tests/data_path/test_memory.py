@@ -9,15 +9,15 @@ import pytest
 from fakes.faulty_s3 import FaultyS3
 
 from scriptmode.data.buffers import LEAST_KEPT, Buffers
-from scriptmode.data.objects import PART_BYTES
+from scriptmode.data.object_store import CHUNK_BYTES
 
 MIB = 1024 * 1024
 #: Reads as a producer does, slower than it is fetched, and wraps each object so that framing holds its share, too.
 PRODUCE = """
 import sys, time; from pathlib import Path
-from scriptmode.data import framing, read_ahead; from scriptmode.data.stores import Stores
+from scriptmode.data import framing, prefetch; from scriptmode.data.stores import Stores
 stores, got = Stores(), 0
-chunks = read_ahead.read_ahead(stores.of, stores.of(sys.argv[1]).objects(sys.argv[1]))
+chunks = prefetch.prefetch(stores.store_of, stores.store_of(sys.argv[1]).objects(sys.argv[1]))
 for data in framing.frame(chunks, is_gzipped=False, is_wrapped=True, spool=Path(sys.argv[2])):
     got += len(data)
     time.sleep(len(data) / 500e6)
@@ -68,22 +68,22 @@ def resident(buffers):
 def test_what_is_kept_and_in_use_is_no_more_than_was_in_use_at_once():
     chance, buffers, used, most = random.Random(10), Buffers(), [], 0
     for _ in range(2_000):
-        used.append(buffers.of(chance.randrange(LEAST_KEPT, PART_BYTES)))
+        used.append(buffers.of(chance.randrange(LEAST_KEPT, CHUNK_BYTES)))
         while sum(map(len, used)) > 64 * MIB:
             used.pop(chance.randrange(len(used)))
         most = max(most, resident(buffers))
-    assert most < 64 * MIB * 17 / 16 + 2 * PART_BYTES
+    assert most < 64 * MIB * 17 / 16 + 2 * CHUNK_BYTES
 
 
 def test_memory_that_nobody_uses_is_taken_again_and_what_is_used_is_not():
     buffers = Buffers()
-    first, second = buffers.of(PART_BYTES), buffers.of(PART_BYTES)
+    first, second = buffers.of(CHUNK_BYTES), buffers.of(CHUNK_BYTES)
     first[0], second[0] = 1, 2
     part = first[:1]
     del first, second
-    again = buffers.of(PART_BYTES - 1)
+    again = buffers.of(CHUNK_BYTES - 1)
     again[0] = 3
-    assert (part[0], len(again), resident(buffers)) == (1, PART_BYTES - 1, 2 * PART_BYTES)
+    assert (part[0], len(again), resident(buffers)) == (1, CHUNK_BYTES - 1, 2 * CHUNK_BYTES)
 
 
 @pytest.mark.parametrize("size", [*chain.from_iterable((2**n - 1, 2**n, 2**n + 1) for n in range(16, 24)), 0, 1])

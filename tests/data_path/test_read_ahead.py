@@ -10,9 +10,9 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.memory_objects import MemoryObjects
 
-from scriptmode.data.objects import PART_BYTES, Literal, Stored
-from scriptmode.data.read_ahead import read_ahead
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.object_store import CHUNK_BYTES, Literal, StoredObject
+from scriptmode.data.prefetch import prefetch
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ class Recorder:
 
 
 def stored(number, size=10):
-    return Stored(f"s3://b/{number}", size)
+    return StoredObject(f"s3://b/{number}", size)
 
 
 def settled(measure, seconds=10):
@@ -62,13 +62,13 @@ def settled(measure, seconds=10):
 
 def test_pieces_come_whole_and_in_order_whatever_their_sizes():
     chance = random.Random(4)
-    sizes = [0, 1, 7, 4096, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 2 * PART_BYTES + 5]
+    sizes = [0, 1, 7, 4096, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 5]
     contents = {f"s3://b/{number:03}": os.urandom(chance.choice(sizes)) for number in range(60)}
-    pieces = [Stored(uri, len(content)) for uri, content in contents.items()]
+    pieces = [StoredObject(uri, len(content)) for uri, content in contents.items()]
     pieces.insert(20, Literal(b"known", "s3://b/manifest"))
     pieces.insert(30, Literal(b"", "s3://b/manifest"))
     store, got = MemoryObjects(contents), []
-    for chunk in read_ahead(store.of, iter(pieces)):
+    for chunk in prefetch(store.of, iter(pieces)):
         if not got or got[-1][2]:
             got.append([chunk.uri, b"", False])
         assert got[-1][0] == chunk.uri
@@ -78,17 +78,17 @@ def test_pieces_come_whole_and_in_order_whatever_their_sizes():
 
 
 def test_no_pieces_are_no_chunks():
-    assert list(read_ahead(Recorder().of, [])) == []
+    assert list(prefetch(Recorder().of, [])) == []
 
 
 def test_order_is_kept_when_later_ones_are_faster():
-    uris = [chunk.uri for chunk in read_ahead(Recorder(wait=0.005).of, [stored(number) for number in range(500)])]
+    uris = [chunk.uri for chunk in prefetch(Recorder(wait=0.005).of, [stored(number) for number in range(500)])]
     assert uris == [f"s3://b/{number}" for number in range(500)]
 
 
 def test_memory_is_bounded_by_bytes():
     store = Recorder()
-    stream = read_ahead(store.of, (stored(number, 1_000_000) for number in itertools.count()), window_bytes=20_000_000)
+    stream = prefetch(store.of, (stored(number, 1_000_000) for number in itertools.count()), window_bytes=20_000_000)
     next(stream)
     begun = settled(lambda: len(store.begun))
     assert 19 <= begun <= 22
@@ -98,14 +98,14 @@ def test_memory_is_bounded_by_bytes():
 
 
 def test_an_object_larger_than_the_window_comes_too():
-    chunks = list(read_ahead(Recorder().of, [stored(1, 3 * PART_BYTES)], window_bytes=1000, workers=4))
-    assert [(len(chunk.data), chunk.ends) for chunk in chunks] == [(PART_BYTES, False)] * 2 + [(PART_BYTES, True)]
+    chunks = list(prefetch(Recorder().of, [stored(1, 3 * CHUNK_BYTES)], window_bytes=1000, workers=4))
+    assert [(len(chunk.data), chunk.ends) for chunk in chunks] == [(CHUNK_BYTES, False)] * 2 + [(CHUNK_BYTES, True)]
 
 
 def test_parts_of_a_large_object_are_read_at_the_same_time():
     store = Recorder()
     store.gate.clear()
-    stream = read_ahead(store.of, [stored(1, 8 * PART_BYTES)], workers=8)
+    stream = prefetch(store.of, [stored(1, 8 * CHUNK_BYTES)], workers=8)
     reader = threading.Thread(target=list, args=(stream,))
     reader.start()
     try:
@@ -118,7 +118,7 @@ def test_parts_of_a_large_object_are_read_at_the_same_time():
 def test_millions_of_empty_pieces_are_not_listed_ahead():
     taken = []
     pieces = (taken.append(number) or stored(number, 0) for number in itertools.count())
-    stream = read_ahead(Recorder().of, pieces)
+    stream = prefetch(Recorder().of, pieces)
     next(stream)
     assert settled(lambda: len(taken)) < 40_000
     stream.close()
@@ -131,7 +131,7 @@ def collect(stream, got):
 
 def test_a_failure_comes_after_everything_before_it():
     store, got = Recorder(wait=0.002, fail={"s3://b/300"}), []
-    stream = read_ahead(store.of, (stored(number) for number in itertools.count()))
+    stream = prefetch(store.of, (stored(number) for number in itertools.count()))
     with pytest.raises(DataError, match=r"s3://b/300: gone"):
         collect(stream, got)
     assert got == [f"s3://b/{number}" for number in range(300)]
@@ -145,7 +145,7 @@ def test_a_listing_that_fails_is_told_after_what_it_gave():
 
     got = []
     with pytest.raises(DataError, match="access denied"):
-        collect(read_ahead(Recorder(wait=0.01).of, pieces()), got)
+        collect(prefetch(Recorder(wait=0.01).of, pieces()), got)
     assert len(got) == 5
 
 
@@ -157,7 +157,7 @@ def test_a_slow_listing_holds_nothing_back():
         assert going_on.wait(20)
         yield stored(2)
 
-    stream = read_ahead(Recorder().of, pieces())
+    stream = prefetch(Recorder().of, pieces())
     assert next(stream).uri == "s3://b/1"
     going_on.set()
     assert [chunk.uri for chunk in stream] == ["s3://b/2"]
@@ -173,7 +173,7 @@ def test_closing_ends_the_requests_and_the_listing():
             closed.set()
 
     store = Recorder(wait=0.002)
-    stream = read_ahead(store.of, pieces())
+    stream = prefetch(store.of, pieces())
     for _ in range(50):
         next(stream)
     stream.close()
@@ -194,7 +194,7 @@ def test_closing_while_the_listing_is_busy_closes_it_when_it_comes_back():
         finally:
             closed.set()
 
-    stream = read_ahead(Recorder().of, pieces())
+    stream = prefetch(Recorder().of, pieces())
     next(stream)
     stream.close()
     assert not closed.is_set()
@@ -204,7 +204,7 @@ def test_closing_while_the_listing_is_busy_closes_it_when_it_comes_back():
 
 def test_nothing_is_asked_for_before_the_first_chunk_is():
     store = Recorder()
-    stream = read_ahead(store.of, [stored(1)])
+    stream = prefetch(store.of, [stored(1)])
     assert settled(lambda: len(store.begun)) == 0
     stream.close()
     assert store.begun == []
@@ -214,7 +214,7 @@ def test_nothing_is_asked_for_before_the_first_chunk_is():
 def test_a_stream_over_a_bad_line_is_byte_for_byte_the_objects(monkeypatch, no_credentials):
     chance = random.Random(5)
     contents = {
-        f"{number:03}": chance.randbytes(chance.choice([0, 10, 100_000, PART_BYTES + 12_345])) for number in range(40)
+        f"{number:03}": chance.randbytes(chance.choice([0, 10, 100_000, CHUNK_BYTES + 12_345])) for number in range(40)
     }
     with FaultyS3(contents) as server:
         server.use(monkeypatch)
@@ -225,16 +225,16 @@ def test_a_stream_over_a_bad_line_is_byte_for_byte_the_objects(monkeypatch, no_c
             Fault(stall=True, at=5),
         ]
         server.fault = lambda _: chance.choice(faults) if chance.random() < 0.2 else None
-        store = S3Objects(stall=1)
-        streamed = b"".join(bytes(chunk.data) for chunk in read_ahead(lambda _: store, store.objects("s3://bkt/")))
+        store = S3Store(stall=1)
+        streamed = b"".join(bytes(chunk.data) for chunk in prefetch(lambda _: store, store.objects("s3://bkt/")))
     assert streamed == b"".join(contents.values())
 
 
 def test_an_early_close_ends_the_requests_to_s3(monkeypatch, no_credentials):
     with FaultyS3({f"{number:05}": b"x" * 100_000 for number in range(3_000)}) as server:
         server.use(monkeypatch)
-        store = S3Objects()
-        stream = read_ahead(lambda _: store, store.objects("s3://bkt/"), window_bytes=5_000_000)
+        store = S3Store()
+        stream = prefetch(lambda _: store, store.objects("s3://bkt/"), window_bytes=5_000_000)
         for _ in range(20):
             next(stream)
         stream.close()
@@ -242,11 +242,11 @@ def test_an_early_close_ends_the_requests_to_s3(monkeypatch, no_credentials):
 
 
 def test_an_early_close_breaks_off_what_is_under_way(monkeypatch, no_credentials):
-    with FaultyS3({"first": b"1", "second": b"x" * PART_BYTES}) as server:
+    with FaultyS3({"first": b"1", "second": b"x" * CHUNK_BYTES}) as server:
         server.use(monkeypatch)
         server.fault = lambda request: Fault(rate=1_000_000) if request.key == "second" else None
-        store = S3Objects()
-        stream = read_ahead(lambda _: store, store.objects("s3://bkt/"), workers=2)
+        store = S3Store()
+        stream = prefetch(lambda _: store, store.objects("s3://bkt/"), workers=2)
         next(stream)
         stream.close()
         deadline = time.monotonic() + 3
@@ -259,8 +259,8 @@ def test_an_early_close_ends_the_trying_again_too(monkeypatch, no_credentials):
     with FaultyS3({f"{number:02}": b"x" * 1_000 for number in range(40)}) as server:
         server.use(monkeypatch)
         server.fault = lambda request: Fault(status=503, code="SlowDown") if request.key > "00" else None
-        store = S3Objects()
-        stream = read_ahead(lambda _: store, store.objects("s3://bkt/"))
+        store = S3Store()
+        stream = prefetch(lambda _: store, store.objects("s3://bkt/"))
         next(stream)
         deadline = time.monotonic() + 10
         while len(server.asked) < 60:

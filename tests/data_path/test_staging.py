@@ -14,9 +14,9 @@ from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.views import WatchedObjects
 
 from scriptmode.data import staging
-from scriptmode.data.objects import PART_BYTES as PART
-from scriptmode.data.objects import Stored
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.object_store import CHUNK_BYTES as PART
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError, DataNotFoundError
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def server(monkeypatch, no_credentials):
 
 
 def entries(prefix="s3://bkt/"):
-    store = S3Objects()
+    store = S3Store()
     return [(item, item.uri[len(prefix) :]) for item in store.objects(prefix)]
 
 
@@ -74,7 +74,8 @@ def test_files_are_copied_and_the_originals_stay(tmp_path):
     for number, size in enumerate([0, 10, 20_000_000]):
         (source / f"{number}").write_bytes(os.urandom(size))
     found = [
-        (item, item.uri.rpartition("/")[2]) for item in staging.Stores().of("file:///").objects(f"file://{source}")
+        (item, item.uri.rpartition("/")[2])
+        for item in staging.Stores().store_of("file:///").objects(f"file://{source}")
     ]
     _, contents = fetched(tmp_path / "data", found)
     assert contents == {path.name: path.read_bytes() for path in source.iterdir()}
@@ -83,7 +84,7 @@ def test_files_are_copied_and_the_originals_stay(tmp_path):
 
 def test_a_file_that_changed_since_it_was_listed_is_told(tmp_path):
     (tmp_path / "file").write_bytes(b"content")
-    item = staging.Stores().of("file:///").find(f"file://{tmp_path}/file")
+    item = staging.Stores().store_of("file:///").find(f"file://{tmp_path}/file")
     (tmp_path / "file").write_bytes(b"another content")
     with pytest.raises(DataError, match=rf"file://{tmp_path}/file: the file was changed while the job read it"):
         fetched(tmp_path / "data", [(item, "file")])
@@ -112,7 +113,7 @@ def test_an_object_that_is_gone_stops_the_fetching(server, tmp_path):
 )
 def test_two_objects_are_not_one_file(tmp_path, names, message):
     with pytest.raises(DataError, match=message):
-        fetched(tmp_path / "data", [(Stored(f"s3://b/{number}", 1), name) for number, name in enumerate(names)])
+        fetched(tmp_path / "data", [(StoredObject(f"s3://b/{number}", 1), name) for number, name in enumerate(names)])
 
 
 def test_an_object_that_a_manifest_names_twice_is_one_file(server, tmp_path):
@@ -136,7 +137,7 @@ def test_a_file_that_cannot_be_read_is_not_taken_for_a_full_disk(tmp_path, views
     (tmp_path / "control").mkdir()
     place = tmp_path / "mounted"
     views.mount(WatchedObjects({"a": bytes(3_000_000)}, tmp_path / "control").tree, place)
-    found = [(item, "a") for item in staging.Stores().of("file:///").objects(f"file://{place}")]
+    found = [(item, "a") for item in staging.Stores().store_of("file:///").objects(f"file://{place}")]
     (tmp_path / "control" / "deleted").touch()
     with pytest.raises(DataError, match=rf"file://{place}/a: it cannot be read: .*Input/output error"):
         fetched(tmp_path / "data", found)
@@ -148,13 +149,13 @@ def test_a_disk_that_is_too_small_opens_no_file_for_objects_of_s3(tmp_path, monk
     Path("t").mkdir()
     os.mkfifo("t/0")
     with pytest.raises(DataError, match="do not fit on the disk"):
-        fetched(tmp_path / "data", [(Stored("s3://bkt/0", 10**17), "0")])
+        fetched(tmp_path / "data", [(StoredObject("s3://bkt/0", 10**17), "0")])
 
 
 def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(server, tmp_path):
     message = r"2 objects of 2,?\d*\.\d GB do not fit on the disk of .*, which has .* free; free some space, set SCRIPTMODE_DATA_DIR"
     with pytest.raises(DataError, match=message.replace("2,?\\d*", "[0-9]+")):
-        fetched(tmp_path / "data", [(Stored(f"s3://bkt/{number}", 10**17), f"{number}") for number in range(2)])
+        fetched(tmp_path / "data", [(StoredObject(f"s3://bkt/{number}", 10**17), f"{number}") for number in range(2)])
     assert server.asked == []
     assert list((tmp_path / "data").iterdir()) == []
 
@@ -163,9 +164,9 @@ def test_a_disk_that_is_full_after_all_is_told(server, tmp_path):
     server.contents = {"x": b"x" * 3_000_000}
     code = (
         "import resource, signal, sys; from pathlib import Path; from scriptmode.data import staging\n"
-        "from scriptmode.data.s3_objects import S3Objects\n"
+        "from scriptmode.data.s3_store import S3Store\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000,) * 2)\n"
-        "try: staging.fetch([(item, 'x') for item in S3Objects().objects('s3://bkt/')], Path(sys.argv[1]), print)\n"
+        "try: staging.fetch([(item, 'x') for item in S3Store().objects('s3://bkt/')], Path(sys.argv[1]), print)\n"
         "except staging.DataError as error: print(error)"
     )
     told = subprocess.run(
@@ -216,9 +217,9 @@ def test_bytes_that_are_broken_each_time_are_told(server, tmp_path):
 def test_an_object_that_is_broken_in_the_store_is_told_where_others_are_whole(server, tmp_path):
     Corrupting(server, bytes(1_000), [0])
     found = entries()
-    whole = Stored("s3://bkt/whole", 5, f'"{hashlib.md5(b"whole").hexdigest()}"')
+    whole = StoredObject("s3://bkt/whole", 5, f'"{hashlib.md5(b"whole").hexdigest()}"')
     server.contents["whole"] = b"whole"
-    store = S3Objects()
+    store = S3Store()
     store.check(whole, {}, lambda: [b"whole"], pytest.fail)
     with pytest.raises(DataError, match="store the object anew"):
         store.check(found[0][0], {}, lambda: [b"\1" + bytes(999)], lambda: None)
@@ -253,8 +254,8 @@ def test_memory_stays_bounded_while_large_objects_come(server, tmp_path):
     server.contents = {"x": random.Random(8).randbytes(PART) * 30}
     code = (
         "import sys; from pathlib import Path; from scriptmode.data import staging\n"
-        "from scriptmode.data.s3_objects import S3Objects\n"
-        "staging.fetch([(item, 'x') for item in S3Objects().objects('s3://bkt/')], Path(sys.argv[1]), lambda *_: None)\n"
+        "from scriptmode.data.s3_store import S3Store\n"
+        "staging.fetch([(item, 'x') for item in S3Store().objects('s3://bkt/')], Path(sys.argv[1]), lambda *_: None)\n"
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     run = subprocess.run([sys.executable, "-c", code, tmp_path / "data"], stdout=subprocess.PIPE, check=True)

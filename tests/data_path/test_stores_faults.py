@@ -9,8 +9,8 @@ import pytest
 from fakes.faulty_s3 import Fault, FaultyS3, Request
 from fakes.promptness import soon
 
-from scriptmode.data.objects import Stored
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataAccessError, DataError
 
 pytestmark = pytest.mark.slow
@@ -43,19 +43,19 @@ CUTS = [None, 0, 1, 65_535, 65_536, 65_537, 262_144, len(CONTENT) - 1, *random.R
 @pytest.mark.parametrize("start", [0, 1_000])
 def test_a_connection_that_breaks_at_any_byte_loses_and_doubles_none(server, at, start):
     server.fault = first(1, Fault(cut=True, at=at))
-    assert read(S3Objects(), start) == CONTENT[start:]
+    assert read(S3Store(), start) == CONTENT[start:]
 
 
 def test_what_has_come_is_not_asked_for_again(server):
     server.fault = first(3, Fault(cut=True, at=70_000))
-    assert read(S3Objects()) == CONTENT
+    assert read(S3Store()) == CONTENT
     asked = [request.span for request in server.asked if request.is_get]
     assert asked == ["", *(f"bytes={70_000 * turn}-{len(CONTENT) - 1}" for turn in (1, 2, 3))]
 
 
 def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
     server.fault = first(1_000, Fault(cut=True, at=20_000))
-    assert read(S3Objects(patience=2)) == CONTENT
+    assert read(S3Store(patience=2)) == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
 )
 def test_a_server_in_trouble_is_asked_again(server, status, code):
     server.fault = first(4, Fault(status=status, code=code))
-    assert read(S3Objects(patience=20)) == CONTENT
+    assert read(S3Store(patience=20)) == CONTENT
 
 
 @pytest.mark.prompt
@@ -78,32 +78,32 @@ def test_patience_ends_with_the_reason(server):
     server.fault = first(10_000, Fault(status=503, code="SlowDown"))
     began = time.monotonic()
     with pytest.raises(DataError, match=r"s3://bkt/x: S3 answered SlowDown: SlowDown; try again later"):
-        read(S3Objects(patience=1))
+        read(S3Store(patience=1))
     soon(time.monotonic() - began, 5)
 
 
 @pytest.mark.parametrize("at", [None, 0, 100_000])
 def test_a_connection_that_stalls_counts_as_broken(server, at):
     server.fault = first(1, Fault(stall=True, at=at))
-    assert read(S3Objects(stall=0.5)) == CONTENT
+    assert read(S3Store(stall=0.5)) == CONTENT
 
 
 def test_a_connection_that_stalls_once_more_counts_as_broken_once_more(server):
     server.fault = first(2, Fault(stall=True, at=100_000))
-    assert read(S3Objects(stall=0.5)) == CONTENT
+    assert read(S3Store(stall=0.5)) == CONTENT
 
 
 def test_a_slow_connection_is_no_stall(server):
     server.contents["x"] = CONTENT[:10_000]
     server.fault = first(1, Fault(rate=5_000))
-    assert read(S3Objects(stall=1), 0, 10_000) == CONTENT[:10_000]
+    assert read(S3Store(stall=1), 0, 10_000) == CONTENT[:10_000]
     assert server.gets == 1
 
 
 @pytest.mark.parametrize("heeds_if_match", [True, False])
 def test_an_object_that_changes_between_two_parts_is_told(server, heeds_if_match):
     server.heeds_if_match = heeds_if_match
-    store = S3Objects()
+    store = S3Store()
     item = store.find("s3://bkt/x")
     assert bytes(store.read(item, 0, 10)) == CONTENT[:10]
     server.contents["x"] = os.urandom(len(CONTENT))
@@ -114,7 +114,7 @@ def test_an_object_that_changes_between_two_parts_is_told(server, heeds_if_match
 
 
 def test_an_object_that_changes_while_a_broken_answer_is_gone_on_with_is_told(server):
-    store = S3Objects()
+    store = S3Store()
     item = store.find("s3://bkt/x")
     change = Fault(act=lambda: server.contents.update(x=CONTENT[::-1]))
     server.fault = lambda request: change if request.span.startswith("bytes=1000-") else Fault(cut=True, at=1_000)
@@ -125,7 +125,7 @@ def test_an_object_that_changes_while_a_broken_answer_is_gone_on_with_is_told(se
 def test_an_object_that_may_not_be_read_any_more_is_told_at_once(server):
     server.fault = first(10_000, Fault(status=403, code="AccessDenied"))
     with pytest.raises(DataAccessError, match=r"s3://bkt/x: access denied"):
-        read(S3Objects())
+        read(S3Store())
     assert server.gets <= 2
 
 
@@ -134,7 +134,7 @@ def test_a_bucket_of_another_region_is_told(server):
     with pytest.raises(
         DataError, match=r"s3://bkt/x: S3 answered PermanentRedirect: .*; the bucket is in another Region"
     ):
-        read(S3Objects())
+        read(S3Store())
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_a_listing_is_asked_for_again(server, fault):
     server.contents.update({f"many/{number:05}": b"1" for number in range(2_500)})
     failing = iter([False, True, False, True, True])
     server.fault = lambda request: fault if not request.key and next(failing, False) else None
-    found = [item.uri for item in S3Objects().objects("s3://bkt/many/")]
+    found = [item.uri for item in S3Store().objects("s3://bkt/many/")]
     assert found == [f"s3://bkt/many/{number:05}" for number in range(2_500)]
 
 
 def test_a_kept_connection_that_the_server_closed_is_replaced(server):
-    store = S3Objects()
+    store = S3Store()
     item = store.find("s3://bkt/x")
     closing = Fault(cut=True, at=len(CONTENT))
     server.fault = first(1, closing)
@@ -162,8 +162,8 @@ def test_a_kept_connection_that_the_server_closed_is_replaced(server):
 )
 def test_a_key_is_asked_for_as_it_is_written(server, key):
     server.contents[key] = key.encode()
-    store = S3Objects()
-    item = Stored(f"s3://bkt/{key}", len(key.encode()), server.etag(key))
+    store = S3Store()
+    item = StoredObject(f"s3://bkt/{key}", len(key.encode()), server.etag(key))
     assert bytes(store.read(item, 0, item.size)) == key.encode()
     assert server.asked[-1] == Request("GET", key, "")
     assert server.gets == 1
@@ -178,7 +178,7 @@ def test_many_threads_read_whatever_breaks(server):
         Fault(status=500, code="InternalError"),
     ]
     server.fault = lambda request: chance.choice(faults) if request.key and chance.random() < 0.3 else None
-    store = S3Objects(patience=30)
+    store = S3Store(patience=30)
     item, wrong = store.find("s3://bkt/x"), []
 
     def run(seed):

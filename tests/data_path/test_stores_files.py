@@ -4,14 +4,14 @@ import os
 
 import pytest
 
-from scriptmode.data.file_objects import FileObjects
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.file_store import FileStore
+from scriptmode.data.s3_store import S3Store
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 
 
 def names(folder):
-    return [item.uri.partition(f"file://{folder}/")[2] for item in FileObjects().objects(f"file://{folder}")]
+    return [item.uri.partition(f"file://{folder}/")[2] for item in FileStore().objects(f"file://{folder}")]
 
 
 def write(folder, *paths):
@@ -28,10 +28,10 @@ def test_files_come_in_the_order_s3_would_list_them(tmp_path):
 
 def test_a_file_is_the_only_object_of_its_uri(tmp_path):
     write(tmp_path, "a", "ab")
-    (item,) = FileObjects().objects(f"file://{tmp_path}/a")
-    assert item == FileObjects().find(f"file://{tmp_path}/a")
+    (item,) = FileStore().objects(f"file://{tmp_path}/a")
+    assert item == FileStore().find(f"file://{tmp_path}/a")
     assert (item.uri, item.size) == (f"file://{tmp_path}/a", 1)
-    assert FileObjects().read(item, 0, 1) == b"a"
+    assert FileStore().read(item, 0, 1) == b"a"
 
 
 def test_links_are_followed_and_loops_are_not(tmp_path):
@@ -65,13 +65,13 @@ def test_what_is_no_file_is_passed_over(tmp_path):
 def test_any_name_is_listed_found_and_read_as_it_is_written(tmp_path, hostile_name):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / hostile_name).write_bytes(b"content")
-    store = FileObjects()
+    store = FileStore()
     (item,) = store.objects((tmp_path / "folder").as_uri())
     assert item.uri == f"file://{tmp_path}/folder/{hostile_name}"
     assert (store.find(item.uri), store.read(item, 1, 4)) == (item, b"ont")
 
 
-@pytest.mark.parametrize("ask", [lambda uri: list(FileObjects().objects(uri)), lambda uri: FileObjects().find(uri)])
+@pytest.mark.parametrize("ask", [lambda uri: list(FileStore().objects(uri)), lambda uri: FileStore().find(uri)])
 def test_what_is_not_there_is_told(tmp_path, ask):
     with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/none: there is no such file; correct the URI"):
         ask(f"file://{tmp_path}/none")
@@ -90,17 +90,17 @@ def test_a_link_to_nowhere_in_a_folder_is_told(tmp_path):
 
 def test_a_folder_is_no_object(tmp_path):
     with pytest.raises(DataNotFoundError, match="is a folder, not a file"):
-        FileObjects().find(f"file://{tmp_path}")
+        FileStore().find(f"file://{tmp_path}")
 
 
 def test_a_file_that_may_not_be_read_is_told(tmp_path):
     write(tmp_path, "secret")
-    item = FileObjects().find(f"file://{tmp_path}/secret")
+    item = FileStore().find(f"file://{tmp_path}/secret")
     (tmp_path / "secret").chmod(0)
     if os.access(tmp_path / "secret", os.R_OK):
         return  # root reads everything
     with pytest.raises(DataAccessError, match="access denied"):
-        FileObjects().read(item, 0, 1)
+        FileStore().read(item, 0, 1)
 
 
 def grow(path):
@@ -125,35 +125,35 @@ def replace(path):
 def test_a_file_that_changed_is_told(tmp_path, change):
     path = tmp_path / "file"
     path.write_bytes(b"content")
-    item = FileObjects().find(f"file://{path}")
+    item = FileStore().find(f"file://{path}")
     change(path)
     with pytest.raises(
         DataError, match=rf"file://{path}: the file (was changed|ended at byte \d) while the job read it"
     ):
-        FileObjects().read(item, 0, 7)
+        FileStore().read(item, 0, 7)
 
 
 def test_a_file_that_was_deleted_is_told(tmp_path):
     write(tmp_path, "file")
-    item = FileObjects().find(f"file://{tmp_path}/file")
+    item = FileStore().find(f"file://{tmp_path}/file")
     (tmp_path / "file").unlink()
     with pytest.raises(
         DataNotFoundError, match=rf"file://{tmp_path}/file: the file was deleted while the job read its channel"
     ):
-        FileObjects().read(item, 0, 1)
+        FileStore().read(item, 0, 1)
 
 
 def test_a_fifo_in_a_files_place_is_told_and_not_waited_for(tmp_path):
     write(tmp_path, "file")
-    item = FileObjects().find(f"file://{tmp_path}/file")
+    item = FileStore().find(f"file://{tmp_path}/file")
     (tmp_path / "file").unlink()
     os.mkfifo(tmp_path / "file")
     with pytest.raises(DataError, match=rf"file://{tmp_path}/file: "):
-        FileObjects().read(item, 0, 1)
+        FileStore().read(item, 0, 1)
 
 
 def test_each_scheme_has_its_store():
     stores = Stores()
-    assert isinstance(stores.of("file:///x"), FileObjects)
-    assert isinstance(stores.of("s3://b/x"), S3Objects)
-    assert stores.of("s3://b/x") is stores.of("s3://c/y")
+    assert isinstance(stores.store_of("file:///x"), FileStore)
+    assert isinstance(stores.store_of("s3://b/x"), S3Store)
+    assert stores.store_of("s3://b/x") is stores.store_of("s3://c/y")

@@ -5,8 +5,8 @@ import os
 import pytest
 from conftest import HOSTILE_NAMES
 
-from scriptmode.data.objects import Stored
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
 
 pytestmark = pytest.mark.slow
@@ -42,7 +42,7 @@ def keys(store, uri):
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.usefixtures("s3")
 def test_any_stretch_of_an_object_is_read(bucket, contents, name):
-    store, content = S3Objects(), contents[f"sizes/{name}"]
+    store, content = S3Store(), contents[f"sizes/{name}"]
     item = store.find(f"s3://{bucket}/sizes/{name}")
     assert item.size == len(content)
     for start, end in [(0, item.size), (0, 1), (item.size - 1, item.size), (item.size // 3, item.size // 2)]:
@@ -52,7 +52,7 @@ def test_any_stretch_of_an_object_is_read(bucket, contents, name):
 
 @pytest.mark.usefixtures("s3")
 def test_every_key_is_listed_found_and_read_as_it_is_written(bucket):
-    store = S3Objects()
+    store = S3Store()
     found = list(store.objects(f"s3://{bucket}/hostile/"))
     assert len(found) == 9
     for item in found:
@@ -63,61 +63,64 @@ def test_every_key_is_listed_found_and_read_as_it_is_written(bucket):
 
 @pytest.mark.usefixtures("s3")
 def test_a_prefix_is_the_beginning_of_keys_and_no_folder(bucket):
-    assert keys(S3Objects(), f"s3://{bucket}/data/part") == ["data/part-1", "data/part-2"]
-    assert keys(S3Objects(), f"s3://{bucket}/data/p") == ["data/p", "data/part-1", "data/part-2"]
-    assert keys(S3Objects(), f"s3://{bucket}/none") == []
+    assert keys(S3Store(), f"s3://{bucket}/data/part") == ["data/part-1", "data/part-2"]
+    assert keys(S3Store(), f"s3://{bucket}/data/p") == ["data/p", "data/part-1", "data/part-2"]
+    assert keys(S3Store(), f"s3://{bucket}/none") == []
 
 
 @pytest.mark.parametrize("key", ["none", "sizes"])
 @pytest.mark.usefixtures("s3")
 def test_an_object_that_is_not_there_is_told(bucket, key):
     with pytest.raises(DataNotFoundError, match=rf"s3://{bucket}/{key}: there is no such object; correct the URI"):
-        S3Objects().find(f"s3://{bucket}/{key}")
+        S3Store().find(f"s3://{bucket}/{key}")
 
 
 @pytest.mark.usefixtures("s3")
 def test_a_bucket_that_is_not_there_is_told():
     for ask in (
         lambda store: list(store.objects("s3://no-bucket/x")),
-        lambda store: store.read(Stored("s3://no-bucket/x", 1), 0, 1),
+        lambda store: store.read(StoredObject("s3://no-bucket/x", 1), 0, 1),
     ):
         with pytest.raises(DataNotFoundError, match=r"s3://no-bucket/x: there is no bucket 'no-bucket'"):
-            ask(S3Objects())
+            ask(S3Store())
 
 
 def test_what_one_may_not_read_is_told(s3, bucket, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
-    item = Stored(f"s3://{bucket}/sizes/one", 1)
+    item = StoredObject(f"s3://{bucket}/sizes/one", 1)
     for ask in (lambda store: list(store.objects(item.uri)), lambda store: store.read(item, 0, 1)):
         with pytest.raises(DataAccessError, match=rf"{item.uri}: access denied"):
-            ask(S3Objects())
+            ask(S3Store())
 
 
 def test_wrong_credentials_are_told(s3, bucket, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(CredentialsError, match=r"S3 does not accept the credentials .*aws configure"):
-        S3Objects().read(Stored(f"s3://{bucket}/sizes/one", 1), 0, 1)
+        S3Store().read(StoredObject(f"s3://{bucket}/sizes/one", 1), 0, 1)
 
 
 def test_no_credentials_are_told(no_credentials):
     with pytest.raises(CredentialsError, match=r"s3://b/x: there are no AWS credentials"):
-        next(S3Objects().objects("s3://b/x"))
+        next(S3Store().objects("s3://b/x"))
 
 
 def test_an_endpoint_that_cannot_be_reached_is_told_soon(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    for ask in (lambda store: next(store.objects("s3://b/x")), lambda store: store.read(Stored("s3://b/x", 1), 0, 1)):
+    for ask in (
+        lambda store: next(store.objects("s3://b/x")),
+        lambda store: store.read(StoredObject("s3://b/x", 1), 0, 1),
+    ):
         with pytest.raises(
             DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPOINT_URL"
         ):
-            ask(S3Objects(patience=0.5))
+            ask(S3Store(patience=0.5))
 
 
 @pytest.mark.usefixtures("s3")
 def test_an_object_that_is_written_anew_is_not_mixed_with_the_old_one(s3_server, bucket):
     s3_server.client.put_object(Bucket=bucket, Key="changing", Body=b"first")
-    store = S3Objects()
+    store = S3Store()
     item = store.find(f"s3://{bucket}/changing")
     s3_server.client.put_object(Bucket=bucket, Key="changing", Body=b"other")
     with pytest.raises(
@@ -133,7 +136,7 @@ def test_an_object_that_is_written_anew_is_not_mixed_with_the_old_one(s3_server,
 
 @pytest.mark.usefixtures("s3")
 def test_a_buffer_that_is_held_is_never_written_again(bucket, contents):
-    store = S3Objects()
+    store = S3Store()
     item = store.find(f"s3://{bucket}/sizes/part")
     held = [memoryview(store.read(item, 0, item.size))[start::2] for start in (0, 1)]
     for _ in range(3):

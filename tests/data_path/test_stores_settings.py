@@ -11,8 +11,8 @@ import pytest
 from fakes.faulty_s3 import FaultyS3
 
 from scriptmode.aws.s3 import S3
-from scriptmode.data.objects import Stored
-from scriptmode.data.s3_objects import S3Objects
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.s3_store import S3Store
 from scriptmode.errors import DataError
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def secure_server(certificate, monkeypatch, no_credentials):
 
 def test_a_bundle_of_ones_own_is_what_a_server_is_checked_against(secure_server, certificate, monkeypatch):
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate[0]))
-    store = S3Objects()
+    store = S3Store()
     item = store.find("s3://bkt/x")
     assert bytes(store.read(item, 0, item.size)) == CONTENT
     assert bytes(store.read(item, 1_000, 2_000_000)) == CONTENT[1_000:2_000_000]
@@ -43,7 +43,7 @@ def test_a_server_that_is_not_trusted_is_not_read(secure_server, monkeypatch):
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     with pytest.raises(DataError, match="certificate"):
-        S3Objects(patience=0.2).read(Stored("s3://bkt/x", 5), 0, 5)
+        S3Store(patience=0.2).read(StoredObject("s3://bkt/x", 5), 0, 5)
     assert secure_server.gets == 0
 
 
@@ -75,7 +75,7 @@ def test_credentials_that_end_are_renewed_while_reading(tmp_path, monkeypatch, n
         first, second = wire.credentials(), wire.credentials()
         assert first != second
         assert second[2] == "token"
-        store = S3Objects()
+        store = S3Store()
         item = store.find("s3://bkt/x")
         assert bytes(store.read(item, 0, item.size)) == CONTENT
 
@@ -108,7 +108,7 @@ def test_what_leads_through_a_proxy_is_left_to_boto3(monkeypatch, no_credentials
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
         monkeypatch.setenv("http_proxy", proxy.endpoint)
         monkeypatch.delenv("no_proxy", raising=False)
-        store = S3Objects()
+        store = S3Store()
         item = store.find("s3://bkt/x")
         assert bytes(store.read(item, 7, item.size)) == CONTENT[7:]
         assert store._bucket("bkt").gets is None
@@ -122,9 +122,9 @@ def test_hundreds_of_thousands_of_objects_are_listed_in_flat_memory(monkeypatch,
         return ((f"key/{number:07}", 1) for number in range(first, 300_000))
 
     code = (
-        "from scriptmode.data.s3_objects import S3Objects\n"
+        "from scriptmode.data.s3_store import S3Store\n"
         "peak = lambda: next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
-        "for count, item in enumerate(S3Objects().objects('s3://bkt/key/'), 1):\n"
+        "for count, item in enumerate(S3Store().objects('s3://bkt/key/'), 1):\n"
         "    if count == 5_000: print(peak())\n"
         "print(peak(), count, item.uri)"
     )

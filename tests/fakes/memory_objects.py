@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from scriptmode.data.objects import Stored
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
 
 
 class MemoryObjects:
-    """A `Store` of the given contents by URI."""
+    """An `ObjectStore` of the given contents by URI."""
 
     def __init__(self, contents=()):
         self.contents = dict(contents)
@@ -25,7 +25,7 @@ class MemoryObjects:
         self.asked[uri] += 1
         if uri not in self.contents:
             raise DataNotFoundError(f"{uri}: there is no such object; correct the URI")
-        return Stored(uri, len(self.contents[uri]), "v1")
+        return StoredObject(uri, len(self.contents[uri]), "v1")
 
     def read(self, item, start, end):
         return self.contents[item.uri][start:end]

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from fakes.processes import until
 
 from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.objects import Stored
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
-from scriptmode.platforms.local.inputs.fuse_mount import View
+from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 
 #: A user without any rights: Debian's nobody.
 NOBODY = 65534
@@ -22,7 +22,7 @@ NEW_MOUNTS = 0x20000
 
 
 class WatchedObjects:
-    """A `Store` of contents by path. Every read adds a line ``path start end`` to the file ``log``.
+    """An `ObjectStore` of contents by path. Every read adds a line ``path start end`` to the file ``log``.
 
     While a file ``<control>/held`` exists reads wait, and with ``<control>/deleted`` there are no objects any more.
     """
@@ -34,7 +34,9 @@ class WatchedObjects:
 
     @property
     def entries(self):
-        return [(Stored(uri, len(content), "v1"), uri[len("s3://b/") :]) for uri, content in self.contents.items()]
+        return [
+            (StoredObject(uri, len(content), "v1"), uri[len("s3://b/") :]) for uri, content in self.contents.items()
+        ]
 
     def tree(self):
         return ObjectTree(self.entries, lambda _: self)
@@ -62,7 +64,7 @@ class Views:
         self.begun = []
 
     def begin(self, make, place):
-        view = View(make, place, self.lock)
+        view = FuseMount(make, place, self.lock)
         self.begun.append(view)
         return view
 

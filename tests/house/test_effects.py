@@ -19,9 +19,9 @@ PURE = (
     "entrypoints/scriptmode_runtime/settings.py",
     "entrypoints/scriptmode_runtime/strategies/",
     "entrypoints/scriptmode_runtime/variables.py",
-    "sdk/scriptmode/data/channel.py",
-    "sdk/scriptmode/data/fuse.py",
-    "sdk/scriptmode/data/objects.py",
+    "sdk/scriptmode/data/channel_source.py",
+    "sdk/scriptmode/data/fuse_protocol.py",
+    "sdk/scriptmode/data/object_store.py",
     "sdk/scriptmode/display/html_card.py",
     "sdk/scriptmode/display/status_panel.py",
     "sdk/scriptmode/display/html_charts.py",
@@ -51,7 +51,7 @@ RESOLVED = {
     "sdk/scriptmode/cli/cloud_ml_engine/package.py": {"resolve"},
     "sdk/scriptmode/source/archive.py": {"resolve"},  # strictly, for the name of a dependency that the caller names
     "sdk/scriptmode/results/tensorboard.py": {"rmtree"},  # its own copies of event files, a few folders deep
-    "sdk/scriptmode/data/mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
+    "sdk/scriptmode/data/fuse_mounts.py": {"realpath"},  # the job's folder as /proc/self/mountinfo spells it
     "entrypoints/scriptmode_runtime/host/programs.py": {"realpath"},  # the installed mpirun's prefix
 }
 EFFECTS = {

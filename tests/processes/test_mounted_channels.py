@@ -12,7 +12,7 @@ import pytest
 from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 
-from scriptmode.data import mounts
+from scriptmode.data import fuse_mounts
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import process_tree
 
@@ -63,7 +63,7 @@ def said(jobs, description):
 
 
 def mounted(jobs):
-    return mounts.mounted_below(jobs.data_dir)
+    return fuse_mounts.mounted_below(jobs.data_dir)
 
 
 def test_fast_files_are_read_and_never_written_and_no_mount_is_left(jobs, data):

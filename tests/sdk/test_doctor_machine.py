@@ -10,7 +10,7 @@ import pytest
 from fakes.processes import until
 from processes.small_disk import _namespace
 
-from scriptmode.data import mounts
+from scriptmode.data import fuse_mounts
 from scriptmode.doctor import machine_checks, program_checks, program_runner, storage_checks
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode.platforms.local.system import process_tree
@@ -154,7 +154,7 @@ def test_what_cannot_be_mounted_is_told_with_what_needs_it():
 
 
 def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):
-    monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
+    monkeypatch.setattr(fuse_mounts, "DEVICE", "/dev/no-fuse")
     (check,) = machine_checks.fuse()
     assert check.found == "there is no /dev/no-fuse; input_mode='FastFile' streams through a mount"
     assert check.advice == "load the kernel's module fuse, or give the device to the container"

@@ -15,18 +15,18 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import mounts
-from scriptmode.data.fuse import Name, Node
+from scriptmode.data import fuse_mounts
+from scriptmode.data.file_prefetch import Prefetcher
+from scriptmode.data.fuse_protocol import Name, Node
 from scriptmode.data.fuse_server import Server
 from scriptmode.data.layout import Layout
-from scriptmode.data.reading import Shelf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from scriptmode.data.fuse_server import Opened, Tree
-    from scriptmode.data.objects import Store, Stored
+    from scriptmode.data.object_store import ObjectStore, StoredObject
 
 FILE_MODE = stat.S_IFREG | 0o444
 FOLDER_MODE = stat.S_IFDIR | 0o555
@@ -45,8 +45,8 @@ class ObjectTree:
 
     seconds = FOREVER_SECONDS
 
-    def __init__(self, entries: Iterable[tuple[Stored, str]], store_of: Callable[[str], Store]) -> None:
-        self._shelf = Shelf(store_of)
+    def __init__(self, entries: Iterable[tuple[StoredObject, str]], store_of: Callable[[str], ObjectStore]) -> None:
+        self._shelf = Prefetcher(store_of)
         self._layout = Layout()
         # Objects' own times would cost a request each where a list does not tell them.
         self._listed_ns = time.time_ns()
@@ -94,6 +94,6 @@ def mount(tree: Tree, place: Path, report: Callable[[str], None], ready: Callabl
     Raise `DataError` when there is no mount to be had.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-    device = mounts.attach(place)
+    device = fuse_mounts.attach(place)
     ready()
     Server(device, tree, report).serve()

@@ -8,8 +8,8 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import fuse
-from scriptmode.data.fuse import Name, Node
+from scriptmode.data import fuse_protocol
+from scriptmode.data.fuse_protocol import Name, Node
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ class FolderTree:
         if not folder.is_dir():
             raise DataError(f"{str(folder)!r} is no folder; name one, or use input mode File")
         self._readers = ThreadPoolExecutor(READERS, "read")
-        self._paths = {fuse.ROOT: os.fsencode(folder)}
-        self._numbers = {self._paths[fuse.ROOT]: fuse.ROOT}
+        self._paths = {fuse_protocol.ROOT: os.fsencode(folder)}
+        self._numbers = {self._paths[fuse_protocol.ROOT]: fuse_protocol.ROOT}
         self._counts: dict[int, int] = {}
-        self._last = fuse.ROOT
+        self._last = fuse_protocol.ROOT
 
     def lookup(self, folder: int, name: bytes) -> Node | None:
         """Give what has that name in a folder."""
@@ -76,7 +76,7 @@ class FolderTree:
         left = self._counts.get(number, 0) - count
         if left > 0:
             self._counts[number] = left
-        elif number != fuse.ROOT:
+        elif number != fuse_protocol.ROOT:
             self._counts.pop(number, None)
             self._numbers.pop(self._paths.pop(number, b""), None)
 

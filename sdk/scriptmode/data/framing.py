@@ -7,14 +7,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from scriptmode.data import recordio
-from scriptmode.data.objects import Chunk
+from scriptmode.data.object_store import Chunk
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
-    from scriptmode.data.objects import Buffer
+    from scriptmode.data.object_store import Buffer
 
 #: zlib's window for data with gzip's header and checksum.
 _GZIP = 31

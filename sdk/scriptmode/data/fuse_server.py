@@ -13,14 +13,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, Protocol, Union
 
-from scriptmode.data import fuse
-from scriptmode.data.fuse import Name, Node, Operation, Request
+from scriptmode.data import fuse_protocol
+from scriptmode.data.fuse_protocol import Name, Node, Operation, Request
 from scriptmode.errors import DataError, ScriptmodeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.data.objects import Buffer
+    from scriptmode.data.object_store import Buffer
 
 #: What a reader gets: consecutive bytes in as many buffers as they lie in.
 Content = Union["Sequence[Buffer]", BaseException]
@@ -81,7 +81,7 @@ class Server:
         self._answers: dict[int, Callable[[Request], bytes | None]] = {
             Operation.INIT: self._init,
             Operation.LOOKUP: self._lookup,
-            Operation.GETATTR: lambda asked: fuse.attributes(tree.node(asked.number), tree.seconds),
+            Operation.GETATTR: lambda asked: fuse_protocol.attributes(tree.node(asked.number), tree.seconds),
             Operation.READLINK: lambda asked: tree.link(asked.number),
             Operation.OPEN: self._open,
             Operation.READ: self._read,
@@ -90,7 +90,7 @@ class Server:
             Operation.READDIR: self._list,
             Operation.READDIRPLUS: self._list,
             Operation.RELEASEDIR: self._release_folder,
-            Operation.STATFS: lambda _: fuse.statfs(tree.count()),
+            Operation.STATFS: lambda _: fuse_protocol.statfs(tree.count()),
             Operation.FORGET: self._forget,
             Operation.BATCH_FORGET: self._forget,
             Operation.INTERRUPT: self._interrupt,
@@ -101,7 +101,7 @@ class Server:
         """Answer until the mount is taken away."""
         while True:
             try:
-                asked = fuse.request(os.read(self._device, fuse.REQUEST_BYTES))
+                asked = fuse_protocol.request(os.read(self._device, fuse_protocol.REQUEST_BYTES))
             except OSError as error:
                 if error.errno == errno.ENODEV:
                     return
@@ -114,7 +114,7 @@ class Server:
     def _answer(self, asked: Request) -> None:
         handler = self._answers.get(asked.operation)
         if handler is None:
-            self._refuse(asked.unique, errno.EROFS if asked.operation in fuse.WRITING else errno.ENOSYS)
+            self._refuse(asked.unique, errno.EROFS if asked.operation in fuse_protocol.WRITING else errno.ENOSYS)
             return
         try:
             content = handler(asked)
@@ -125,27 +125,27 @@ class Server:
                 self._send(asked.unique, (content,))
 
     def _init(self, asked: Request) -> bytes:
-        content = fuse.init(asked.body)
+        content = fuse_protocol.init(asked.body)
         if content is None:
             raise OSError(errno.EPROTO, "this kernel's FUSE is older than Linux 3.15's")
         return content
 
     def _lookup(self, asked: Request) -> bytes:
-        node = self._tree.lookup(asked.number, fuse.name(asked.body))
-        return fuse.entry(node, self._tree.seconds) if node else fuse.no_entry(self._tree.seconds)
+        node = self._tree.lookup(asked.number, fuse_protocol.name(asked.body))
+        return fuse_protocol.entry(node, self._tree.seconds) if node else fuse_protocol.no_entry(self._tree.seconds)
 
     def _open(self, asked: Request) -> bytes:
         opened = self._tree.open(asked.number)
         self._handles += 1
         self._files[self._handles] = opened
-        return fuse.opened(self._handles, keep=True)
+        return fuse_protocol.opened(self._handles, keep=True)
 
     def _release(self, asked: Request) -> bytes:
-        self._files.pop(fuse.number(asked.body)).close()
+        self._files.pop(fuse_protocol.number(asked.body)).close()
         return b""
 
     def _read(self, asked: Request) -> None:
-        wanted = fuse.read(asked.body)
+        wanted = fuse_protocol.read(asked.body)
         with self._lock:
             self._waiting[asked.unique] = asked.pid
 
@@ -169,41 +169,41 @@ class Server:
         names = self._tree.names(asked.number)
         self._handles += 1
         self._folders[self._handles] = names
-        return fuse.opened(self._handles, keep=self._tree.seconds > 1)
+        return fuse_protocol.opened(self._handles, keep=self._tree.seconds > 1)
 
     def _release_folder(self, asked: Request) -> bytes:
-        self._folders.pop(fuse.number(asked.body))
+        self._folders.pop(fuse_protocol.number(asked.body))
         return b""
 
     def _list(self, asked: Request) -> bytes:
-        wanted = fuse.read(asked.body)
+        wanted = fuse_protocol.read(asked.body)
         names = self._folders[wanted.handle]
         with_nodes = asked.operation == Operation.READDIRPLUS
         answer = bytearray()
         for offset in range(wanted.offset, len(names)):
-            record = fuse.folder_entry(names[offset], offset + 1)
+            record = fuse_protocol.folder_entry(names[offset], offset + 1)
             room = wanted.size - len(answer) - len(record)
-            if room < (fuse.ENTRY_BYTES if with_nodes else 0):
+            if room < (fuse_protocol.ENTRY_BYTES if with_nodes else 0):
                 break
             if with_nodes:
                 # What vanished since the listing is named all the same: whoever looks it up learns of it.
                 # The kernel does not count the folder itself and the one above, and would never forget them.
                 is_own = names[offset].name in (b".", b"..")
                 node = None if is_own else self._tree.lookup(asked.number, names[offset].name)
-                answer += fuse.entry(node, self._tree.seconds) if node else fuse.no_entry(0)
+                answer += fuse_protocol.entry(node, self._tree.seconds) if node else fuse_protocol.no_entry(0)
             answer += record
         return bytes(answer)
 
     def _forget(self, asked: Request) -> None:
         if asked.operation == Operation.FORGET:
-            self._tree.forget(asked.number, fuse.number(asked.body))
+            self._tree.forget(asked.number, fuse_protocol.number(asked.body))
             return
-        for number, count in fuse.forgotten(asked.body):
+        for number, count in fuse_protocol.forgotten(asked.body):
             self._tree.forget(number, count)
 
     def _interrupt(self, asked: Request) -> None:
         """Let a killed reader go; one that merely got a signal goes on, for reads of files are not cut short."""
-        unique = fuse.number(asked.body)
+        unique = fuse_protocol.number(asked.body)
         with self._lock:
             pid = self._waiting.get(unique)
             if pid is None or not _killed(pid):
@@ -227,10 +227,10 @@ class Server:
             self._report(said)
 
     def _refuse(self, unique: int, number: int) -> None:
-        self._write((fuse.header(unique, 0, number),))
+        self._write((fuse_protocol.header(unique, 0, number),))
 
     def _send(self, unique: int, content: Sequence[Buffer]) -> None:
-        self._write((fuse.header(unique, sum(len(part) for part in content)), *content))
+        self._write((fuse_protocol.header(unique, sum(len(part) for part in content)), *content))
 
     def _write(self, parts: Sequence[Buffer]) -> None:
         try:

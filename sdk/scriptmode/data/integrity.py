@@ -25,7 +25,7 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from scriptmode.data.objects import Buffer, Stored
+    from scriptmode.data.object_store import Buffer, StoredObject
 
     #: Continues a CRC with more bytes.
     CrcFunction = Callable[[Buffer, int], int]
@@ -130,13 +130,13 @@ class Verifier:
     ``ask`` returns the headers of a response about an object (HeadObject).
     """
 
-    def __init__(self, ask: Callable[[Stored], Mapping[str, str]]) -> None:
+    def __init__(self, ask: Callable[[StoredObject], Mapping[str, str]]) -> None:
         self._ask = ask
         #: An object's ETag was its MD5 once; or it was not though the same bytes came twice.
         self._are_md5s = False
         self._are_others = False
 
-    def checksum(self, item: Stored, headers: Mapping[str, str] | None, *, md5: bool) -> Checksum | None:
+    def checksum(self, item: StoredObject, headers: Mapping[str, str] | None, *, md5: bool) -> Checksum | None:
         """Return what an object can be compared with; where no response told of the whole, the store is asked.
 
         ``md5`` says whether an ETag is worth its MD5, which costs 1.6 s of CPU for a GB.
@@ -148,7 +148,7 @@ class Verifier:
 
     def check(
         self,
-        item: Stored,
+        item: StoredObject,
         expected: Checksum | None,
         content: Callable[[], Iterable[Buffer]],
         read_again: Callable[[], object],
@@ -162,7 +162,7 @@ class Verifier:
             raise _damaged(item, expected, second, ", twice")
 
     def require_end(
-        self, item: Stored, expected: Checksum, found: str, content: Callable[[], Iterable[Buffer]]
+        self, item: StoredObject, expected: Checksum, found: str, content: Callable[[], Iterable[Buffer]]
     ) -> None:
         """Raise `DataError` where ``found``, of bytes that were handed on, is not what was expected."""
         if self._matches(expected, found):
@@ -195,7 +195,7 @@ class ObjectCheck:
 
     def __init__(
         self,
-        item: Stored,
+        item: StoredObject,
         verifier: Verifier,
         ask: Callable[[], Checksum | None],
         content: Callable[[], Iterable[Buffer]],
@@ -249,11 +249,11 @@ class ObjectCheck:
 class Verifying(Protocol):
     """A store whose objects have checksums."""
 
-    def object_check(self, item: Stored) -> ObjectCheck:
+    def object_check(self, item: StoredObject) -> ObjectCheck:
         """Return what compares an object that is read in parts."""
 
 
-def _damaged(item: Stored, expected: Checksum, found: str, how_often: str) -> DataError:
+def _damaged(item: StoredObject, expected: Checksum, found: str, how_often: str) -> DataError:
     name = expected.algorithm.upper()
     said = f"the ETag is {item.version}" if expected.algorithm == MD5 else f"S3 has {expected.value}"
     return DataError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from scriptmode.data.objects import Stored
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Layout:
         self._folders: list[dict[bytes, int]] = [{}]
         self._parents = [TOP]
 
-    def fill(self, entries: Iterable[tuple[Stored, str]]) -> Iterator[tuple[Stored, str]]:
+    def fill(self, entries: Iterable[tuple[StoredObject, str]]) -> Iterator[tuple[StoredObject, str]]:
         """Take objects with their paths and yield them; one that comes again under its path is left out.
 
         A manifest may name an object twice, and a folder cannot. Raises `DataError` naming the object whose path
@@ -38,11 +38,11 @@ class Layout:
             if self._add(item, path, numbers):
                 yield item, path
 
-    def item(self, number: int) -> Stored:
+    def item(self, number: int) -> StoredObject:
         """Give an object."""
         size, _, rest = self._items[number // 2 - 1].partition(b" ")
         version, _, uri = rest.partition(b"\0")
-        return Stored(os.fsdecode(uri), int(size), os.fsdecode(version))
+        return StoredObject(os.fsdecode(uri), int(size), os.fsdecode(version))
 
     def folder(self, number: int) -> dict[bytes, int]:
         """Give what is in a folder."""
@@ -56,7 +56,7 @@ class Layout:
         """Give the number of objects."""
         return len(self._items)
 
-    def _add(self, item: Stored, path: str, numbers: dict[str, int]) -> bool:
+    def _add(self, item: StoredObject, path: str, numbers: dict[str, int]) -> bool:
         above, _, name = path.rpartition("/")
         folder = self.folder(self._folder_number(item, above, numbers))
         encoded = _encoded(item, name)
@@ -69,7 +69,7 @@ class Layout:
         folder[encoded] = 2 * len(self._items)
         return True
 
-    def _folder_number(self, item: Stored, path: str, numbers: dict[str, int]) -> int:
+    def _folder_number(self, item: StoredObject, path: str, numbers: dict[str, int]) -> int:
         """Give a folder's number; it and the folders above it are made if need be."""
         number = numbers.get(path)
         if number is not None:
@@ -85,7 +85,7 @@ class Layout:
         return number
 
 
-def _encoded(item: Stored, name: str) -> bytes:
+def _encoded(item: StoredObject, name: str) -> bytes:
     if name in ("", ".", "..") or "\0" in name:
         raise DataError(f"{item.uri}: its name cannot be a file's path; rename the object")
     return os.fsencode(name)

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from scriptmode.aws import s3
-from scriptmode.data import augmented, file_uris, manifests
-from scriptmode.data.dealing import Deal, dealt
-from scriptmode.data.objects import Stored
+from scriptmode.data import augmented_manifests, file_uris, manifests
+from scriptmode.data.object_store import StoredObject
+from scriptmode.data.sharding import Shard, shard_records
 from scriptmode.data.targets import reading_while
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from scriptmode.data.channel import ChannelSource
-    from scriptmode.data.objects import Piece, Store
+    from scriptmode.data.channel_source import ChannelSource
+    from scriptmode.data.object_store import ObjectStore, Piece
 
 #: Objects that a manifest names are looked up by so many threads, and so many ahead of the reader.
 LOOKING = 16
@@ -34,19 +34,19 @@ _Found = TypeVar("_Found")
 class Entry(NamedTuple):
     """An object of a channel and its path below the channel's folder."""
 
-    stored: Stored
+    stored: StoredObject
     name: str
 
 
 def entries(
-    source: ChannelSource, store_of: Callable[[str], Store], *, epoch: int, host: int, count: int, spool: Path
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int, spool: Path
 ) -> Iterator[Entry]:
     """Yield what the host ``host`` of ``count`` gets of an S3Prefix or a ManifestFile in an epoch, as it is listed.
 
     ``store_of`` gives the store of a URI; ``spool`` is a folder that takes what is to be shuffled. Raises `DataError`
     and its kinds, for a name that is no path too.
     """
-    deal = Deal(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
+    deal = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
     if source.data_type == "ManifestFile":
         yield from _of_manifest(source, store_of, deal)
         return
@@ -56,10 +56,10 @@ def entries(
 
 
 def pieces(
-    source: ChannelSource, store_of: Callable[[str], Store], *, epoch: int, host: int, count: int, spool: Path
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int, spool: Path
 ) -> Iterator[Piece]:
     """Yield what a pipe sends to the host ``host`` of ``count`` in an epoch, as it is listed; else as `entries`."""
-    deal = Deal(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
+    deal = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
     if source.data_type == "AugmentedManifestFile":
         yield from _of_augmented_manifest(source, store_of, deal)
     elif source.data_type == "ManifestFile":
@@ -86,13 +86,13 @@ def channel_name(prefix: str, key: str) -> str:
     return name
 
 
-def _of_prefix(source: ChannelSource, store_of: Callable[[str], Store], deal: Deal) -> Iterator[Stored]:
+def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard) -> Iterator[StoredObject]:
     why = "there is nothing in it" if file_uris.is_file(source.uri) else "no object's key begins with it"
     found = _some(store_of(source.uri).objects(source.uri), source, why)
-    return map(Stored._make, dealt(found, deal))
+    return map(StoredObject._make, shard_records(found, deal))
 
 
-def _of_manifest(source: ChannelSource, store_of: Callable[[str], Store], deal: Deal) -> Iterator[Entry]:
+def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard) -> Iterator[Entry]:
     prefix, found = _named(source, store_of, deal)
 
     def entry(name: str) -> Entry:
@@ -102,26 +102,28 @@ def _of_manifest(source: ChannelSource, store_of: Callable[[str], Store], deal: 
     return _looked_up(entry, found, prefix)
 
 
-def _named(source: ChannelSource, store_of: Callable[[str], Store], deal: Deal) -> tuple[str, Iterator[str]]:
+def _named(source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard) -> tuple[str, Iterator[str]]:
     prefix, found = manifests.names(source.uri, store_of(source.uri))
-    return prefix, dealt(_some(found, source, "the manifest names no object"), deal)
+    return prefix, shard_records(_some(found, source, "the manifest names no object"), deal)
 
 
-def _of_augmented_manifest(source: ChannelSource, store_of: Callable[[str], Store], deal: Deal) -> Iterator[Piece]:
+def _of_augmented_manifest(
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard
+) -> Iterator[Piece]:
     names = source.attribute_names
     if not names:
         raise DataError(f"{source.uri}: nothing of the augmented manifest is asked for; give AttributeNames")
     found = _some(manifests.lines(source.uri, store_of(source.uri)), source, "the augmented manifest has no line")
 
     def of_line(line: Any) -> list[Piece]:
-        return augmented.Line(source.uri, *line).pieces(names, store_of)
+        return augmented_manifests.AugmentedManifestLine(source.uri, *line).pieces(names, store_of)
 
-    lines = dealt(found, deal)
-    each = _in_order(of_line, lines) if augmented.has_references(names) else map(of_line, lines)
+    lines = shard_records(found, deal)
+    each = _in_order(of_line, lines) if augmented_manifests.has_references(names) else map(of_line, lines)
     return itertools.chain.from_iterable(each)
 
 
-def _find(source: ChannelSource, store_of: Callable[[str], Store], uri: str) -> Stored:
+def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: str) -> StoredObject:
     try:
         return store_of(uri).find(uri)
     except DataError as error:
@@ -180,7 +182,7 @@ def _some(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[
     yield from rest
 
 
-def _start(prefix: str, stored: Stored) -> str:
+def _start(prefix: str, stored: StoredObject) -> str:
     """Give a manifest's prefix as it stands in the key of what was found below it."""
     if not file_uris.is_file(prefix):
         return _key(prefix)

@@ -13,7 +13,7 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.data.objects import Store
+    from scriptmode.data.object_store import ObjectStore
 
 PART = 4 * 1024 * 1024
 #: An element or a line that is longer is no manifest's; Ground Truth's lines have 100,000 characters at most.
@@ -23,7 +23,7 @@ _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def names(uri: str, store: Store) -> tuple[str, Iterator[str]]:
+def names(uri: str, store: ObjectStore) -> tuple[str, Iterator[str]]:
     """Give a manifest's prefix and what follows it: the rests of the URIs, in order.
 
     Raises `DataError` naming the manifest and the element that is not as it must be, on the way too.
@@ -38,7 +38,7 @@ def names(uri: str, store: Store) -> tuple[str, Iterator[str]]:
     return prefix, _strings(uri, elements)
 
 
-def lines(uri: str, store: Store) -> Iterator[tuple[int, str]]:
+def lines(uri: str, store: ObjectStore) -> Iterator[tuple[int, str]]:
     """Yield an augmented manifest's lines and their numbers, from 1; empty ones are left out. Raises `DataError`."""
     rest = b""
     number = 1
@@ -82,7 +82,7 @@ def _strings(uri: str, elements: Iterator[Any]) -> Iterator[str]:
         yield element
 
 
-def _elements(uri: str, store: Store) -> Iterator[Any]:
+def _elements(uri: str, store: ObjectStore) -> Iterator[Any]:
     """Yield the elements of a JSON array."""
     text = _Text(uri, store)
     text.take("[")
@@ -99,7 +99,7 @@ def _elements(uri: str, store: Store) -> Iterator[Any]:
 class _Text:
     """JSON text that comes in parts; only what is not yet an element is in memory."""
 
-    def __init__(self, uri: str, store: Store) -> None:
+    def __init__(self, uri: str, store: ObjectStore) -> None:
         self._uri = uri
         self._parts = _parts(uri, store)
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -153,7 +153,7 @@ class _Text:
         return True
 
 
-def _parts(uri: str, store: Store) -> Iterator[bytes]:
+def _parts(uri: str, store: ObjectStore) -> Iterator[bytes]:
     item = store.find(uri)
     for start in range(0, item.size, PART):
         yield bytes(store.read(item, start, min(start + PART, item.size)))

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Callable, NoReturn
 
-from scriptmode.data.shared import SharedNumbers
+from scriptmode.data.shared_counters import SharedCounters
 from scriptmode.errors import DataError
 from scriptmode_runtime.files import beneath
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-    from scriptmode.data.objects import Buffer
+    from scriptmode.data.object_store import Buffer
 
     #: Gives the bytes of an epoch. It calls what it is given now and then while it waits, and lets through what that
     #: raises. Closing it stops whatever fetches the bytes.
@@ -39,7 +39,7 @@ class Gauge:
     """How many FIFOs of a channel were opened and how much went into them, for the process that forked its producer."""
 
     def __init__(self) -> None:
-        self._numbers = SharedNumbers(2)
+        self._numbers = SharedCounters(2)
         #: The producer's own: what is shared is written and not read back.
         self._sent = 0
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from scriptmode.data.objects import Buffer, Chunk
+    from scriptmode.data.object_store import Buffer, Chunk
 
 MAGIC = 0xCED7230A.to_bytes(4, "little")
 #: The length field has 29 bits.

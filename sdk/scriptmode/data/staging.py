@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Callable, cast
 
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
-from scriptmode.data.file_objects import open_unchanged, path_of, translated
+from scriptmode.data.file_store import open_unchanged, path_of, translated
 from scriptmode.data.layout import Layout
-from scriptmode.data.objects import PART_BYTES
+from scriptmode.data.object_store import CHUNK_BYTES
 from scriptmode.data.stores import Stores
 from scriptmode.data.targets import STEP_BYTES, File
 from scriptmode.errors import DataError, PlatformError
@@ -23,8 +23,8 @@ from scriptmode.messages import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from scriptmode.data.objects import Stored
-    from scriptmode.data.s3_objects import S3Objects
+    from scriptmode.data.object_store import StoredObject
+    from scriptmode.data.s3_store import S3Store
 
 READ_ONLY = 0o444
 WORKERS = 16
@@ -32,7 +32,7 @@ REPORT_SECONDS = 0.5
 
 
 def fetch(
-    entries: Iterable[tuple[Stored, str]],
+    entries: Iterable[tuple[StoredObject, str]],
     folder: Path,
     report: Callable[[int, int], None],
     *,
@@ -65,7 +65,7 @@ def fetch(
     return [name for _, name in wanted]
 
 
-def _check_space(items: Sequence[Stored], folder: Path) -> None:
+def _check_space(items: Sequence[StoredObject], folder: Path) -> None:
     disk = os.statvfs(folder)
     block = disk.f_frsize
     needed = sum(-(-item.size // block) * block for item in items)
@@ -78,7 +78,7 @@ def _check_space(items: Sequence[Stored], folder: Path) -> None:
         )
 
 
-def _share_blocks(items: Sequence[Stored], folder: Path) -> bool:
+def _share_blocks(items: Sequence[StoredObject], folder: Path) -> bool:
     """Say whether all are files that the file system of ``folder`` can copy without using space."""
     import fcntl
 
@@ -103,7 +103,7 @@ def _share_blocks(items: Sequence[Stored], folder: Path) -> bool:
 class _File:
     """One file on its way; ``left`` counts the parts that are not written yet."""
 
-    item: Stored
+    item: StoredObject
     descriptor: int
     left: int
     #: What a response told of the whole object, where it was read by one request.
@@ -113,7 +113,7 @@ class _File:
 class _Work:
     """What the threads share: the next part to fetch, what is done, and the first thing that failed."""
 
-    def __init__(self, wanted: Sequence[tuple[Stored, str]], folder: Path, stores: Stores) -> None:
+    def __init__(self, wanted: Sequence[tuple[StoredObject, str]], folder: Path, stores: Stores) -> None:
         self._stores = stores
         self._folder = folder
         self._parts = _parted(wanted, folder)
@@ -194,17 +194,17 @@ class _Work:
         target = File(file.descriptor, start, end - start, scratch=scratch, failed=failed)
         file.headers = self._s3(file.item).read_to(target, file.item, start)
 
-    def _s3(self, item: Stored) -> S3Objects:
-        return cast("S3Objects", self._stores.of(item.uri))
+    def _s3(self, item: StoredObject) -> S3Store:
+        return cast("S3Store", self._stores.store_of(item.uri))
 
 
-def _parted(wanted: Sequence[tuple[Stored, str]], folder: Path) -> Generator[tuple[_File, int, int], None, None]:
+def _parted(wanted: Sequence[tuple[StoredObject, str]], folder: Path) -> Generator[tuple[_File, int, int], None, None]:
     """Make the files one after another and give their parts: which file, from which byte, up to which."""
     made = {folder}
     for item, name in wanted:
         path = folder / name
         # The kernel copies a file as a whole.
-        size = item.size if file_uris.is_file(item.uri) else PART_BYTES
+        size = item.size if file_uris.is_file(item.uri) else CHUNK_BYTES
         starts = range(0, item.size, size) if item.size else range(1)
         try:
             if path.parent not in made:
@@ -218,7 +218,7 @@ def _parted(wanted: Sequence[tuple[Stored, str]], folder: Path) -> Generator[tup
             yield file, start, min(start + size, item.size)
 
 
-def _unwritten(error: OSError, item: Stored, folder: Path) -> DataError:
+def _unwritten(error: OSError, item: StoredObject, folder: Path) -> DataError:
     """Say what keeps an object from becoming a file, and what helps."""
     advice = "set SCRIPTMODE_DATA_DIR to a folder where the data fits"
     if error.errno == errno.ENAMETOOLONG:
@@ -237,7 +237,7 @@ def _copy(file: _File) -> None:
         copy_descriptor(source, file.descriptor, partial(_read, file.item, source))
 
 
-def _read(item: Stored, source: int, start: int) -> bytes:
+def _read(item: StoredObject, source: int, start: int) -> bytes:
     with translated(item.uri, path_of(item)):
         return os.pread(source, READ_BYTES, start)
 

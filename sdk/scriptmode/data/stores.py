@@ -10,7 +10,7 @@ from scriptmode.data import file_uris
 from scriptmode.errors import PlatformError
 
 if TYPE_CHECKING:
-    from scriptmode.data.objects import Store
+    from scriptmode.data.object_store import ObjectStore
 
 
 class Stores:
@@ -20,10 +20,10 @@ class Stores:
     """
 
     def __init__(self) -> None:
-        self._opened: dict[bool, Store] = {}
+        self._opened: dict[bool, ObjectStore] = {}
         self._opening = Lock()
 
-    def of(self, uri: str) -> Store:
+    def store_of(self, uri: str) -> ObjectStore:
         """Give the store that a ``file://`` or ``s3://`` URI lies in."""
         is_file = file_uris.is_file(uri)
         with self._opening:
@@ -35,20 +35,20 @@ class Stores:
     def prepare(self, uri: str) -> None:
         """Load what reading needs, so that children forked afterwards have it at once; what fails there fails again."""
         if not file_uris.is_file(uri):
-            from scriptmode.data.s3_objects import S3Objects
+            from scriptmode.data.s3_store import S3Store
 
             with self._opening, suppress(PlatformError):
-                store = self._opened.setdefault(False, S3Objects())
-                if isinstance(store, S3Objects):
+                store = self._opened.setdefault(False, S3Store())
+                if isinstance(store, S3Store):
                     store.prepare(uri)
 
 
-def _opened(*, is_file: bool) -> Store:
+def _opened(*, is_file: bool) -> ObjectStore:
     # Imported when they are needed: a job without S3 loads no S3 client.
     if is_file:
-        from scriptmode.data.file_objects import FileObjects
+        from scriptmode.data.file_store import FileStore
 
-        return FileObjects()
-    from scriptmode.data.s3_objects import S3Objects
+        return FileStore()
+    from scriptmode.data.s3_store import S3Store
 
-    return S3Objects()
+    return S3Store()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Callable, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.data.objects import Buffer
+    from scriptmode.data.object_store import Buffer
     from scriptmode.errors import PlatformError
 
 #: Received at once. It stays in the processor's cache until it is written: with 1 MiB a file costs twice as much.

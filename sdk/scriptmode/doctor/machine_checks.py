@@ -49,9 +49,9 @@ def docker() -> Iterator[Check]:
 
 def fuse() -> Iterator[Check]:
     """Mount a file system and take it away again, which alone tells whether this user may."""
-    from scriptmode.data import mounts
+    from scriptmode.data import fuse_mounts
 
-    if why := mounts.why_not():
+    if why := fuse_mounts.why_not():
         # Without mounts the data is copied where it has to be.
         found, advice = parted(why)
         yield warning(FUSE, f"{found}; input_mode='FastFile' streams through a mount", advice)

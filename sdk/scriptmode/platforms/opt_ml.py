@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from scriptmode.data.channel import input_mode
+from scriptmode.data.channel_source import input_mode
 from scriptmode.platforms import requested_hosts
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.data.channel import input_mode
+from scriptmode.data.channel_source import input_mode
 from scriptmode.platforms.base import LOCAL_CONTAINER, instance_groups
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP, MODEL_DIR_PARAMETER, decode
 

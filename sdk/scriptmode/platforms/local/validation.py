@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
-from scriptmode.data.channel import input_mode
+from scriptmode.data.channel_source import input_mode
 from scriptmode.errors import DataError, RequestError
 from scriptmode.messages import did_you_mean, did_you_mean_path
 from scriptmode.platforms import requested_hosts

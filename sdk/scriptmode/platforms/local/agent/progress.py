@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data.channel import input_mode
-from scriptmode.data.shared import SharedNumbers
+from scriptmode.data.channel_source import input_mode
+from scriptmode.data.shared_counters import SharedCounters
 from scriptmode.platforms.base import ChannelProgress
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class StagingProgress:
             (channel["ChannelName"], input_mode(request, channel)) for channel in request.get("InputDataConfig", ())
         ]
         # The channel that is being staged; then for each how many bytes are here, and of how many.
-        self._numbers = SharedNumbers(1 + 2 * len(self._channels))
+        self._numbers = SharedCounters(1 + 2 * len(self._channels))
 
     def report(self, channel: int, done: int, total: int) -> None:
         """Count, as `channels.Report` says."""

@@ -175,7 +175,7 @@ def _why_it_died(folder: JobFolder, state: JobState) -> str:
 
 def end_orphans(folder: JobFolder) -> str:
     """End the processes, mounts and containers of a job whose agent is dead; return what could not be done."""
-    from scriptmode.data import mounts
+    from scriptmode.data import fuse_mounts
     from scriptmode.platforms.local.system import process_tree
 
     processes = folder.read_processes()
@@ -188,7 +188,7 @@ def end_orphans(folder: JobFolder) -> str:
 
     with suppress(DataError):
         # What served it is dead: nothing below may be touched before.
-        mounts.detach(folder.hosts)
+        fuse_mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(left) else ["some of them would not go"]
     problems += filter(None, [_remove_outside_folder(folder)])
     with suppress(OSError):

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import dealing, listing, staging
-from scriptmode.data.channel import input_mode, parse_channel
+from scriptmode.data import listing, sharding, staging
+from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.opt_ml import receivers
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
 
@@ -73,15 +73,15 @@ def _fetched(source: ChannelSource, stores: Stores, place: Path, report: Callabl
     """Copy everything a channel names into ``place``; give the names in order."""
     place.mkdir(parents=True)
     whole = replace(source, is_sharded=False, shuffle_seed=None)
-    found = listing.entries(whole, stores.of, epoch=0, host=0, count=1, spool=place)
+    found = listing.entries(whole, stores.store_of, epoch=0, host=0, count=1, spool=place)
     return staging.fetch(found, place, report, stores=stores)
 
 
 def _distribute(source: ChannelSource, hosts: Sequence[Sandbox], copies: Path, names: Sequence[str]) -> None:
     seed = source.shuffle_seed if source.is_sharded else None
     for index, sandbox in enumerate(hosts):
-        deal = dealing.Deal(0, index, len(hosts), source.is_sharded, seed, copies)
-        _link(dealing.dealt(names, deal), copies, sandbox.channel(source.name))
+        deal = sharding.Shard(0, index, len(hosts), source.is_sharded, seed, copies)
+        _link(sharding.shard_records(names, deal), copies, sandbox.channel(source.name))
 
 
 def _link(names: Iterable[str], copies: Path, channel: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import fast_file, mounts
+from scriptmode.data import fast_file, fuse_mounts
 from scriptmode.platforms.local.system import process_tree
 from scriptmode.platforms.local.system.forked_tasks import Chore
 
@@ -22,7 +22,7 @@ MESSAGE_CHARACTERS = 600
 _POLL_SECONDS = 0.005
 
 
-class View:
+class FuseMount:
     """A read-only mount at ``place``, which is made, over the tree that ``make`` gives in the child.
 
     The process that begins it must have no threads, keeps its descriptor ``lock`` to itself, and must never look below
@@ -87,13 +87,13 @@ class View:
         if not self.error:
             # First of all: when it dies every reader that waits for it goes on with an error.
             self._chore.kill()
-        mounts.detach(self.place)
+        fuse_mounts.detach(self.place)
         deadline = time.monotonic() + process_tree.VANISHING_SECONDS
         while not self.error and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             self.poll()
         # It might have mounted just before it died.
-        mounts.detach(self.place)
+        fuse_mounts.detach(self.place)
 
     def _ended(self) -> str:
         """Say why the child ended; "" while it runs."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import listing, mounts
-from scriptmode.data.channel import input_mode, parse_channel
+from scriptmode.data import fuse_mounts, listing
+from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs.file_mode import named
-from scriptmode.platforms.local.inputs.fuse_mount import View
+from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import receivers
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.data.channel import ChannelSource
+    from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.fuse_server import Tree
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
@@ -49,7 +49,7 @@ class Mounting:
         self._request = request
         self._folders = folders or {}
         self._lock = lock
-        self._views: dict[Place, View] = {}
+        self._views: dict[Place, FuseMount] = {}
         self._fast, systems = _places(request, sandboxes)
         self._systems = [] if folders is None else systems
 
@@ -66,10 +66,12 @@ class Mounting:
         """
         read_only = [place for place in self._systems if file_systems.is_read_only(_system(place))]
         if not why_not and (self._fast or read_only):
-            why_not = mounts.why_not(spool)
+            why_not = fuse_mounts.why_not(spool)
         for place in self._systems:
             if place in read_only and not why_not:
-                self._views[place] = View(file_systems.tree_of(_system(place), self._folders), place.path, self._lock)
+                self._views[place] = FuseMount(
+                    file_systems.tree_of(_system(place), self._folders), place.path, self._lock
+                )
             elif said := file_systems.link(_system(place), self._folders, place.path, why_not):
                 say(place.host, said)
         if self._fast and why_not:
@@ -79,7 +81,7 @@ class Mounting:
             return frozenset({"File", "FastFile"})
         for place in self._fast:
             source = parse_channel(self._request, place.channel)
-            self._views[place] = View(partial(_objects, source, place, stores, spool), place.path, self._lock)
+            self._views[place] = FuseMount(partial(_objects, source, place, stores, spool), place.path, self._lock)
         return frozenset({"File"})
 
     def is_settled(self) -> bool:
@@ -120,7 +122,7 @@ def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[l
     return fast, systems
 
 
-def _ended(view: View) -> str:
+def _ended(view: FuseMount) -> str:
     """Take a mount away; say why it stays."""
     try:
         view.end()
@@ -136,5 +138,5 @@ def _system(place: Place) -> Mapping[str, Any]:
 
 def _objects(source: ChannelSource, place: Place, opened: Stores, spool: Path) -> Tree:
     with named(source):
-        entries = listing.entries(source, opened.of, epoch=0, host=place.index, count=place.count, spool=spool)
-        return ObjectTree(entries, opened.of)
+        entries = listing.entries(source, opened.store_of, epoch=0, host=place.index, count=place.count, spool=spool)
+        return ObjectTree(entries, opened.store_of)

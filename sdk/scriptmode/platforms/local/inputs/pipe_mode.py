@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import framing, listing, pipes, read_ahead
-from scriptmode.data.channel import input_mode, parse_channel
+from scriptmode.data import framing, listing, pipes, prefetch
+from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.inputs.file_mode import named
 from scriptmode.platforms.local.system.forked_tasks import Chore
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from scriptmode.data.channel import ChannelSource
-    from scriptmode.data.objects import Buffer
+    from scriptmode.data.channel_source import ChannelSource
+    from scriptmode.data.object_store import Buffer
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
 
@@ -37,9 +37,11 @@ class Feed:
         self, epoch: int, opened: Stores, spool: Path, waiting: Callable[[], None]
     ) -> Generator[Buffer, None, None]:
         """Give an epoch's bytes; ``waiting`` is called now and then while none come."""
-        pieces = listing.pieces(self.source, opened.of, epoch=epoch, host=self.index, count=self.count, spool=spool)
+        pieces = listing.pieces(
+            self.source, opened.store_of, epoch=epoch, host=self.index, count=self.count, spool=spool
+        )
         yield from framing.frame(
-            read_ahead.read_ahead(opened.of, pieces, waiting=waiting),
+            prefetch.prefetch(opened.store_of, pieces, waiting=waiting),
             is_gzipped=self.source.is_gzipped,
             is_wrapped=self.source.is_wrapped,
             spool=spool,
@@ -69,7 +71,7 @@ class Feeding:
             # The order does not matter, and shuffling would read the whole list.
             whole = replace(source, shuffle_seed=None)
             with named(source):
-                next(listing.pieces(whole, self._stores.of, epoch=0, host=0, count=1, spool=self._spool))
+                next(listing.pieces(whole, self._stores.store_of, epoch=0, host=0, count=1, spool=self._spool))
 
     def make(self) -> None:
         """Make the first FIFOs: they are there before the hosts start."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data.integrity import Verifying
-from scriptmode.data.objects import PART_BYTES
+from scriptmode.data.object_store import CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scriptmode.data.fuse_server import Content
     from scriptmode.data.integrity import ObjectCheck
-    from scriptmode.data.objects import Buffer, Store, Stored
+    from scriptmode.data.object_store import Buffer, ObjectStore, StoredObject
     from scriptmode.errors import DataError
 
 MIB = 1024 * 1024
@@ -25,7 +25,7 @@ BUDGET_BYTES = 128 * MIB
 #: A file up to this size comes in one piece with its first bytes.
 WHOLE_BYTES = 4 * MIB
 #: Parts grow with what was read in sequence: nobody waits long for the first bytes, and large files come in few parts.
-LEAST_PART_BYTES, MOST_PART_BYTES = 1 * MIB, PART_BYTES
+LEAST_PART_BYTES, MOST_PART_BYTES = 1 * MIB, CHUNK_BYTES
 MOST_AHEAD_BYTES = 64 * MIB
 #: The kernel reads ahead by itself, a little out of order.
 BEHIND_BYTES = 1 * MIB
@@ -35,7 +35,7 @@ RESTING_SECONDS = 1.0
 
 
 @dataclass
-class Part:
+class PendingChunk:
     """A stretch of an object on its way, or there."""
 
     start: int
@@ -45,12 +45,12 @@ class Part:
     wanted: bool = False
 
 
-class Shelf:
+class Prefetcher:
     """What all open files of a mount share: the threads that fetch, and the bound. Used by one thread."""
 
     def __init__(
         self,
-        store_of: Callable[[str], Store],
+        store_of: Callable[[str], ObjectStore],
         budget: int = BUDGET_BYTES,
         *,
         fetchers: int = FETCHERS,
@@ -60,15 +60,15 @@ class Shelf:
         self._budget = budget
         self._clock = clock
         #: Bytes and time of last use, the longest unused first.
-        self._used: OrderedDict[Reading, tuple[int, float]] = OrderedDict()
+        self._used: OrderedDict[PrefetchedFile, tuple[int, float]] = OrderedDict()
         self._total = 0
         #: Objects whose bytes differ from their checksum, and the reason.
-        self.damaged: dict[Stored, DataError] = {}
+        self.damaged: dict[StoredObject, DataError] = {}
         # What somebody waits for does not stand in line behind what somebody might want.
         self._now = ThreadPoolExecutor(fetchers, "fetch")
         self._ahead = ThreadPoolExecutor(fetchers, "fetch-ahead")
 
-    def held(self, reading: Reading | None = None) -> int:
+    def held(self, reading: PrefetchedFile | None = None) -> int:
         """Give the bytes that one of the readers, or all of them, hold ready or on their way."""
         return self._used.get(reading, (0, 0.0))[0] if reading else self._total
 
@@ -76,9 +76,9 @@ class Shelf:
         """Give how much one reader may hold, so that another could begin."""
         return max(min(MOST_AHEAD_BYTES, self._budget // (1 + len(self._used))), LEAST_PART_BYTES)
 
-    def open(self, item: Stored) -> Reading:
+    def open(self, item: StoredObject) -> PrefetchedFile:
         """Give a new reader of an object."""
-        return Reading(item, self)
+        return PrefetchedFile(item, self)
 
     def close(self) -> None:
         """End the threads once they fetched what they are at."""
@@ -86,18 +86,18 @@ class Shelf:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def fetch(
-        self, item: Stored, start: int, end: int, *, ahead: bool = False, check: ObjectCheck | None = None
-    ) -> Part:
+        self, item: StoredObject, start: int, end: int, *, ahead: bool = False, check: ObjectCheck | None = None
+    ) -> PendingChunk:
         """Start to fetch a stretch; ``check`` gets its bytes before they count as there."""
         pool = self._ahead if ahead else self._now
-        return Part(start, end, pool.submit(_fetch, self._store_of, item, start, end, check))
+        return PendingChunk(start, end, pool.submit(_fetch, self._store_of, item, start, end, check))
 
-    def object_check(self, item: Stored) -> ObjectCheck | None:
+    def object_check(self, item: StoredObject) -> ObjectCheck | None:
         """Return what compares an object that is read in parts; none where its store has no checksums."""
         store = self._store_of(item.uri)
         return store.object_check(item) if isinstance(store, Verifying) else None
 
-    def has_room(self, size: int, keeper: Reading) -> bool:
+    def has_room(self, size: int, keeper: PrefetchedFile) -> bool:
         """Say whether ``keeper`` may hold so much more; readers that rest lose what they hold for it."""
         while self._total + size > self._budget:
             resting = next((reading for reading in self._used if reading is not keeper), None)
@@ -107,21 +107,21 @@ class Shelf:
             resting.drop()
         return True
 
-    def account(self, reading: Reading, size: int) -> None:
+    def account(self, reading: PrefetchedFile, size: int) -> None:
         """Note how much one of them holds now, and that it was used."""
         self._total += size - self._used.pop(reading, (0, 0.0))[0]
         if size:
             self._used[reading] = (size, self._clock())
 
 
-class Reading:
+class PrefetchedFile:
     """One open object: knows whether it is read in sequence. Used by one thread; answers come on others."""
 
-    def __init__(self, item: Stored, shelf: Shelf) -> None:
+    def __init__(self, item: StoredObject, shelf: Prefetcher) -> None:
         self._item = item
         self._shelf = shelf
         #: Consecutive; the first begins at or before what was read last.
-        self._parts: deque[Part] = deque()
+        self._parts: deque[PendingChunk] = deque()
         #: Where reading in sequence began, and how far it came.
         self._begun = 0
         self._reached = 0
@@ -184,7 +184,7 @@ class Reading:
             self._check = self._shelf.object_check(self._item)
         return True
 
-    def _covering(self, start: int, end: int) -> list[Part]:
+    def _covering(self, start: int, end: int) -> list[PendingChunk]:
         """Give the parts that a stretch lies in; none when there is no room for them."""
         while self._parts and self._parts[0].end + BEHIND_BYTES <= start:
             self._parts.popleft()
@@ -224,18 +224,20 @@ class Reading:
         self._shelf.account(self, self._parts[-1].end - self._parts[0].start if self._parts else 0)
 
 
-def _failed(part: Part) -> bool:
+def _failed(part: PendingChunk) -> bool:
     return part.data.done() and (part.data.cancelled() or part.data.exception() is not None)
 
 
-def _fetch(store_of: Callable[[str], Store], item: Stored, start: int, end: int, check: ObjectCheck | None) -> Buffer:
+def _fetch(
+    store_of: Callable[[str], ObjectStore], item: StoredObject, start: int, end: int, check: ObjectCheck | None
+) -> Buffer:
     data = store_of(item.uri).read(item, start, end)
     if check is not None:
         check.add(start, data)
     return data
 
 
-def _when_there(parts: Sequence[Part], act: Callable[[], None]) -> None:
+def _when_there(parts: Sequence[PendingChunk], act: Callable[[], None]) -> None:
     """Act now if all parts are there, else on the thread that brings the last one."""
     for part in parts:
         if not part.data.done():
@@ -244,7 +246,7 @@ def _when_there(parts: Sequence[Part], act: Callable[[], None]) -> None:
     act()
 
 
-def _cut(parts: Sequence[Part], start: int, end: int) -> Content:
+def _cut(parts: Sequence[PendingChunk], start: int, end: int) -> Content:
     """Give the bytes of a stretch from the parts that it lies in, or the error of one of them."""
     found = []
     for part in parts:

@@ -6,7 +6,7 @@ import mmap
 import struct
 
 
-class SharedNumbers:
+class SharedCounters:
     """A few numbers in memory that the processes forked after this share; each is written by one process alone."""
 
     def __init__(self, count: int) -> None:

@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: A larger object is read in parts of this size, several at a time.
-PART_BYTES = 8 * 1024 * 1024
+CHUNK_BYTES = 8 * 1024 * 1024
 
 #: What is read without being copied.
 Buffer = Union[bytes, bytearray, memoryview]
 
 
-class Stored(NamedTuple):
+class StoredObject(NamedTuple):
     """One object as it was when it was listed."""
 
     #: ``s3://bucket/key`` or ``file:///path``, as it is written and never percent-encoded.
@@ -33,7 +33,7 @@ class Literal(NamedTuple):
 
 
 #: What a pipe sends one after another; RecordIO wraps each of them.
-Piece = Union[Stored, Literal]
+Piece = Union[StoredObject, Literal]
 
 
 class Chunk(NamedTuple):
@@ -46,14 +46,14 @@ class Chunk(NamedTuple):
     uri: str
 
 
-class Store(Protocol):
+class ObjectStore(Protocol):
     """Where objects lie. Safe to share between threads; raises only `scriptmode.errors.DataError` and its kinds."""
 
-    def objects(self, prefix: str) -> Iterator[Stored]:
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield every object whose URI begins so, in the order of its key's UTF-8 bytes; never a folder's mark."""
 
-    def find(self, uri: str) -> Stored:
+    def find(self, uri: str) -> StoredObject:
         """Give the object of exactly that URI; raise `DataNotFoundError`."""
 
-    def read(self, item: Stored, start: int, end: int) -> Buffer:
+    def read(self, item: StoredObject, start: int, end: int) -> Buffer:
         """Give all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
 from scriptmode.data.buffers import Buffers
-from scriptmode.data.objects import Stored
+from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ PAGE = 1000
 _LEAVE_ALONE = "let nothing change a job's input until the job has ended"
 
 
-class FileObjects:
-    """A `Store` of files.
+class FileStore:
+    """An `ObjectStore` of files.
 
-    A URI that `Stored` holds names its file as it is written; `file_uris` parses those that users write.
+    A URI that `StoredObject` holds names its file as it is written; `file_uris` parses those that users write.
 
     A file's version is its identity: device, inode, size and time of change.
     """
@@ -33,7 +33,7 @@ class FileObjects:
     def __init__(self) -> None:
         self._buffers = Buffers()
 
-    def objects(self, prefix: str) -> Iterator[Stored]:
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield the file of that URI, or every file below the folder, in the order S3 would list them, links followed.
 
         A folder that two names lead to is listed by both; only one that leads back to where it lies in is passed over.
@@ -46,7 +46,7 @@ class FileObjects:
         else:
             yield _stored(path)[1]
 
-    def find(self, uri: str) -> Stored:
+    def find(self, uri: str) -> StoredObject:
         """Give the file of that URI; raise `DataNotFoundError` where there is none, or a folder."""
         path = _path(uri)
         mode, found = _stored(path)
@@ -54,7 +54,7 @@ class FileObjects:
             raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file; name a file")
         return found
 
-    def read(self, item: Stored, start: int, end: int) -> memoryview:
+    def read(self, item: StoredObject, start: int, end: int) -> memoryview:
         """Give all bytes from ``start`` up to ``end``; raise `DataError` when the file is another by now."""
         with translated(item.uri, path_of(item)), open_unchanged(item) as file:
             content, done = self._buffers.of(end - start), 0
@@ -68,13 +68,13 @@ class FileObjects:
         return content
 
 
-def path_of(item: Stored) -> str:
+def path_of(item: StoredObject) -> str:
     """Give the path of a file that was listed."""
     return item.uri[len(file_uris.SCHEME) :]
 
 
 @contextmanager
-def open_unchanged(item: Stored) -> Iterator[int]:
+def open_unchanged(item: StoredObject) -> Iterator[int]:
     """Give a file descriptor to read ``item``; raise `DataError` if the file was another after the reading."""
     path = path_of(item)
     with translated(item.uri, path):
@@ -100,14 +100,14 @@ def _path(uri: str) -> str:
         raise DataError(str(error)) from error
 
 
-def _below(folder: str) -> Iterator[Stored]:
+def _below(folder: str) -> Iterator[StoredObject]:
     """Yield the files below a folder one folder at a time, so that memory holds the names of one folder a level."""
     levels = [(_folder(folder), _entries(folder))]
     while levels:
         found = next(levels[-1][1], None)
         if found is None:
             levels.pop()
-        elif isinstance(found, Stored):
+        elif isinstance(found, StoredObject):
             yield found
         # One that leads back to where it lies is passed over.
         elif (identity := _folder(found)) not in [above for above, _ in levels]:
@@ -121,7 +121,7 @@ def _folder(path: str) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _entries(folder: str) -> Iterator[Stored | str]:
+def _entries(folder: str) -> Iterator[StoredObject | str]:
     """Yield a folder's files and the paths of its folders, in the order S3 would list what is in them."""
     with translated(f"{file_uris.SCHEME}{folder}", folder), os.scandir(folder) as entries:
         # S3 compares whole keys: a folder's files stand where its name with a slash does.
@@ -141,14 +141,14 @@ def _counts(entry: os.DirEntry[str]) -> bool:
     return entry.is_file() or entry.is_symlink()
 
 
-def _stored(path: str) -> tuple[int, Stored]:
+def _stored(path: str) -> tuple[int, StoredObject]:
     """Give what something is, and the object it is if it is a file."""
     uri = f"{file_uris.SCHEME}{path}"
     with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
         raise DataError(f"{uri}: {path!r} is neither a file nor a folder; take it out of the input")
-    return status.st_mode, Stored(uri, status.st_size, _identity(status))
+    return status.st_mode, StoredObject(uri, status.st_size, _identity(status))
 
 
 def _identity(status: os.stat_result) -> str:

@@ -25,7 +25,7 @@ _USUAL_RECORD = 512
 
 
 @dataclass(frozen=True)
-class Deal:
+class Shard:
     """One host's place in one epoch."""
 
     epoch: int
@@ -38,7 +38,7 @@ class Deal:
     spool: Path
 
 
-def dealt(records: Iterable[Any], deal: Deal) -> Iterator[Any]:
+def shard_records(records: Iterable[Any], deal: Shard) -> Iterator[Any]:
     """Yield the records of one host, in order; every host must be given the same ones.
 
     A record is a value that JSON can hold; a shuffled tuple comes back as a list. Without a seed records stream;
@@ -51,7 +51,7 @@ def dealt(records: Iterable[Any], deal: Deal) -> Iterator[Any]:
     return iter(records)
 
 
-def _shuffled(records: Iterable[Any], deal: Deal) -> Iterator[Any]:
+def _shuffled(records: Iterable[Any], deal: Shard) -> Iterator[Any]:
     with _temporary(deal.spool) as file:
         offsets = _write(records, file, deal.spool)
         # A text as the seed: two whole numbers would have to be made one, and some pairs would then be the same.

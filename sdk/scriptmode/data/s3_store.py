@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Callable, TypeVar
 from scriptmode.aws import s3, s3_errors
 from scriptmode.data.buffers import Buffers
 from scriptmode.data.integrity import ObjectCheck, Verifier
-from scriptmode.data.objects import PART_BYTES, Buffer, Stored
+from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
 from scriptmode.data.signed_get import CONNECT_SECONDS, Answer, SignedGets, UnexpectedAnswerError
 from scriptmode.data.targets import Memory, require_wanted, sleep_while_wanted
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
@@ -40,8 +40,8 @@ FAILURES = 8
 _T = TypeVar("_T")
 
 
-class S3Objects:
-    """A `Store` of the objects of S3, or of any endpoint that boto3's standard settings name."""
+class S3Store:
+    """An `ObjectStore` of the objects of S3, or of any endpoint that boto3's standard settings name."""
 
     def __init__(self, *, patience: float = PATIENCE, stall: float = STALL) -> None:
         settings = {
@@ -64,7 +64,7 @@ class S3Objects:
         """Load the clients and find the credentials for a bucket; nothing is connected."""
         self._bucket(s3.parse(uri).bucket)
 
-    def objects(self, prefix: str) -> Iterator[Stored]:
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
         after: str | None = None
         while after != "":
@@ -72,14 +72,14 @@ class S3Objects:
             for item in found:
                 # Such a key is what consoles make of a folder: it has no content.
                 if not item.location.key.endswith("/"):
-                    yield Stored(str(item.location), item.size, item.etag)
+                    yield StoredObject(str(item.location), item.size, item.etag)
 
-    def find(self, uri: str) -> Stored:
+    def find(self, uri: str) -> StoredObject:
         """Give the object of exactly that key; raise `DataNotFoundError`."""
         found, _ = self._patiently(lambda: self._s3.head(uri))
-        return Stored(uri, found.size, found.etag)
+        return StoredObject(uri, found.size, found.etag)
 
-    def read(self, item: Stored, start: int, end: int) -> Buffer:
+    def read(self, item: StoredObject, start: int, end: int) -> Buffer:
         """Return all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now.
 
         Where that is the whole object, its checksum is compared; it is read once more if it differs.
@@ -94,7 +94,7 @@ class S3Objects:
 
     def check(
         self,
-        item: Stored,
+        item: StoredObject,
         headers: Mapping[str, str] | None,
         content: Callable[[], Iterable[Buffer]],
         read_again: Callable[[], object],
@@ -106,23 +106,23 @@ class S3Objects:
         expected = self._verifier.checksum(item, headers, md5=True)
         self._verifier.check(item, expected, content, read_again)
 
-    def object_check(self, item: Stored) -> ObjectCheck:
+    def object_check(self, item: StoredObject) -> ObjectCheck:
         """Return what compares an object that is read in parts."""
 
         def parts() -> Iterator[Buffer]:
-            for start in range(0, item.size, PART_BYTES):
-                yield self.read(item, start, min(start + PART_BYTES, item.size))
+            for start in range(0, item.size, CHUNK_BYTES):
+                yield self.read(item, start, min(start + CHUNK_BYTES, item.size))
 
         def ask() -> Checksum | None:
             return self._verifier.checksum(item, None, md5=self._compares_md5(item))
 
         return ObjectCheck(item, self._verifier, ask, parts)
 
-    def _compares_md5(self, item: Stored) -> bool:
+    def _compares_md5(self, item: StoredObject) -> bool:
         """Return whether a stream's bytes are worth an MD5: over TLS each record is authenticated on its way."""
         return not self._bucket(s3.parse(item.uri).bucket).is_encrypted
 
-    def _headers(self, item: Stored) -> Mapping[str, str]:
+    def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return what HeadObject tells of an object's content."""
         asked = _asked(item)
         bucket = self._bucket(asked.location.bucket)
@@ -135,7 +135,7 @@ class S3Objects:
         headers: Mapping[str, str] = told["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
-    def read_to(self, target: Target, item: Stored, start: int) -> Mapping[str, str] | None:
+    def read_to(self, target: Target, item: StoredObject, start: int) -> Mapping[str, str] | None:
         """Fill ``target`` with an object's bytes from ``start`` on; raise as `read` does.
 
         Return the headers that tell of the content where the whole object was asked for and S3 answered.
@@ -227,7 +227,7 @@ class S3Objects:
             return self._buckets[name]
 
 
-def _asked(item: Stored) -> s3.S3Object:
+def _asked(item: StoredObject) -> s3.S3Object:
     return s3.S3Object(s3.parse(item.uri), item.size, item.version)
 
 

@@ -6,21 +6,21 @@ import json
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.data.manifests import after_space, require_reachable
-from scriptmode.data.objects import Literal
+from scriptmode.data.object_store import Literal
 from scriptmode.errors import DataError
 from scriptmode.messages import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from scriptmode.data.objects import Piece, Store
+    from scriptmode.data.object_store import ObjectStore, Piece
 
 #: An attribute so named holds the URI of an object ("Augmented Manifest Files for Training Jobs", SageMaker's guide).
 REFERENCE = "-ref"
 _DECODER = json.JSONDecoder()
 
 
-class Line:
+class AugmentedManifestLine:
     """One line; errors name the manifest, the line's number and the attribute."""
 
     def __init__(self, manifest: str, number: int, text: str) -> None:
@@ -28,7 +28,7 @@ class Line:
         self._place = f"{manifest}: line {number}"
         self._text = text
 
-    def pieces(self, names: Sequence[str], store_of: Callable[[str], Store]) -> list[Piece]:
+    def pieces(self, names: Sequence[str], store_of: Callable[[str], ObjectStore]) -> list[Piece]:
         """Give what is sent of the line: objects for references, else the attributes' JSON text as it is written.
 
         Raises `DataError` and its kinds.
@@ -57,7 +57,7 @@ class Line:
             raise DataError(f"{self._place} is {self._text[:60]!r}; each line must be one JSON object")
         return values
 
-    def _object(self, name: str, value: object, store_of: Callable[[str], Store]) -> Piece:
+    def _object(self, name: str, value: object, store_of: Callable[[str], ObjectStore]) -> Piece:
         place = f"{self._place}, attribute {name!r}"
         if not isinstance(value, str) or not value.startswith(("s3://", "file://")):
             raise DataError(f"{place} is {value!r}; an attribute named *{REFERENCE} must be an object's s3:// URI")

@@ -8,23 +8,23 @@ from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data.integrity import Verifying
-from scriptmode.data.objects import PART_BYTES, Chunk, Literal
+from scriptmode.data.object_store import CHUNK_BYTES, Chunk, Literal
 from scriptmode.data.targets import reading_while
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from scriptmode.data.integrity import ObjectCheck
-    from scriptmode.data.objects import Buffer, Piece, Store, Stored
+    from scriptmode.data.object_store import Buffer, ObjectStore, Piece, StoredObject
 
 WINDOW_BYTES = 128 * 1024 * 1024
 WAITING_SECONDS = 0.2
 #: What a chunk counts for beside its bytes: it is listed, named and looked after, and many are small or empty.
-CHUNK_BYTES = 4096
+CHUNK_OVERHEAD_BYTES = 4096
 
 
-def read_ahead(
-    store_of: Callable[[str], Store],
+def prefetch(
+    store_of: Callable[[str], ObjectStore],
     pieces: Iterable[Piece],
     *,
     window_bytes: int = WINDOW_BYTES,
@@ -38,7 +38,7 @@ def read_ahead(
     afterwards, and those under way are broken off. ``waiting`` is called every `WAITING_SECONDS` without a chunk; what
     it raises is raised here.
     """
-    window = _Window(store_of, iter(pieces), window_bytes)
+    window = _PrefetchWindow(store_of, iter(pieces), window_bytes)
     for number in range(workers):
         Thread(target=window.work, name=f"read-ahead-{number}", daemon=True).start()
     try:
@@ -50,12 +50,12 @@ def read_ahead(
 class _SharedCheck:
     """Compares one piece with its checksum, where its store has such."""
 
-    def __init__(self, piece: Stored) -> None:
+    def __init__(self, piece: StoredObject) -> None:
         self._piece = piece
         self._beginning = Lock()
         self._sequence: ObjectCheck | None = None
 
-    def add(self, store: Store, start: int, data: Buffer) -> None:
+    def add(self, store: ObjectStore, start: int, data: Buffer) -> None:
         """Take a part; raise `DataError` once all have come and are not the object's."""
         if not isinstance(store, Verifying):
             return
@@ -66,7 +66,7 @@ class _SharedCheck:
 
 
 @dataclass
-class _Part:
+class _PendingChunk:
     """A stretch of a piece on its way: it is ready once it has its ``data`` or an ``error``."""
 
     piece: Piece | None
@@ -84,17 +84,17 @@ class _Part:
 
     @property
     def cost(self) -> int:
-        return self.end - self.start + CHUNK_BYTES
+        return self.end - self.start + CHUNK_OVERHEAD_BYTES
 
 
-class _Window:
+class _PrefetchWindow:
     """The parts under way, in order. Threads take the next one when there is room; the reader takes the first."""
 
-    def __init__(self, store_of: Callable[[str], Store], pieces: Iterator[Piece], room: int) -> None:
+    def __init__(self, store_of: Callable[[str], ObjectStore], pieces: Iterator[Piece], room: int) -> None:
         self._store_of = store_of
         self._pieces = pieces
         self._parts = _parts(pieces)
-        self._under_way: deque[_Part] = deque()
+        self._under_way: deque[_PendingChunk] = deque()
         self._room = room
         #: Nothing is taken any more: all is taken, something failed, or the reader went away.
         self._ended = False
@@ -136,7 +136,7 @@ class _Window:
             self._close_pieces()
             self._taking.release()
 
-    def _first(self, waiting: Callable[[], None]) -> _Part | None:
+    def _first(self, waiting: Callable[[], None]) -> _PendingChunk | None:
         """Wait for the first part in order; none when that was the last."""
         with self._first_ready:
             while not self._under_way or not self._under_way[0].is_ready:
@@ -146,11 +146,11 @@ class _Window:
                     waiting()
             return self._under_way.popleft()
 
-    def _next(self) -> _Part | None:
+    def _next(self) -> _PendingChunk | None:
         with self._taking:
             return self._take()
 
-    def _take(self) -> _Part | None:
+    def _take(self) -> _PendingChunk | None:
         with self._has_room:
             while self._room <= 0 and not self._ended:
                 self._has_room.wait()
@@ -159,7 +159,7 @@ class _Window:
         try:
             part = next(self._parts, None)
         except Exception as error:  # noqa: BLE001 - raised where the reader comes to it
-            part = _Part(None, 0, 0, ends=True, error=error)
+            part = _PendingChunk(None, 0, 0, ends=True, error=error)
         with self._first_ready:
             if self._ended:
                 part = None
@@ -174,7 +174,7 @@ class _Window:
             self._close_pieces()
         return part
 
-    def _fetch(self, part: _Part) -> None:
+    def _fetch(self, part: _PendingChunk) -> None:
         piece = part.piece
         if part.is_ready or piece is None or isinstance(piece, Literal):
             return
@@ -205,15 +205,15 @@ class _Window:
             close()
 
 
-def _parts(pieces: Iterator[Piece]) -> Iterator[_Part]:
+def _parts(pieces: Iterator[Piece]) -> Iterator[_PendingChunk]:
     for piece in pieces:
         if isinstance(piece, Literal):
-            yield _Part(piece, 0, len(piece.data), ends=True, data=piece.data)
+            yield _PendingChunk(piece, 0, len(piece.data), ends=True, data=piece.data)
         elif piece.size == 0:
-            yield _Part(piece, 0, 0, ends=True, data=b"")
+            yield _PendingChunk(piece, 0, 0, ends=True, data=b"")
         else:
             # The store itself compares what is read as a whole.
-            check = _SharedCheck(piece) if piece.size > PART_BYTES else None
-            for start in range(0, piece.size, PART_BYTES):
-                end = min(start + PART_BYTES, piece.size)
-                yield _Part(piece, start, end, ends=end == piece.size, check=check)
+            check = _SharedCheck(piece) if piece.size > CHUNK_BYTES else None
+            for start in range(0, piece.size, CHUNK_BYTES):
+                end = min(start + CHUNK_BYTES, piece.size)
+                yield _PendingChunk(piece, start, end, ends=end == piece.size, check=check)
