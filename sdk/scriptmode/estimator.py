@@ -338,7 +338,7 @@ class Estimator(Arguments):
             from scriptmode import display
 
             # A wrong word is told before the job is there.
-            display.kind(live)
+            display.choose_view(live)
         body, packed, rule_files = self._prepare(inputs, job_name, experiment_config)
         if packed is not None:
             archive, uri = packed

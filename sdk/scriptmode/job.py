@@ -248,10 +248,10 @@ class TrainingJob:
         from scriptmode import display
 
         is_told = True
-        view = display.kind(live) if logs or live is not None else display.PLAIN
+        view = display.choose_view(live) if logs or live is not None else display.PLAIN
         try:
             if logs:
-                is_told = display.follow(self.name, self.platform, view)
+                is_told = display.follow_job(self.name, self.platform, view)
             description = self._wait(None, None)
         except KeyboardInterrupt:
             self._say_how_to_come_back()
@@ -281,7 +281,7 @@ class TrainingJob:
     def _repr_html_(self) -> str:
         from scriptmode import display
 
-        return display.card(self.name, self.platform)
+        return display.job_card(self.name, self.platform)
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None, logs: object = None) -> dict[str, Any]:
         """Wait until the job ended and return its description.

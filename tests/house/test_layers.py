@@ -78,11 +78,11 @@ STARTERS = (
 COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
-    "scriptmode.display.formatting.duration",
-    "scriptmode.display.terminal_text.safe",  # one filter of what a terminal would obey
+    "scriptmode.display.formatting.format_duration",
+    "scriptmode.display.terminal_text.sanitize",  # one filter of what a terminal would obey
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
-    "scriptmode.display.kind",  # the views, validated before a job is started
+    "scriptmode.display.choose_view",  # the views, validated before a job is started
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.

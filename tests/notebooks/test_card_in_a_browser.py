@@ -111,7 +111,7 @@ def card(**fields):
         )
         collector.progress([data, stream], second)
     last = [(line.host, line.message) for line in lines[-20:]] + [("algo-1", "x" * 480)]
-    return html_card.card(collector.view(NOW), lines=last, places=PLACES if "FailureReason" in fields else {})
+    return html_card.render_card(collector.view(NOW), lines=last, places=PLACES if "FailureReason" in fields else {})
 
 
 def browser():
@@ -131,7 +131,9 @@ PAGES = {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """What a browser makes of all the cards below each other, on each of the pages."""
-    cards = "".join([*(card(**fields) for fields in ENDINGS.values()), html_card.unknown(NAME, "it was <removed>")])
+    cards = "".join(
+        [*(card(**fields) for fields in ENDINGS.values()), html_card.render_unknown(NAME, "it was <removed>")]
+    )
     folder = tmp_path_factory.mktemp("page")
     file = folder / "page.html"
     sections = "".join(

@@ -2,7 +2,7 @@
 
 from fakes.followed import Last
 
-from scriptmode.display.follower import Following
+from scriptmode.display.follower import Follower
 
 
 def test_every_line_of_its_log_is_searched_for_metrics(jobs):
@@ -12,6 +12,6 @@ def test_every_line_of_its_log_is_searched_for_metrics(jobs):
     name = request["TrainingJobName"]
     jobs.wait(name)
     view = Last()
-    Following(name, jobs.platform, view).run()
+    Follower(name, jobs.platform, view).run()
     assert [each.count for each in view.frame.view.seen.metrics] == [6000]
     assert view.frame.view.status == "Completed"

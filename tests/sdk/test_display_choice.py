@@ -8,8 +8,8 @@ from fakes.platforms import RecordingPlatform
 from fakes.sagemaker_jobs import started
 
 from scriptmode import SpecError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.display import html_card, kind
-from scriptmode.display.snapshot import Data, HostLine, JobView, Seen, Values
+from scriptmode.display import choose_view, html_card
+from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, Observations
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.testing import Life
 
@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
     ],
 )
 def test_the_view_is_what_was_asked_for_and_the_output_can_show(live, stream, variables, which):
-    assert kind(live, stream, variables) == which
+    assert choose_view(live, stream, variables) == which
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_a_card_shows_a_job_of_any_platform():
 
 
 def test_a_card_says_how_much_it_leaves_out():
-    data = tuple(Data(ChannelProgress(f"data-{number}", "File", 1, 2)) for number in range(12))
-    metrics = tuple(Values(f"metric-{number}", 1, 0.5, (0.5,)) for number in range(12))
-    hosts = tuple(HostLine(f"algo-{number}") for number in range(1, 10))
-    view = JobView("job-1", "Failed", seen=Seen(hosts, data, metrics))
-    card = html_card.card(view, places={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
+    data = tuple(ChannelStatus(ChannelProgress(f"data-{number}", "File", 1, 2)) for number in range(12))
+    metrics = tuple(MetricSummary(f"metric-{number}", 1, 0.5, (0.5,)) for number in range(12))
+    hosts = tuple(HostStatus(f"algo-{number}") for number in range(1, 10))
+    view = JobSnapshot("job-1", "Failed", seen=Observations(hosts, data, metrics))
+    card = html_card.render_card(view, places={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
     for said in ("and 5 more channels", "and 5 more metrics", "and 2 more hosts", "and 6 more logs"):
         assert f">{said}<" in card
     assert [card.count(shown) for shown in ("<b>data-", "<b>metric-", "<b>algo-", "whole log of")] == [7, 7, 7, 2]

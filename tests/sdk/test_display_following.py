@@ -9,7 +9,7 @@ from fakes.processes import until
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, JobNotFoundError
-from scriptmode.display.follower import Following, roles
+from scriptmode.display.follower import Follower, find_roles
 from scriptmode.display.terminal_view import TerminalView
 from scriptmode.platforms.base import LogEvent
 from scriptmode.testing import Life
@@ -18,7 +18,7 @@ from scriptmode.testing import Life
 def followed(lines):
     screen = Screen()
     platform = Job(lines)
-    Following("job-1", platform, TerminalView(screen)).run()
+    Follower("job-1", platform, TerminalView(screen)).run()
     return screen, platform
 
 
@@ -44,7 +44,7 @@ def test_time_passes_in_a_view_of_a_job_that_says_nothing():
         until(lambda: len(screen.frames) >= 3)
         yield "at last"
 
-    Following("job-1", Job(lines()), TerminalView(screen)).run()
+    Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert "Training" in screen.frames[0]
     assert "at last" in screen.getvalue()
 
@@ -59,7 +59,7 @@ def test_a_terminal_that_goes_away_ends_the_following():
             yield "line"
 
     with pytest.raises(BrokenPipeError):
-        Following("job-1", Job(lines()), TerminalView(Gone())).run()
+        Follower("job-1", Job(lines()), TerminalView(Gone())).run()
 
 
 def test_a_view_that_breaks_ends_the_following_of_a_silent_job_too():
@@ -72,7 +72,7 @@ def test_a_view_that_breaks_ends_the_following_of_a_silent_job_too():
         yield "never"
 
     with pytest.raises(BrokenPipeError):
-        Following("job-1", Job(lines()), Broken()).run()
+        Follower("job-1", Job(lines()), Broken()).run()
 
 
 def test_the_last_lines_are_shown_whatever_is_wrong_with_what_is_asked_beside():
@@ -82,7 +82,7 @@ def test_the_last_lines_are_shown_whatever_is_wrong_with_what_is_asked_beside():
 
     screen = Screen()
     with pytest.raises(ValueError, match="odd"):
-        Following("job-1", Odd(["the last line"]), TerminalView(screen)).run()
+        Follower("job-1", Odd(["the last line"]), TerminalView(screen)).run()
     assert "the last line" in screen.getvalue()
 
 
@@ -93,7 +93,7 @@ def test_a_log_that_cannot_be_read_on_ends_the_following_and_leaves_no_thread():
 
     screen = Screen()
     with pytest.raises(CredentialsError):
-        Following("job-1", Job(lines()), TerminalView(screen)).run()
+        Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert "one" in screen.getvalue()
     assert not [thread for thread in threading.enumerate() if "view of job-1" in thread.name]
 
@@ -110,14 +110,14 @@ def test_a_job_that_can_be_asked_nothing_but_its_log_is_followed():
             yield LogEvent("algo-1", "alone")
 
     screen = Screen()
-    Following("job-1", Silent([]), TerminalView(screen)).run()
+    Follower("job-1", Silent([]), TerminalView(screen)).run()
     assert "alone" in screen.getvalue()
 
 
 def test_a_job_of_the_cloud_is_followed_by_the_services_own_clock():
     _, job = started(Life.completed(logs={"algo-1": [(100, "epoch 1")]}))
     screen = Screen()
-    Following("job-1", job.platform, TerminalView(screen)).run()
+    Follower("job-1", job.platform, TerminalView(screen)).run()
     assert "epoch 1" in screen.getvalue()
     assert "  Starting 1 min" in screen.frames[-1]
 
@@ -128,7 +128,7 @@ def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
     fake, job = started(life, metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}])
     fake.clock.advance(10_000)
     view = Last()
-    Following("job-1", job.platform, view).run()
+    Follower("job-1", job.platform, view).run()
     assert [each.count for each in view.frame.view.seen.metrics] == [6000]
 
 
@@ -141,14 +141,14 @@ def test_a_terminal_of_few_characters_is_written_to_in_those():
             return super().write(text)
 
     screen = Ascii()
-    Following("job-1", Job(["50% \u2588", "loss=1", "loss=2"]), TerminalView(screen)).run()
+    Follower("job-1", Job(["50% \u2588", "loss=1", "loss=2"]), TerminalView(screen)).run()
     assert "50% \\u2588" in screen.getvalue()
     assert "_@" in screen.frames[-1]
 
 
 def test_roles_that_nobody_can_tell_are_none():
-    assert roles({}) == {}
+    assert find_roles({}) == {}
     assert (
-        roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": {"sagemaker_program": "x"}})
+        find_roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": {"sagemaker_program": "x"}})
         == {}
     )

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from scriptmode.display import formatting
-from scriptmode.display.downsampled_series import POINTS, Series, sparkline
-from scriptmode.display.html_charts import line
-from scriptmode.display.terminal_text import shown
+from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
+from scriptmode.display.html_charts import line_chart
+from scriptmode.display.terminal_text import render_line
 
 RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
@@ -35,32 +35,32 @@ RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
     ],
 )
 def test_a_line_is_what_a_terminal_would_show_last(line, seen):
-    assert shown(line) == seen
-    assert shown(line, colours=True) == seen
+    assert render_line(line) == seen
+    assert render_line(line, colours=True) == seen
 
 
 def test_colours_stay_where_they_are_wanted_and_end_with_the_line():
     line = f"{RED}bad{RESET} good {BOLD}{RED}worse"
-    assert shown(line) == "bad good worse"
-    assert shown(line, colours=True) == f"{RED}bad{RESET} good {BOLD}{RED}worse{RESET}"
+    assert render_line(line) == "bad good worse"
+    assert render_line(line, colours=True) == f"{RED}bad{RESET} good {BOLD}{RED}worse{RESET}"
 
 
 def test_what_is_overwritten_keeps_no_colour():
-    assert shown(f"{RED}xxxx{RESET}\rab", colours=True) == f"ab{RED}xx{RESET}"
+    assert render_line(f"{RED}xxxx{RESET}\rab", colours=True) == f"ab{RED}xx{RESET}"
 
 
 @pytest.mark.parametrize("colours", [True, False])
 def test_all_of_a_long_line_is_shown_where_it_was_not_drawn_anew(colours):
     line = f"start\t{RED}" + "x" * 200_000 + "\x1b]0;title\x07 end"
-    text = shown(line, colours=colours)
+    text = render_line(line, colours=colours)
     assert text.replace(RED, "").replace(RESET, "") == "start\t" + "x" * 200_000 + " end"
     assert (RED in text, text.endswith(RESET)) == (colours, colours)
 
 
 def test_a_line_that_was_drawn_anew_for_days_takes_little_time():
     line = "".join(f"\x1b[3{n % 8}m{n} of many\r" for n in range(200_000))
-    assert shown(line, colours=True).endswith(RESET)
-    assert len(shown(line)) < 30
+    assert render_line(line, colours=True).endswith(RESET)
+    assert len(render_line(line)) < 30
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_line_that_was_drawn_anew_for_days_takes_little_time():
     ],
 )
 def test_times_are_said_in_two_units_at_most(seconds, said):
-    assert formatting.duration(seconds) == said
+    assert formatting.format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_times_are_said_in_two_units_at_most(seconds, said):
     ],
 )
 def test_amounts_say_their_unit_once(done, total, said):
-    assert formatting.amount(done, total) == said
+    assert formatting.format_amount(done, total) == said
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_amounts_say_their_unit_once(done, total, said):
     [(0.123456, "0.1235"), (12000.0, "12,000"), (1.5e-7, "1.5e-07"), (math.inf, "inf"), (math.nan, "nan")],
 )
 def test_numbers_are_said_in_few_digits(value, said):
-    assert formatting.number(value) == said
+    assert formatting.format_number(value) == said
 
 
 def test_a_sparkline_goes_from_the_least_to_the_most():
@@ -113,23 +113,23 @@ def test_a_sparkline_of_many_values_is_as_wide_as_it_may_be():
 
 
 def test_very_many_values_are_kept_in_little_room_and_none_is_passed_over():
-    series = Series(float(number) for number in range(100_000))
+    series = DownsampledSeries(float(number) for number in range(100_000))
     assert series.count == 100_000
     assert series.last == 99_999
     points = series.points()
-    assert POINTS / 2 <= len(points) <= POINTS
+    assert MAX_POINTS / 2 <= len(points) <= MAX_POINTS
     assert list(points) == sorted(points)
     assert sum(points) / len(points) == pytest.approx(50_000, rel=0.02)
 
 
 def test_values_whose_sum_is_no_number_are_drawn():
     most = sys.float_info.max
-    assert Series([most] * 130).points() == (most,) * 65
-    assert Series([1e308, -1e308] * 130).points()[:2] == (0.0, 0.0)
+    assert DownsampledSeries([most] * 130).points() == (most,) * 65
+    assert DownsampledSeries([1e308, -1e308] * 130).points()[:2] == (0.0, 0.0)
     assert sparkline([most, -most, 0], 3, plain=True) == "@_+"
-    assert re.search('points="1.0,2.0 159.0,20.0"', line([most, -most], "loss"))
+    assert re.search('points="1.0,2.0 159.0,20.0"', line_chart([most, -most], "loss"))
 
 
 def test_what_is_no_number_is_counted_and_not_drawn():
-    series = Series([1.0, math.nan, math.inf, 2.0])
+    series = DownsampledSeries([1.0, math.nan, math.inf, 2.0])
     assert (series.count, series.points()) == (4, (1.0, 2.0))

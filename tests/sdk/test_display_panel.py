@@ -5,10 +5,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from scriptmode.display import html_card
-from scriptmode.display.collector import Collector, Rates
-from scriptmode.display.row_allocation import shared
-from scriptmode.display.snapshot import view_of
-from scriptmode.display.status_panel import Panel
+from scriptmode.display.collector import ChannelRates, Collector
+from scriptmode.display.row_allocation import allocate_rows
+from scriptmode.display.snapshot import create_snapshot
+from scriptmode.display.status_panel import StatusPanel
 from scriptmode.platforms.base import ChannelProgress, LogEvent
 from scriptmode.results.outcome import failure
 
@@ -42,11 +42,11 @@ def collected(lines=(), **fields):
 
 
 def rows(view, columns, room, **panel):
-    return [row.plain for row in Panel(columns, **panel).rows(view, room)]
+    return [row.plain for row in StatusPanel(columns, **panel).rows(view, room)]
 
 
 def test_a_description_tells_history_time_and_hosts():
-    view = view_of(described(), NOW)
+    view = create_snapshot(described(), NOW)
     assert [(stay.status, stay.seconds) for stay in view.stays] == [
         ("Starting", 2),
         ("Downloading", 8),
@@ -65,7 +65,7 @@ def test_a_metric_of_several_hosts_is_that_of_the_first_and_says_so():
     assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
     (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
     assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
-    assert "<b>loss</b> of algo-1" in html_card.card(view, places={})
+    assert "<b>loss</b> of algo-1" in html_card.render_card(view, places={})
 
 
 def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():
@@ -82,13 +82,13 @@ def test_in_a_small_terminal_a_hosts_name_gives_way_to_the_curve(columns, row):
 
 
 def test_a_description_of_almost_nothing_is_a_view_too():
-    view = view_of({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}, NOW)
+    view = create_snapshot({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}, NOW)
     assert (view.stays, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
 
 
 def test_a_job_that_ended_stands_still():
     ended = described(status="Stopped", LastModifiedTime=NOW, CheckpointConfig={"S3Uri": "s3://b/c"})
-    view = view_of(ended, NOW + timedelta(days=7))
+    view = create_snapshot(ended, NOW + timedelta(days=7))
     assert (view.elapsed, view.checkpoints) == (30, "s3://b/c")
     assert view.commands() == ("scriptmode logs job-1", "scriptmode rerun job-1")
 
@@ -113,7 +113,7 @@ def test_a_failures_first_line_is_its_cause(reason, cause, host):
 
 
 def test_the_command_for_the_log_names_the_host_that_failed():
-    view = view_of(described(status="Failed", FailureReason="AlgorithmError: algo-2, script: exit code 3"), NOW)
+    view = create_snapshot(described(status="Failed", FailureReason="AlgorithmError: algo-2, script: exit code 3"), NOW)
     assert view.commands() == ("scriptmode logs job-1 --host algo-2", "scriptmode rerun job-1")
 
 
@@ -139,7 +139,7 @@ def test_an_expression_that_is_none_is_told_once_and_the_others_work():
 
 
 def test_a_rate_is_that_of_the_last_seconds():
-    rates = Rates()
+    rates = ChannelRates()
     for second in range(30):
         # Fast at first, then 10 bytes a second.
         done = 10_000 + 10 * second if second else 0
@@ -151,7 +151,7 @@ def test_a_rate_is_that_of_the_last_seconds():
 
 
 def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
-    rates = Rates()
+    rates = ChannelRates()
     rates.take([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
     rates.take([ChannelProgress("train", "File", 6, 10), ChannelProgress("eval", "File", 0, 10)], 0.1)
     assert [each.rate for each in rates.data()] == [None, None]
@@ -160,7 +160,7 @@ def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
 
 
 def test_data_that_is_begun_anew_comes_at_no_negative_rate():
-    rates = Rates()
+    rates = ChannelRates()
     for second, done in enumerate((9, 3)):
         rates.take([ChannelProgress("train", "File", done, 10)], float(second))
     (data,) = rates.data()
@@ -197,7 +197,7 @@ def test_the_panel_shows_everything_where_there_is_room():
 @pytest.mark.parametrize("room", [0, 1, 2, 6, 12, 30])
 @pytest.mark.parametrize("plain", [False, True], ids=["blocks", "ascii"])
 def test_the_panel_never_takes_more_room_than_there_is(columns, room, plain):
-    drawn = Panel(columns, plain=plain).rows(full(hosts=100), room)
+    drawn = StatusPanel(columns, plain=plain).rows(full(hosts=100), room)
     assert 1 <= len(drawn) <= max(1, room)
     assert all(row.cell_len <= columns and "\n" not in row.plain for row in drawn)
     assert not plain or all(row.plain.isascii() for row in drawn)
@@ -223,10 +223,10 @@ def test_what_fits_nowhere_is_counted():
 
 
 def test_rows_are_shared_out_in_turn():
-    assert shared(0, [1, 5]) == [0, 0]
-    assert shared(3, [1, 5, 5, 0]) == [1, 1, 1, 0]
-    assert shared(8, [1, 5, 2]) == [1, 5, 2]
-    assert shared(7, [1, 5, 2]) == [1, 4, 2]
+    assert allocate_rows(0, [1, 5]) == [0, 0]
+    assert allocate_rows(3, [1, 5, 5, 0]) == [1, 1, 1, 0]
+    assert allocate_rows(8, [1, 5, 2]) == [1, 5, 2]
+    assert allocate_rows(7, [1, 5, 2]) == [1, 4, 2]
 
 
 def test_the_last_status_is_kept_where_the_history_is_too_long():

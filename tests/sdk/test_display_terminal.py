@@ -9,7 +9,7 @@ from fakes.processes import until
 from pyte import HistoryScreen, Stream
 
 from scriptmode import display
-from scriptmode.display.follower import Following
+from scriptmode.display.follower import Follower
 from scriptmode.display.terminal_view import TerminalView
 
 
@@ -23,7 +23,7 @@ def test_what_the_program_says_meanwhile_scrolls_with_the_log(monkeypatch):
         yield "up"
 
     before = sys.stderr
-    Following("job-1", Job(lines()), TerminalView(screen)).run()
+    Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert "still trying\n" in screen.getvalue()
     assert sys.stderr is before
     assert before.getvalue() == ""
@@ -37,7 +37,7 @@ def test_what_the_program_says_into_a_file_stays_there(monkeypatch):
         yield "up"
 
     screen = Screen()
-    Following("job-1", Job(lines()), TerminalView(screen)).run()
+    Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert sys.stderr.getvalue() == "trouble\n"
     assert "trouble" not in screen.getvalue()
 
@@ -58,7 +58,7 @@ def test_a_line_that_is_written_in_pieces_is_shown_once_it_is_whole(monkeypatch)
         sys.stderr.write("never ended")
         yield "up"
 
-    Following("job-1", Job(lines()), TerminalView(screen)).run()
+    Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert "never ended\n" in screen.getvalue()
     # A handler of `logging` keeps the stream that it was made with.
     kept[0].write("later")
@@ -83,7 +83,7 @@ def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monk
         yield from (f"second {number}" for number in range(1, 50) if ended.wait(20))
 
     def follow(name, lines):
-        display.follow(name, Job(lines, name), display.TERMINAL)
+        display.follow_job(name, Job(lines, name), display.TERMINAL)
 
     ended = threading.Event()
     follow("job-1", first())
@@ -105,19 +105,19 @@ def test_lines_of_a_job_go_on_after_the_end_of_the_view_that_took_them(monkeypat
         assert ended.wait(20)
         yield "after"
 
-    other = threading.Thread(target=lambda: display.follow("job-2", Job(second(), "job-2"), display.TERMINAL))
+    other = threading.Thread(target=lambda: display.follow_job("job-2", Job(second(), "job-2"), display.TERMINAL))
 
     def first():
         other.start()
         until(lambda: "before\n" in screen.getvalue())
         yield "first"
 
-    display.follow("job-1", Job(first()), display.TERMINAL)
+    display.follow_job("job-1", Job(first()), display.TERMINAL)
     ended.set()
     other.join()
     assert seen(screen)[-1].endswith("| after")
     # The next one has the terminal to itself again.
-    display.follow("job-3", Job(["third"], "job-3"), display.TERMINAL)
+    display.follow_job("job-3", Job(["third"], "job-3"), display.TERMINAL)
     assert "algo-1 | third" in seen(screen)
     # Which a view alone tells: of an expression that is none.
     assert screen.getvalue().count("scriptmode: metric 'broken'") == 2

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.cli.output import escape_unprintable, format_time
-from scriptmode.display.formatting import duration
+from scriptmode.display.formatting import format_duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _status(description: Mapping[str, Any]) -> str:
     status, finer = description["TrainingJobStatus"], description.get("SecondaryStatus", "")
     said = status if finer in ("", status) else f"{status} ({finer})"
     seconds = description.get("TrainingTimeInSeconds")
-    return said if seconds is None else f"{said}, {duration(seconds)} of training"
+    return said if seconds is None else f"{said}, {format_duration(seconds)} of training"
 
 
 def _hosts(description: Mapping[str, Any], parameters: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ import click
 
 from scriptmode import ScriptmodeError, TrainingJobError
 from scriptmode.cli import output
-from scriptmode.display import kind
+from scriptmode.display import choose_view
 from scriptmode.messages import still_running
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def plain_option(function: _Function) -> _Function:
 
 def require_view(*, is_plain: bool) -> None:
     """Raise `SpecError` for a view that there is not, before anything is started."""
-    kind(False if is_plain else None)
+    choose_view(False if is_plain else None)
 
 
 def follow_job(job: TrainingJob, *, is_plain: bool) -> None:

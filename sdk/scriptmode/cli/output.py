@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.display.terminal_text import safe
+from scriptmode.display.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def to_json_value(value: Any) -> Any:
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text; a terminal gets of its control characters colours alone, a pipe or a file all of it."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(safe(text) if stream.isatty() else text, err=err)
+    click.echo(sanitize(text) if stream.isatty() else text, err=err)
 
 
 def print_json(value: Any) -> None:

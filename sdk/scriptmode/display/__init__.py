@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
 #: Held while a view is in the terminal: two would take each other's rows away.
-_terminal = Lock()
+_terminal_lock = Lock()
 
 
-def kind(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
+def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
     """Say which view there is: ``plain``, ``terminal`` or ``notebook``; raise `SpecError` for a variable amiss.
 
     ``live`` is the caller's word, None for none; then the variable SCRIPTMODE_VIEW counts, then what the output is.
@@ -46,42 +46,42 @@ def kind(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, 
     return TERMINAL if out.isatty() and not is_dumb else PLAIN
 
 
-def follow(name: str, platform: Platform, which: str) -> bool:
+def follow_job(name: str, platform: Platform, which: str) -> bool:
     """Show a job until it ended, in a view that `kind` named; say whether that told how it ended.
 
     In a terminal where another job is followed already its lines scroll above that one's panel.
     """
     if which == NOTEBOOK:
-        from scriptmode.display.follower import Following
+        from scriptmode.display.follower import Follower
         from scriptmode.display.notebook_view import NotebookView
 
-        Following(name, platform, NotebookView(name, platform)).run()
+        Follower(name, platform, NotebookView(name, platform)).run()
         return True
-    if which == TERMINAL and _terminal.acquire(blocking=False):
+    if which == TERMINAL and _terminal_lock.acquire(blocking=False):
         try:
             _follow_in_terminal(name, platform)
         finally:
-            _terminal.release()
+            _terminal_lock.release()
     else:
         log_lines.show(platform.log_events(name, follow=True, on_description=log_lines.StatusLines()))
     return False
 
 
 def _follow_in_terminal(name: str, platform: Platform) -> None:
-    from scriptmode.display.follower import Following
+    from scriptmode.display.follower import Follower
     from scriptmode.display.terminal_view import TerminalView
 
-    Following(name, platform, TerminalView(sys.stdout)).run()
+    Follower(name, platform, TerminalView(sys.stdout)).run()
 
 
-def card(name: str, platform: Platform) -> str:
+def job_card(name: str, platform: Platform) -> str:
     """Give a job as a piece of HTML; of one that cannot be described its name and the reason."""
     from scriptmode.display import html_card
-    from scriptmode.display.snapshot_query import look
+    from scriptmode.display.snapshot_query import query_snapshot
 
     try:
-        view, notes, places = look(name, platform)
+        view, notes, places = query_snapshot(name, platform)
     except (ScriptmodeError, OSError, ValueError) as error:
         # ValueError: a file of the job's folder that holds something else. A notebook would show a traceback.
-        return html_card.unknown(name, f"{error}" or type(error).__name__)
-    return html_card.card(view, notes=notes, places=places)
+        return html_card.render_unknown(name, f"{error}" or type(error).__name__)
+    return html_card.render_card(view, notes=notes, places=places)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display.downsampled_series import Series
-from scriptmode.display.formatting import cut
-from scriptmode.display.snapshot import Data, HostLine, JobView, Seen, Values, view_of
-from scriptmode.display.terminal_text import shown
+from scriptmode.display.downsampled_series import DownsampledSeries
+from scriptmode.display.formatting import truncate
+from scriptmode.display.snapshot import (
+    ChannelStatus,
+    HostStatus,
+    JobSnapshot,
+    MetricSummary,
+    Observations,
+    create_snapshot,
+)
+from scriptmode.display.terminal_text import render_line
 from scriptmode.errors import DataError
 from scriptmode.platforms.base import ENDED, host_names
 from scriptmode.spec.metric_definitions import Definition, defined
@@ -24,7 +31,7 @@ LINE_CHARACTERS = 500
 #: Number of characters kept of a host's last line.
 KEPT_CHARACTERS = 64 * 1024
 #: Seconds over which a rate is taken, and before which there is none.
-_WINDOW, _SOON = 10.0, 0.4
+_RATE_SECONDS, _LEAST_RATE_SECONDS = 10.0, 0.4
 
 
 class Collector:
@@ -37,12 +44,12 @@ class Collector:
         self.roles: Mapping[str, str] = {}
         #: What was found to be wrong and is not told yet.
         self.problems: list[str] = []
-        self._definitions: list[tuple[Definition, HostSeries]] | None = None
+        self._definitions: list[tuple[Definition, MetricByHost]] | None = None
         #: Metrics that were found to take too long.
         self._off: set[str] = set()
         self._last: dict[str, str] = {}
         self._count = 0
-        self._rates = Rates()
+        self._rates = ChannelRates()
 
     def take(self, event: LogEvent) -> None:
         """Take one line of the log."""
@@ -61,23 +68,27 @@ class Collector:
         self.description = description
         if self._definitions is None:
             found = [self._compiled(name, regex) for name, regex in defined(description)]
-            self._definitions = [(each, HostSeries()) for each in found if each is not None]
+            self._definitions = [(each, MetricByHost()) for each in found if each is not None]
 
     def progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
         """Take how far the data is at ``now``, a monotonic clock's seconds."""
         self._rates.take(progress, now)
 
-    def view(self, now: datetime) -> JobView:
+    def view(self, now: datetime) -> JobSnapshot:
         """Give the job as it is known at the time ``now``."""
         order = host_names(self.description or {})
         is_over = self.description is not None and self.description["TrainingJobStatus"] in ENDED
-        seen = Seen(
+        seen = Observations(
             tuple(self._hosts()),
             self._rates.data(over=is_over),
             tuple(series.values(each.name, order) for each, series in self._definitions or () if series),
             self._count,
         )
-        return JobView(self.name, seen=seen) if self.description is None else view_of(self.description, now, seen)
+        return (
+            JobSnapshot(self.name, seen=seen)
+            if self.description is None
+            else create_snapshot(self.description, now, seen)
+        )
 
     def _compiled(self, name: str, regex: str) -> Definition | None:
         try:
@@ -86,34 +97,34 @@ class Collector:
             self.problems.append(str(error))
             return None
 
-    def _hosts(self) -> list[HostLine]:
+    def _hosts(self) -> list[HostStatus]:
         names = dict.fromkeys([*host_names(self.description or {}), *self._last])
-        lines = {name: cut(shown(line), LINE_CHARACTERS) for name, line in self._last.items()}
-        return [HostLine(name, self.roles.get(name, ""), lines.get(name)) for name in names]
+        lines = {name: truncate(render_line(line), LINE_CHARACTERS) for name, line in self._last.items()}
+        return [HostStatus(name, self.roles.get(name, ""), lines.get(name)) for name in names]
 
 
-class HostSeries:
+class MetricByHost:
     """A metric's values, those of each host apart: two hosts' losses in turn are no course of either."""
 
     def __init__(self) -> None:
-        self._of: dict[str, Series] = {}
+        self._of: dict[str, DownsampledSeries] = {}
 
     def add(self, value: float, host: str | None) -> None:
         """Take one more value of a host, ``None`` where nobody knows whose it is."""
-        self._of.setdefault(host or "", Series()).add(value)
+        self._of.setdefault(host or "", DownsampledSeries()).add(value)
 
     def __bool__(self) -> bool:
         """Say whether any host has values."""
         return bool(self._of)
 
-    def values(self, name: str, order: Sequence[str]) -> Values:
+    def values(self, name: str, order: Sequence[str]) -> MetricSummary:
         """Give the values of the first host in the job's order that has any; one must have some."""
         host = next((each for each in order if each in self._of), next(iter(self._of)))
         series = self._of[host]
-        return Values(name, series.count, series.last, series.points(), host if len(self._of) > 1 else "")
+        return MetricSummary(name, series.count, series.last, series.points(), host if len(self._of) > 1 else "")
 
 
-class Rates:
+class ChannelRates:
     """How fast the channels' data comes, over the last seconds."""
 
     def __init__(self) -> None:
@@ -127,21 +138,21 @@ class Rates:
             samples = self._samples.setdefault(each.channel, deque())
             samples.append((now, each.done))
             # The first one that is kept is older than the window, or the only one.
-            while len(samples) > 2 and samples[1][0] < now - _WINDOW:  # noqa: PLR2004
+            while len(samples) > 2 and samples[1][0] < now - _RATE_SECONDS:  # noqa: PLR2004
                 samples.popleft()
         self._now = found
 
-    def data(self, *, over: bool = False) -> tuple[Data, ...]:
+    def data(self, *, over: bool = False) -> tuple[ChannelStatus, ...]:
         """Give every channel with its rate and the seconds that are left of it, unless nothing comes any more."""
-        return tuple(Data(each) if over else self._of(each) for each in self._now)
+        return tuple(ChannelStatus(each) if over else self._of(each) for each in self._now)
 
-    def _of(self, progress: ChannelProgress) -> Data:
+    def _of(self, progress: ChannelProgress) -> ChannelStatus:
         samples = self._samples[progress.channel]
         (began, before), (now, done) = samples[0], samples[-1]
         complete = progress.total is not None and done >= progress.total
-        if complete or now - began < _SOON:
-            return Data(progress)
+        if complete or now - began < _LEAST_RATE_SECONDS:
+            return ChannelStatus(progress)
         # What was staged may be begun anew.
         rate = max(0.0, (done - before) / (now - began))
         left = (progress.total - done) / rate if progress.total is not None and rate > 0 else None
-        return Data(progress, rate, left)
+        return ChannelStatus(progress, rate, left)

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: As many points are kept at most, and half as many at least.
-POINTS = 120
+MAX_POINTS = 120
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 #: Where the terminal has no blocks.
-_PLAIN_BARS = "_.-=+*#@"
+_ASCII_BARS = "_.-=+*#@"
 
 
-class Series:
+class DownsampledSeries:
     """Values of one metric as they come: all of them counted, a picture of them kept.
 
     Each point stands for equally many values and is their mean.
@@ -44,8 +44,8 @@ class Series:
         if self._summed == self._each:
             self._points.append(self._sum)
             self._sum, self._summed = 0.0, 0
-        if len(self._points) == POINTS:
-            self._points = _halved(self._points)
+        if len(self._points) == MAX_POINTS:
+            self._points = _merge_pairs(self._points)
             self._each *= 2
 
     def points(self) -> tuple[float, ...]:
@@ -56,14 +56,14 @@ class Series:
 
 def sparkline(points: Sequence[float], width: int, *, plain: bool = False) -> str:
     """Draw points as a line of at most ``width`` bars, the least the lowest; ``plain`` without block characters."""
-    bars = _PLAIN_BARS if plain else _BARS
+    bars = _ASCII_BARS if plain else _BARS
     while len(points) > width:
-        points = _halved(points)
+        points = _merge_pairs(points)
     top = len(bars) - 1
-    return "".join(bars[round(height * top)] for height in heights(points))
+    return "".join(bars[round(height * top)] for height in scaled_heights(points))
 
 
-def heights(points: Sequence[float]) -> list[float]:
+def scaled_heights(points: Sequence[float]) -> list[float]:
     """Give how high each point is, from the least, 0, to the most, 1; 0 for all of them where they are equal."""
     # Halves: what lies between two numbers may be more than a number can be.
     halves = [point / 2 for point in points]
@@ -72,7 +72,7 @@ def heights(points: Sequence[float]) -> list[float]:
     return [(half - least) / span if span else 0.0 for half in halves]
 
 
-def _halved(points: Sequence[float]) -> list[float]:
+def _merge_pairs(points: Sequence[float]) -> list[float]:
     """Give the means of each two points; of an odd number the last one stays."""
     pairs = [first / 2 + second / 2 for first, second in zip(points[::2], points[1::2])]
     return pairs if len(points) % 2 == 0 else [*pairs, points[-1]]

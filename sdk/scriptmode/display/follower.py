@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import LogEvent, Platform
 
 #: Between two drawings.
-SECONDS = 0.5
+DRAW_SECONDS = 0.5
 #: So many lines wait for one drawing at most: who reads an old, long log is drawn to at the speed of the terminal.
-_WAITING = 5000
+_MOST_PENDING = 5000
 #: Number of characters that wait for one drawing at most: lines may be long.
-_WAITING_CHARACTERS = 8 * 1024 * 1024
+_MOST_PENDING_CHARACTERS = 8 * 1024 * 1024
 #: Seconds for which the reader lets lines gather, unless as many came in so long as only an old log has.
-_REST, _BUSY = 0.2, 2000
+_GATHER_SECONDS, _BACKLOG_LINES = 0.2, 2000
 
 
-class View(Protocol):
+class LiveView(Protocol):
     """Where a job is shown."""
 
     def shown(self) -> AbstractContextManager[None]:
@@ -43,14 +43,14 @@ class View(Protocol):
         """Show how it stands at the end of the following."""
 
 
-class Following:
+class Follower:
     """One job on its way to its end, and the view it is shown in.
 
     The caller's thread reads, so that an interrupt meets it there; another one draws, for time passes in a log that is
     silent too.
     """
 
-    def __init__(self, name: str, platform: Platform, view: View) -> None:
+    def __init__(self, name: str, platform: Platform, view: LiveView) -> None:
         self._name = name
         self._platform = platform
         self._view = view
@@ -111,7 +111,7 @@ class Following:
             # A deque takes it without a lock; the other thread does all that costs time, for many lines at once.
             self._pending.append(event)
             self._characters += len(event.message)
-            if len(self._pending) >= _WAITING or self._characters >= _WAITING_CHARACTERS:
+            if len(self._pending) >= _MOST_PENDING or self._characters >= _MOST_PENDING_CHARACTERS:
                 self._characters = 0
                 self._draw()
             if self._trouble is not None:
@@ -121,10 +121,10 @@ class Following:
     def _rest(self) -> None:
         """Let lines gather where they come one by one: to wake for each costs more than the lines do."""
         self._taken += 1
-        if time.monotonic() - self._rested < _REST:
+        if time.monotonic() - self._rested < _GATHER_SECONDS:
             return
-        if self._taken < _BUSY:
-            time.sleep(_REST)
+        if self._taken < _BACKLOG_LINES:
+            time.sleep(_GATHER_SECONDS)
         self._rested, self._taken = time.monotonic(), 0
 
     def _end(self) -> None:
@@ -138,7 +138,7 @@ class Following:
 
     def _keep_drawing(self) -> None:
         try:
-            while not self._over.wait(SECONDS):
+            while not self._over.wait(DRAW_SECONDS):
                 with suppress(ScriptmodeError):
                     self._look()
                 self._draw()
@@ -153,7 +153,7 @@ class Following:
         self._collector.progress(self._platform.progress(self._name), time.monotonic())
         if self._description is not None and not self._knows_roles:
             self._knows_roles = True
-            self._collector.roles = roles(self._description)
+            self._collector.roles = find_roles(self._description)
 
     def _draw(self) -> None:
         with self._drawing:
@@ -171,7 +171,7 @@ class Following:
         return Frame(self._collector.view(self._platform.clock.wall_time()), events, said)
 
 
-def roles(description: Mapping[str, Any]) -> dict[str, str]:
+def find_roles(description: Mapping[str, Any]) -> dict[str, str]:
     """Give each host's role by its name, none where they cannot be told."""
     from scriptmode.planning import host_roles
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from scriptmode import messages
 
 if TYPE_CHECKING:
-    from scriptmode.display.snapshot import Data
+    from scriptmode.display.snapshot import ChannelStatus
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Below so many seconds their tenths tell something.
 _SHORT = 10
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Say a time: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``, ``3 d 4 h``."""
     seconds = max(0.0, seconds)
     if seconds < _SHORT:
@@ -31,7 +31,7 @@ def duration(seconds: float) -> str:
     return f"{whole} s"
 
 
-def amount(done: int, total: int | None) -> str:
+def format_amount(done: int, total: int | None) -> str:
     """Say how much is there: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
     if total is None:
         return messages.format_bytes(done)
@@ -43,39 +43,39 @@ def amount(done: int, total: int | None) -> str:
     return f"{some} of {whole}"
 
 
-def data(come: Data) -> str:
+def format_channel(come: ChannelStatus) -> str:
     """Say how far a channel's data is: ``streamed 1.2 of 4.0 GB (30%), 12.0 MB/s, 3 min 5 s left``."""
     progress = come.progress
     kind = "streamed" if progress.mode == "Pipe" else "staged"
-    said = f"{kind} {amount(progress.done, progress.total)}"
+    said = f"{kind} {format_amount(progress.done, progress.total)}"
     if progress.total and progress.done < progress.total:
         said += f" ({progress.done / progress.total:.0%})"
     if progress.epoch:
         said += f", epoch {progress.epoch}"
     if come.rate is not None:
-        said += f", {rate(come.rate)}"
+        said += f", {format_rate(come.rate)}"
     if come.left is not None:
-        said += f", {duration(come.left)} left"
+        said += f", {format_duration(come.left)} left"
     return said
 
 
-def rate(bytes_per_second: float) -> str:
+def format_rate(bytes_per_second: float) -> str:
     """Say a rate: ``12.0 MB/s``."""
     return f"{messages.format_bytes(round(bytes_per_second))}/s"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Say a metric's value in few digits: ``0.1234``, ``1.5e-07``, ``12,000``."""
     if value.is_integer() and abs(value) < 10**9:
         return f"{int(value):,}"
     return f"{value:.4g}"
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Give at most so many characters of a text, with an ellipsis where some are missing."""
     return text if len(text) <= most else text[: max(0, most - 1)] + "\u2026"
 
 
-def plural(count: int, noun: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """Say how many: ``1 host``, ``12 hosts``, ``1,000 lines``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from scriptmode.display.downsampled_series import heights
+from scriptmode.display.downsampled_series import scaled_heights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT = 160, 22
 _LEAST = 0.01
 
 
-def bar(parts: Sequence[tuple[str, float, str]], colour: str, shades: Sequence[float]) -> str:
+def stacked_bar(parts: Sequence[tuple[str, float, str]], colour: str, shades: Sequence[float]) -> str:
     """Draw parts beside each other, each a name, its size and the size in words, in one colour's shades in turn."""
     whole = sum(size for _, size, _ in parts)
     if not whole:
@@ -30,14 +30,14 @@ def bar(parts: Sequence[tuple[str, float, str]], colour: str, shades: Sequence[f
     return f'<div style="{style}">{drawn}</div>'
 
 
-def line(points: Sequence[float], title: str) -> str:
+def line_chart(points: Sequence[float], title: str) -> str:
     """Draw values from left to right as a line, in the colour of the text."""
     if not points:
         return ""
     last = max(1, len(points) - 1)
     places = " ".join(
         f"{1 + index / last * (_WIDTH - 2):.1f},{_HEIGHT - 2 - height * (_HEIGHT - 4):.1f}"
-        for index, height in enumerate(heights(points if len(points) > 1 else [*points, *points]))
+        for index, height in enumerate(scaled_heights(points if len(points) > 1 else [*points, *points]))
     )
     return (
         f'<svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '

@@ -89,7 +89,7 @@ def spot_savings(description: Mapping[str, Any]) -> float | None:
 
 def _say(text: str, stream: TextIO | None) -> None:
     out = sys.stdout if stream is None else stream
-    _write(f"{terminal_text.safe(text) if out.isatty() else text}\n", out)
+    _write(f"{terminal_text.sanitize(text) if out.isatty() else text}\n", out)
 
 
 def _write(text: str, out: TextIO) -> None:
@@ -113,7 +113,7 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     open_host: str | None = None
     try:
         for event in events:
-            message = terminal_text.shown(event.message, colours=_may_colour()) if is_terminal else event.message
+            message = terminal_text.render_line(event.message, colours=_may_colour()) if is_terminal else event.message
             if event.host != open_host:
                 message = prefixed(event, turns, message)
                 if open_host is not None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.display import formatting, html_card
-from scriptmode.display.terminal_text import shown
+from scriptmode.display.terminal_text import render_line
 from scriptmode.errors import ScriptmodeError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: A notebook shows so many lines, and of each so many characters.
 LAST_LINES, LINE_CHARACTERS = 20, 500
 #: Between two drawings, at least; a little less than between those that are wanted.
-SECONDS = 0.45
+DRAW_SECONDS = 0.45
 
 
 def is_running() -> bool:
@@ -51,7 +51,7 @@ class NotebookView:
         """Draw the job as it is now, unless that was just done: a long log that is read at once makes many frames."""
         self._take(frame)
         if time.monotonic() >= self._next:
-            self._next = time.monotonic() + SECONDS
+            self._next = time.monotonic() + DRAW_SECONDS
             self._show(frame, {})
 
     def close(self, frame: Frame) -> None:
@@ -66,19 +66,19 @@ class NotebookView:
     def _take(self, frame: Frame) -> None:
         # Cut at once: a line may have a million characters.
         self._last.extend(
-            (event.host, formatting.cut(shown(event.message), LINE_CHARACTERS))
+            (event.host, formatting.truncate(render_line(event.message), LINE_CHARACTERS))
             for event in [event for event in frame.events if not event.continues][-LAST_LINES:]
         )
         self._notes += frame.said
 
     def _show(self, frame: Frame, places: dict[str, str]) -> None:
         lines = list(self._last)
-        html = html_card.card(frame.view, lines=lines, notes=self._notes, places=places)
+        html = html_card.render_card(frame.view, lines=lines, notes=self._notes, places=places)
         if html == self._sent:
             return
         self._sent = html
         view = frame.view
-        head = f"training job {view.name}: {view.secondary or view.status} {formatting.duration(view.elapsed)}"
+        head = f"training job {view.name}: {view.secondary or view.status} {formatting.format_duration(view.elapsed)}"
         # For a front end without HTML.
         data = {"text/html": html, "text/plain": "\n".join([head, *(f"{host} | {text}" for host, text in lines)])}
         if self._handle is None:

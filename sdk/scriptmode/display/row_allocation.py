@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def shared(room: int, wants: Sequence[int]) -> list[int]:
+def allocate_rows(room: int, wants: Sequence[int]) -> list[int]:
     """Share ``room`` rows out to sections by what each wants: one to each in order, then one more to each in turn."""
     given = [0] * len(wants)
     while room > 0:
@@ -21,6 +21,6 @@ def shared(room: int, wants: Sequence[int]) -> list[int]:
     return given
 
 
-def fitting(count: int, rows: int) -> int:
+def visible_count(count: int, rows: int) -> int:
     """Give how many of ``count`` things are shown in so many rows, the last of which may say how many are not."""
     return count if count <= rows else max(0, rows - 1)

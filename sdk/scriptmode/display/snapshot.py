@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stay:
+class StatusInterval:
     """One secondary status, and for how many seconds the job was in it; 0 for the one it ended in."""
 
     status: str
@@ -24,7 +24,7 @@ class Stay:
 
 
 @dataclass(frozen=True)
-class HostLine:
+class HostStatus:
     """One host: its role, "" where that is unknown, and the last line of its log, None where there was none yet."""
 
     name: str
@@ -33,7 +33,7 @@ class HostLine:
 
 
 @dataclass(frozen=True)
-class Data:
+class ChannelStatus:
     """How far a channel is; ``rate`` in bytes a second and ``left`` in seconds, None where nobody knows yet."""
 
     progress: ChannelProgress
@@ -42,7 +42,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Values:
+class MetricSummary:
     """A metric: how many values, the last of them, and points that show them all.
 
     ``host`` is whose values they are where several hosts have some, else "".
@@ -56,30 +56,30 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observations:
     """What is seen of a job beside its description: its hosts, data, metrics and how many lines it logged."""
 
-    hosts: tuple[HostLine, ...] = ()
-    data: tuple[Data, ...] = ()
-    metrics: tuple[Values, ...] = ()
+    hosts: tuple[HostStatus, ...] = ()
+    data: tuple[ChannelStatus, ...] = ()
+    metrics: tuple[MetricSummary, ...] = ()
     lines: int = 0
 
 
 @dataclass(frozen=True)
-class JobView:
+class JobSnapshot:
     """A job at one moment. ``elapsed`` counts seconds from its creation to its end, or to now."""
 
     name: str
     status: str = ""
     secondary: str = ""
     message: str = ""
-    stays: tuple[Stay, ...] = ()
+    stays: tuple[StatusInterval, ...] = ()
     elapsed: float = 0.0
     instances: str = ""
     model: str = ""
     checkpoints: str = ""
     failure: Failure | None = None
-    seen: Seen = Seen()
+    seen: Observations = Observations()
 
     @property
     def ended(self) -> bool:
@@ -103,22 +103,22 @@ class JobView:
 class Frame:
     """What is new since the last drawing, and the job as it is now."""
 
-    view: JobView
+    view: JobSnapshot
     events: Sequence[LogEvent] = ()
     #: Sentences of our own, each told once.
     said: Sequence[str] = ()
 
 
-def view_of(description: Mapping[str, Any], now: datetime, seen: Seen = Seen()) -> JobView:
+def create_snapshot(description: Mapping[str, Any], now: datetime, seen: Observations = Observations()) -> JobSnapshot:
     """Give what a job's description tells at the time ``now``, with what is seen of it beside."""
     transitions = description.get("SecondaryStatusTransitions") or ()
     reason = description.get("FailureReason") or ""
-    return JobView(
+    return JobSnapshot(
         name=str(description["TrainingJobName"]),
         status=str(description["TrainingJobStatus"]),
         secondary=str(description.get("SecondaryStatus", "")),
         message=str(transitions[-1].get("StatusMessage", "")) if transitions else "",
-        stays=tuple(_stay(each, description, now) for each in transitions),
+        stays=tuple(_interval(each, description, now) for each in transitions),
         elapsed=_elapsed(description, now),
         instances=_instances(description),
         model=str((description.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or ""),
@@ -128,11 +128,11 @@ def view_of(description: Mapping[str, Any], now: datetime, seen: Seen = Seen()) 
     )
 
 
-def _stay(transition: Mapping[str, Any], description: Mapping[str, Any], now: datetime) -> Stay:
+def _interval(transition: Mapping[str, Any], description: Mapping[str, Any], now: datetime) -> StatusInterval:
     over = description["TrainingJobStatus"] in ENDED
     end = transition.get("EndTime") or (transition.get("StartTime") if over else now)
     began = transition.get("StartTime")
-    return Stay(str(transition["Status"]), max(0.0, (end - began).total_seconds()) if began and end else 0.0)
+    return StatusInterval(str(transition["Status"]), max(0.0, (end - began).total_seconds()) if began and end else 0.0)
 
 
 def _elapsed(description: Mapping[str, Any], now: datetime) -> float:

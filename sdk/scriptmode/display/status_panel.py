@@ -8,12 +8,12 @@ from rich.text import Text
 
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
-from scriptmode.display.row_allocation import fitting, shared
+from scriptmode.display.row_allocation import allocate_rows, visible_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scriptmode.display.snapshot import Data, HostLine, JobView, Values
+    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 
 STATUS_STYLES = {
     "Completed": "bold green",
@@ -21,12 +21,12 @@ STATUS_STYLES = {
     "Stopped": "bold yellow",
     "Stopping": "bold yellow",
 }
-_GOING_ON = "bold cyan"
+_RUNNING_STYLE = "bold cyan"
 #: Of a row: a sparkline's columns at most, and at least where a host's name stands beside it; a name's part of all.
 _SPARK, _LEAST_SPARK, _PART = 40, 8, 3
 
 
-class Panel:
+class StatusPanel:
     """Draws a job's state into rows of ``rich.text.Text``; ``plain`` with ASCII characters alone."""
 
     def __init__(self, width: int, *, plain: bool = False) -> None:
@@ -34,7 +34,7 @@ class Panel:
         self._plain = plain
         self._arrow, self._dot, self._rule = (">", "-", "-") if plain else ("\u203a", "\u00b7", "\u2500")
 
-    def rows(self, view: JobView, room: int) -> list[Text]:
+    def rows(self, view: JobSnapshot, room: int) -> list[Text]:
         """Give at most ``room`` rows, the most telling ones where there are more."""
         sections = {
             "statuses": self._history(view),
@@ -43,54 +43,54 @@ class Panel:
             "metrics": self._metrics(view),
             "hosts": self._hosts(view),
         }
-        given = shared(max(1, room) - 1, [len(section) for section in sections.values()])
+        given = allocate_rows(max(1, room) - 1, [len(section) for section in sections.values()])
         parts = (self._part(section, rows, name) for (name, section), rows in zip(sections.items(), given))
         return [self._head(view), *(row for part in parts for row in part)]
 
-    def summary(self, view: JobView) -> list[Text]:
+    def summary(self, view: JobSnapshot) -> list[Text]:
         """Give what stays once the job was followed to its end: its history, data and metrics."""
         # Nothing is drawn anew below: what is too wide may go on in the next row.
         return [*self._history(view, whole=True), *self._data(view), *self._metrics(view)]
 
     def _part(self, section: Sequence[Text], rows: int, name: str) -> list[Text]:
-        shown = list(section[: fitting(len(section), rows)])
+        shown = list(section[: visible_count(len(section), rows)])
         left = len(section) - len(shown)
         return [*shown, self._row((f"  and {left} more {name}" if shown else f"  {left} {name}", "dim"))][:rows]
 
-    def _head(self, view: JobView) -> Text:
+    def _head(self, view: JobSnapshot) -> Text:
         status = view.secondary or view.status or "Starting"
         head = Text(f"{self._rule * 2} ", "dim")
-        head.append(status, STATUS_STYLES.get(view.status, _GOING_ON))
-        head.append(f" {formatting.duration(view.elapsed)} ")
+        head.append(status, STATUS_STYLES.get(view.status, _RUNNING_STYLE))
+        head.append(f" {formatting.format_duration(view.elapsed)} ")
         head.append(f"{self._rule * 2} {view.name} ", "dim")
         head.append(self._rule * max(0, self._width - head.cell_len), "dim")
         return self._fitted(head)
 
-    def _history(self, view: JobView, *, whole: bool = False) -> list[Text]:
+    def _history(self, view: JobSnapshot, *, whole: bool = False) -> list[Text]:
         row = Text("  ")
         for index, stay in enumerate(view.stays):
             is_last = index == len(view.stays) - 1
             if index:
                 row.append(f" {self._arrow} ", "dim")
-            row.append(stay.status, STATUS_STYLES.get(view.status, _GOING_ON) if is_last else "")
-            row.append("" if view.ended and is_last else f" {formatting.duration(stay.seconds)}")
+            row.append(stay.status, STATUS_STYLES.get(view.status, _RUNNING_STYLE) if is_last else "")
+            row.append("" if view.ended and is_last else f" {formatting.format_duration(stay.seconds)}")
         return [row if whole else self._fitted(row, keep_end=True)] if view.stays else []
 
-    def _message(self, view: JobView) -> list[Text]:
+    def _message(self, view: JobSnapshot) -> list[Text]:
         """Give what the platform says of a status in which the hosts say nothing: that it waits for capacity."""
         is_known = view.ended or view.secondary in ("", "Training") or not view.message
         return [] if is_known else [self._row((f"  {view.message}", "dim"))]
 
-    def _data(self, view: JobView) -> list[Text]:
+    def _data(self, view: JobSnapshot) -> list[Text]:
         return [self._channel(each) for each in view.seen.data]
 
-    def _channel(self, data: Data) -> Text:
-        return self._row((f"  {data.progress.channel} ", "bold"), (formatting.data(data), ""))
+    def _channel(self, data: ChannelStatus) -> Text:
+        return self._row((f"  {data.progress.channel} ", "bold"), (formatting.format_channel(data), ""))
 
-    def _metrics(self, view: JobView) -> list[Text]:
+    def _metrics(self, view: JobSnapshot) -> list[Text]:
         found = view.seen.metrics
-        names = [formatting.cut(each.name, max(1, self._width // _PART)) for each in found]
-        lasts = [formatting.number(each.last) for each in found]
+        names = [formatting.truncate(each.name, max(1, self._width // _PART)) for each in found]
+        lasts = [formatting.format_number(each.last) for each in found]
         # In columns.
         wide, deep = max(map(len, names), default=0), max(map(len, lasts), default=0)
         room = self._width - wide - deep - 4
@@ -108,13 +108,13 @@ class Panel:
             for name, last, each, host in zip(names, lasts, found, hosts)
         ]
 
-    def _spark(self, metric: Values, room: int) -> str:
+    def _spark(self, metric: MetricSummary, room: int) -> str:
         return sparkline(metric.points, room, plain=self._plain) if room > 0 else ""
 
-    def _hosts(self, view: JobView) -> list[Text]:
+    def _hosts(self, view: JobSnapshot) -> list[Text]:
         return [self._host(each) for each in view.seen.hosts]
 
-    def _host(self, host: HostLine) -> Text:
+    def _host(self, host: HostStatus) -> Text:
         role = f" {host.role}" if host.role else ""
         return self._row((f"  {host.name}", "bold"), (role, "magenta"), (f" {self._dot} {host.line or ''}", "dim"))
 

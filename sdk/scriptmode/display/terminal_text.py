@@ -17,9 +17,9 @@ _TOKENS = (
 _COLOUR = re.compile(r"[0-9;:]*")
 _TAB = 8
 #: Colour, background, bold and the like: so many are in force at once.
-_AT_ONCE = 8
+_MOST_STYLES = 8
 #: Characters: a progress bar that was drawn anew for days is one line.
-_LONGEST = 64 * 1024
+_MOST_CHARACTERS = 64 * 1024
 
 
 @cache
@@ -55,7 +55,7 @@ class _Row:
     def sequence(self, parameters: str, final: str) -> None:
         if final == "m" and _COLOUR.fullmatch(parameters):
             is_reset = parameters.strip("0") == ""
-            self._set = [] if is_reset else [*self._set[1 - _AT_ONCE :], f"\x1b[{parameters}m"]
+            self._set = [] if is_reset else [*self._set[1 - _MOST_STYLES :], f"\x1b[{parameters}m"]
             self._colours = "".join(self._set)
         elif final == "K" and parameters in ("", "0"):
             del self._cells[self._place :]
@@ -76,7 +76,7 @@ class _Row:
         return "".join(parts)
 
 
-def safe(text: str) -> str:
+def sanitize(text: str) -> str:
     """Return lines without what a terminal would obey: colours, line ends and tabs alone are left of the controls."""
     if text.isprintable():
         return text
@@ -96,7 +96,7 @@ def _text(token: re.Match[str]) -> str:
     return token.group() if token.lastgroup == "text" or token.group() == "\t" else ""
 
 
-def shown(line: str, *, colours: bool = False) -> str:
+def render_line(line: str, *, colours: bool = False) -> str:
     """Give what a terminal would show of a line last, a progress bar as it stood at the end.
 
     With ``colours`` as control sequences that end with the line; everything else that a terminal obeys is left out. Of
@@ -104,12 +104,12 @@ def shown(line: str, *, colours: bool = False) -> str:
     """
     if line.isprintable():
         return line
-    if len(line) > _LONGEST and "\r" not in line and "\b" not in line:
-        text = safe(line)
+    if len(line) > _MOST_CHARACTERS and "\r" not in line and "\b" not in line:
+        text = sanitize(line)
         return f"{text}\x1b[0m" if colours else _tokens().sub(_text, text)
-    if len(line) > _LONGEST:
+    if len(line) > _MOST_CHARACTERS:
         # From where it was drawn anew, if it was.
-        end = line[-_LONGEST:]
+        end = line[-_MOST_CHARACTERS:]
         line = end[end.find("\r") + 1 :]
     row = _Row()
     for token in _tokens().finditer(line):

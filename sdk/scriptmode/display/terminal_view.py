@@ -10,8 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from scriptmode.display import log_lines
-from scriptmode.display.status_panel import Panel
-from scriptmode.display.terminal_text import safe, shown
+from scriptmode.display.status_panel import StatusPanel
+from scriptmode.display.terminal_text import render_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import LogEvent
 
 #: Columns and rows of a terminal that does not say how large it is.
-_SIZE = (80, 24)
+_DEFAULT_SIZE = (80, 24)
 #: Columns that stay free: Ctrl-C shows itself as ``^C`` where the cursor stands, and must not begin a row.
-_FREE = 2
+_MARGIN = 2
 #: Number of characters shown of a log line.
 LINE_CHARACTERS = 8 * 1024
 _BLOCKS = "\u2581\u203a\u2500\u2026"
@@ -39,14 +39,14 @@ class TerminalView:
         self._stream = stream
         # What it renders is taken from it, and written as a part of a frame.
         self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False, markup=False, emoji=False)
-        self._plain = not _can_show(_BLOCKS, stream)
+        self._plain = not _can_encode(_BLOCKS, stream)
         self._turns: dict[str, int] = {}
         #: The columns that each drawn row takes.
         self._drawn: list[int] = []
         self._panel = ""
         #: Hosts of which only a part of the last line has come.
         self._long: set[str] = set()
-        self._asides: list[_Aside] = []
+        self._asides: list[_StreamCapture] = []
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -54,7 +54,7 @@ class TerminalView:
         with ExitStack() as stack:
             for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
                 if stream is not None and stream.isatty():
-                    self._asides.append(_Aside(stream))
+                    self._asides.append(_StreamCapture(stream))
                     stack.enter_context(redirect(cast("TextIO", self._asides[-1])))
             yield
 
@@ -62,7 +62,7 @@ class TerminalView:
         """Write the new lines, and the panel below them."""
         columns, rows = _size(self._stream)
         text = self._lines(frame)
-        drawn = Panel(columns - _FREE, plain=self._plain).rows(frame.view, rows // 2)
+        drawn = StatusPanel(columns - _MARGIN, plain=self._plain).rows(frame.view, rows // 2)
         panel = self._rendered(drawn)
         sizes = [row.cell_len for row in drawn]
         if text or panel != self._panel or sizes != self._drawn:
@@ -73,13 +73,13 @@ class TerminalView:
         """Write the last lines, and a summary in the panel's place."""
         columns, _ = _size(self._stream)
         text = self._erased(columns) + self._lines(frame, last=True)
-        summary = Panel(columns - _FREE, plain=self._plain).summary(frame.view)
+        summary = StatusPanel(columns - _MARGIN, plain=self._plain).summary(frame.view)
         self._drawn = []
         self._write(text + (f"{self._rendered(summary)}\n" if summary else ""))
 
     def _lines(self, frame: Frame, *, last: bool = False) -> str:
         lines = [log_lines.prefixed(event, self._turns, self._message(event)) for event in self._whole(frame.events)]
-        lines += [f"scriptmode: {safe(sentence)}" for sentence in frame.said]
+        lines += [f"scriptmode: {sanitize(sentence)}" for sentence in frame.said]
         lines += [line for aside in self._asides for line in aside.lines(last=last)]
         return "".join(f"{line}\n" for line in lines)
 
@@ -92,7 +92,7 @@ class TerminalView:
                 yield event
 
     def _message(self, event: LogEvent) -> str:
-        text, note = shown(event.message, colours=True), ""
+        text, note = render_line(event.message, colours=True), ""
         if len(text) > LINE_CHARACTERS:
             text, note = f"{text[:LINE_CHARACTERS]}\x1b[0m", f"{len(text) - LINE_CHARACTERS:,} characters more"
         if event.host in self._long:
@@ -106,7 +106,7 @@ class TerminalView:
         with self._console.capture() as captured:
             self._console.print(Text("\n").join(rows), soft_wrap=True, end="")
         # Names and messages of the platform stand in it.
-        return safe(captured.get())
+        return sanitize(captured.get())
 
     def _erased(self, columns: int) -> str:
         """Give what takes the panel away: from its first row on, which a narrower terminal has moved up."""
@@ -124,7 +124,7 @@ class TerminalView:
         self._stream.flush()
 
 
-class _Aside:
+class _StreamCapture:
     """Stands for a terminal's stream while a view is in it: takes what any thread writes, to be shown line by line.
 
     After the view's end, whoever kept it writes to the stream through it.
@@ -156,18 +156,18 @@ class _Aside:
             lines = self._text.split("\n")
             self._text = "" if last else lines[-1]
             self._is_over = last
-        return [shown(line, colours=True) for line in (lines if last and lines[-1] else lines[:-1])]
+        return [render_line(line, colours=True) for line in (lines if last and lines[-1] else lines[:-1])]
 
 
 def _size(stream: TextIO) -> tuple[int, int]:
     try:
         columns, rows = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
-        return _SIZE
-    return columns or _SIZE[0], rows or _SIZE[1]
+        return _DEFAULT_SIZE
+    return columns or _DEFAULT_SIZE[0], rows or _DEFAULT_SIZE[1]
 
 
-def _can_show(text: str, stream: TextIO) -> bool:
+def _can_encode(text: str, stream: TextIO) -> bool:
     try:
         text.encode(stream.encoding or "ascii")
     except UnicodeEncodeError:

@@ -70,7 +70,7 @@ def _source(source: SourcePlan | None) -> Iterator[str]:
     if source.files is None:
         yield f"  {source.uri}, there already"
         return
-    files = formatting.plural(len(source.files), "file")
+    files = formatting.pluralize(len(source.files), "file")
     yield f"  {files}, {messages.format_bytes(source.total or 0)}; packed {messages.format_bytes(source.size or 0)}"
     yield f"  at {source.uri}"
     shown = [f"{name} ({messages.format_bytes(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]

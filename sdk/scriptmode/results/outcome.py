@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display.terminal_text import safe
+from scriptmode.display.terminal_text import sanitize
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.platforms.base import FAILED, STOPPED
 from scriptmode_runtime import contract
@@ -56,7 +56,7 @@ def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFaile
     name = description["TrainingJobName"]
     reason = description.get("FailureReason") or _NO_REASON
     # Python prints it to a terminal as it is; `reason` keeps all of it.
-    text = f"training job {name} failed: {safe(reason)}"
+    text = f"training job {name} failed: {sanitize(reason)}"
     if reason.startswith(_NO_CAPACITY):
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description)

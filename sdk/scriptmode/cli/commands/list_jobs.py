@@ -12,7 +12,7 @@ import click
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
-from scriptmode.display.formatting import duration
+from scriptmode.display.formatting import format_duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 
@@ -59,5 +59,5 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
 
 def _row(job: dict[str, Any]) -> tuple[str, ...]:
     ended = job.get("TrainingEndTime")
-    took = "-" if ended is None else duration((ended - job["CreationTime"]).total_seconds())
+    took = "-" if ended is None else format_duration((ended - job["CreationTime"]).total_seconds())
     return output.format_time(job["CreationTime"]), job["TrainingJobStatus"], took, job["TrainingJobName"]
