@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import Platform
-    from scriptmode.request.render import Placement
+    from scriptmode.request.render import RenderContext
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile
 
@@ -62,7 +62,7 @@ class Estimator(Arguments):
     #: Whether arguments that cannot make a job are kept until one is to be started: those of a job that exists.
     _defers_checks: bool = False
     #: Whether the settings of the platform add nothing to the arguments, which are those of a job that exists.
-    _is_whole: bool = False
+    _ignores_config_defaults: bool = False
 
     def __init__(
         self,
@@ -220,7 +220,7 @@ class Estimator(Arguments):
                 tags=arguments.tags(tags),
                 additional_fields=arguments.additional_fields(additional_request_fields),
                 model_dir=arguments.model_dir(model_dir),
-                is_whole=self._is_whole,
+                ignore_config_defaults=self._ignores_config_defaults,
             )
         self._arguments = arguments.kept({**given, **sizes})
 
@@ -238,7 +238,9 @@ class Estimator(Arguments):
     def _construct(self, arguments: dict[str, Any]) -> None:
         made = object.__new__(type(self))
         # What one attribute leaves wrong of an attached job, the next one may put right.
-        vars(made).update(_defers_checks=self._refused is not None, _is_whole=self._is_whole)
+        vars(made).update(
+            _defers_checks=self._refused is not None, _ignores_config_defaults=self._ignores_config_defaults
+        )
         Estimator.__init__(made, **arguments)
         if made._refused is None:
             is_same = self._refused is None and made._session is self._session and made._types == self._types
@@ -392,7 +394,7 @@ class Estimator(Arguments):
         found = parse.arguments(description, platform.tags(description))
         estimator = cls.__new__(cls)
         # As that job was: what it did not say, no setting of this machine says for it.
-        vars(estimator).update(_defers_checks=True, _is_whole=True)
+        vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
         cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
         vars(estimator)["_latest"] = arguments.of_latest_job(description, platform)
@@ -407,16 +409,16 @@ class Estimator(Arguments):
         spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region
         if spec.script is None:
-            return self._checked(spec, render.Placement(name, region)), None, rule_files
+            return self._checked(spec, render.RenderContext(name, region)), None, rule_files
         from scriptmode.source.archive import ARCHIVE_NAME, pack, program, remote_uri
 
         uri = remote_uri(spec.script)
         if uri is not None:
-            return self._checked(spec, render.Placement(name, region, uri)), None, rule_files
+            return self._checked(spec, render.RenderContext(name, region, uri)), None, rule_files
         archive = pack(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=program(spec.script)))
-        return self._checked(spec, render.Placement(name, region, uri)), (archive, uri), rule_files
+        return self._checked(spec, render.RenderContext(name, region, uri)), (archive, uri), rule_files
 
     @staticmethod
     def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
@@ -429,8 +431,8 @@ class Estimator(Arguments):
     def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
         self.platform.put_source(data, uri, kms_key=render.source_key(body, uri), role=body["RoleArn"])
 
-    def _checked(self, spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
-        body = render.render(spec, placement)
+    def _checked(self, spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
+        body = render.render(spec, context)
         self.platform.validate(body)
         return body
 

@@ -159,10 +159,10 @@ class TrainingJob:
 
         Raises `DataError` while there is no model, and for one with nothing in it.
         """
-        from scriptmode.results import download_cache
+        from scriptmode.results.artifacts import download_cached
 
         description = self.describe()
-        folder = download_cache.copy_of(self.platform, description, "model", self._model_uri(description))
+        folder = download_cached(self.platform, description, "model", self._model_uri(description))
         if not any(folder.iterdir()):
             raise DataError(
                 f"training job {self.name} is {description['TrainingJobStatus']} and left an empty model; "
@@ -176,9 +176,9 @@ class TrainingJob:
         What leads out of the folder is refused, and nothing is left there unless all of it could be fetched. Raises
         `DataError` while there is no model, and for a folder that has something in it.
         """
-        from scriptmode.results import artifacts
+        from scriptmode.results.artifacts import download
 
-        return artifacts.fetch(self.platform, self._model_uri(self.describe()), folder, extract=extract)
+        return download(self.platform, self._model_uri(self.describe()), folder, extract=extract)
 
     def _model_uri(self, description: dict[str, Any]) -> str:
         uri = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
@@ -196,20 +196,21 @@ class TrainingJob:
         than 1 MiB comes in several events, all but the last with ``continues``. Raises `SpecError` for a host that the
         job does not have.
         """
-        from scriptmode.results import log_filter
+        from scriptmode.results.log_filter import LogFilter, filtered_events
 
-        return log_filter.events(self, log_filter.chosen(hosts, tail), follow=follow)
+        return filtered_events(self.platform, self.name, LogFilter.parse(hosts, tail), follow=follow)
 
     def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
         """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended.
 
         ``hosts`` and ``tail`` are those of ``logs``.
         """
-        from scriptmode.results import log_filter
+        from scriptmode.results.log_filter import LogFilter, filtered_events
 
-        choice = log_filter.chosen(hosts, tail)
+        log_filter = LogFilter.parse(hosts, tail)
         on_description = log_lines.StatusLines() if follow else None
-        log_lines.show(log_filter.events(self, choice, follow=follow, on_description=on_description))
+        events = filtered_events(self.platform, self.name, log_filter, follow=follow, on_description=on_description)
+        log_lines.show(events)
 
     def stop(self) -> None:
         """Ask the job to stop: SIGTERM, 120 s to save what it has, SIGKILL. Returns at once."""
@@ -234,7 +235,8 @@ class TrainingJob:
         """
         from scriptmode.request import rerun
 
-        name = rerun.start(self, rerun.Change(job_name, hyperparameters or {}, instance_count, max_run, max_wait))
+        changes = rerun.RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
+        name = rerun.start(self.platform, self.name, changes)
         return TrainingJob(name, self.platform)
 
     def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ PURE = (
     "sdk/scriptmode/display/html_charts.py",
     "sdk/scriptmode/display/row_allocation.py",
     "sdk/scriptmode/display/downsampled_series.py",
-    "sdk/scriptmode/display/terminal_text.py",
+    "sdk/scriptmode/terminal_text.py",
     "sdk/scriptmode/display/snapshot.py",
     "sdk/scriptmode/display/formatting.py",
     "sdk/scriptmode/planning/assumptions.py",

@@ -79,7 +79,7 @@ COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
     "scriptmode.display.formatting.format_duration",
-    "scriptmode.display.terminal_text.sanitize",  # one filter of what a terminal would obey
+    "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
     "scriptmode.display.choose_view",  # the views, validated before a job is started

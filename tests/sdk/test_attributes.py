@@ -61,7 +61,7 @@ def test_what_an_attached_job_said_is_set_like_any_other(code):
     attached = Estimator.attach("job-1", platform=platform)
     attached.instance_count = 5
     assert attached.request()["ResourceConfig"]["InstanceCount"] == 5
-    assert attached.spec.is_whole
+    assert attached.spec.ignore_config_defaults
 
 
 def test_a_value_that_cannot_be_is_refused_when_it_is_set_and_changes_nothing(code):

@@ -9,7 +9,7 @@ import pytest
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode.display.html_charts import line_chart
-from scriptmode.display.terminal_text import render_line
+from scriptmode.terminal_text import render_line
 
 RED, BOLD, RESET = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 

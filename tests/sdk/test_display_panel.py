@@ -10,7 +10,7 @@ from scriptmode.display.row_allocation import allocate_rows
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
 from scriptmode.platforms.base import ChannelProgress, LogEvent
-from scriptmode.results.outcome import failure
+from scriptmode.results.outcome import parse_failure_reason
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]
@@ -108,7 +108,7 @@ def test_a_job_that_ended_stands_still():
     ],
 )
 def test_a_failures_first_line_is_its_cause(reason, cause, host):
-    found = failure(reason)
+    found = parse_failure_reason(reason)
     assert (found.cause, found.host) == (cause, host)
 
 

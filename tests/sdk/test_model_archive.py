@@ -18,7 +18,7 @@ def stored(tmp_path):
 
 def fetched(stored, folder):
     try:
-        return artifacts.fetch(LocalPlatform(), f"file://{stored}", folder, extract=True)
+        return artifacts.download(LocalPlatform(), f"file://{stored}", folder, extract=True)
     finally:
         assert sorted(path.name for path in folder.parent.iterdir()) in (["output"], ["model", "output"])
 
@@ -47,5 +47,5 @@ def test_an_empty_model_that_is_not_packed_is_an_empty_folder(tmp_path):
 
 
 def test_a_model_that_was_removed_is_gone_from_its_place(stored, tmp_path):
-    with pytest.raises(DataNotFoundError, match=r"^the model of the job is gone from its place: .*model\.tar\.gz any"):
+    with pytest.raises(DataNotFoundError, match=r"^the model of the job is gone: .*model\.tar\.gz any"):
         fetched(stored, tmp_path / "model")

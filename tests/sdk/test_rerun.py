@@ -12,7 +12,7 @@ from scriptmode import (
     TrainingInput,
     TrainingJob,
 )
-from scriptmode.request.rerun import Change, request
+from scriptmode.request.rerun import RerunChanges, rerun_request
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode_runtime.contract import SECRET_VARIABLE
 
@@ -62,7 +62,7 @@ def test_inputs_of_every_kind_are_taken_over():
 
 def test_a_new_name_is_made_of_the_old_ones_base():
     _, job = started(Life.completed())
-    name = request({**job.describe(), "TrainingJobName": "mnist-2026-01-31-12-00-00-000"}, {}, Change())[
+    name = rerun_request({**job.describe(), "TrainingJobName": "mnist-2026-01-31-12-00-00-000"}, {}, RerunChanges())[
         "TrainingJobName"
     ]
     assert name.startswith("mnist-20")
@@ -71,8 +71,10 @@ def test_a_new_name_is_made_of_the_old_ones_base():
 
 def test_what_only_a_description_has_is_left_out():
     _, job = started(Life.completed())
-    body = request(
-        {**job.describe(), "WarmPoolStatus": {"Status": "Reused"}, "VpcConfig": {}}, {"aws:x": "1"}, Change("job-2")
+    body = rerun_request(
+        {**job.describe(), "WarmPoolStatus": {"Status": "Reused"}, "VpcConfig": {}},
+        {"aws:x": "1"},
+        RerunChanges("job-2"),
     )
     assert not {"TrainingJobArn", "TrainingJobStatus", "ModelArtifacts", "WarmPoolStatus", "VpcConfig", "Tags"} & set(
         body
@@ -88,7 +90,7 @@ def test_the_number_of_hosts_is_changed_but_not_that_of_groups():
         "InstanceGroups": [{"InstanceGroupName": "g", "InstanceType": "ml.m5.large", "InstanceCount": 1}]
     }
     with pytest.raises(SpecError, match="job-1 has instance groups; set the instance_groups of Estimator.attach"):
-        request(description, {}, Change(instance_count=2))
+        rerun_request(description, {}, RerunChanges(instance_count=2))
 
 
 def limits(*, max_run=100, max_wait=None, **fields):
@@ -117,16 +119,16 @@ def limits(*, max_run=100, max_wait=None, **fields):
     ids=["time", "a spot job's time", "less time", "a spot job's wait", "beside another limit"],
 )
 def test_a_job_that_had_too_little_time_gets_more(description, change, wanted):
-    assert request(limits(**description), {}, Change(**change))["StoppingCondition"] == wanted
+    assert rerun_request(limits(**description), {}, RerunChanges(**change))["StoppingCondition"] == wanted
 
 
 def test_a_time_that_a_job_cannot_have_is_refused():
     with pytest.raises(
         SpecError, match="max_wait is 300, but training job job-1 has neither spot instances nor a retry strategy"
     ):
-        request(limits(), {}, Change(max_wait=300))
+        rerun_request(limits(), {}, RerunChanges(max_wait=300))
     with pytest.raises(SpecError, match=r"max_wait is 50; give a whole number \(int\) of at least 100"):
-        request(limits(max_wait=150), {}, Change(max_wait=50))
+        rerun_request(limits(max_wait=150), {}, RerunChanges(max_wait=50))
 
 
 WRONG = {

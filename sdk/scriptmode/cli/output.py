@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.display.terminal_text import sanitize
+from scriptmode.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,10 +15,10 @@ from scriptmode.display.snapshot import (
     Observations,
     create_snapshot,
 )
-from scriptmode.display.terminal_text import render_line
 from scriptmode.errors import DataError
 from scriptmode.platforms.base import ENDED, host_names
 from scriptmode.spec.metric_definitions import Definition, defined
+from scriptmode.terminal_text import render_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

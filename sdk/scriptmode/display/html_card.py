@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, StatusInterval
-    from scriptmode.results.outcome import Failure
+    from scriptmode.results.outcome import FailureReason
 
     _Row = tuple[str, ...]
     _T = TypeVar("_T")
@@ -139,7 +139,7 @@ def _more(left: int, name: str) -> str:
     return _dim(f"and {left} more {name}") if left else ""
 
 
-def _failure(failure: Failure, colour: str) -> str:
+def _failure(failure: FailureReason, colour: str) -> str:
     rest = f'<pre style="{_PRE}">{escape(failure.rest)}</pre>' if failure.rest else ""
     style = f"border-left:3px solid {colour};padding-left:10px;margin:8px 0"
     return f'<div style="{style}"><b>{escape(failure.cause)}</b>{rest}</div>'

@@ -6,8 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from scriptmode import messages
-from scriptmode.display import terminal_text
+from scriptmode import messages, terminal_text
 from scriptmode.platforms.base import LOCAL_PROCESS, host_count, is_of_processes
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
-from scriptmode.results.outcome import Failure, failure
+from scriptmode.results.outcome import FailureReason, parse_failure_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class JobSnapshot:
     instances: str = ""
     model: str = ""
     checkpoints: str = ""
-    failure: Failure | None = None
+    failure: FailureReason | None = None
     seen: Observations = Observations()
 
     @property
@@ -123,7 +123,7 @@ def create_snapshot(description: Mapping[str, Any], now: datetime, seen: Observa
         instances=_instances(description),
         model=str((description.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or ""),
         checkpoints=str((description.get("CheckpointConfig") or {}).get("S3Uri") or ""),
-        failure=failure(reason) if description["TrainingJobStatus"] == FAILED else None,
+        failure=parse_failure_reason(reason) if description["TrainingJobStatus"] == FAILED else None,
         seen=seen,
     )
 

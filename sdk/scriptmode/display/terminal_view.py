@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from scriptmode.display import log_lines
 from scriptmode.display.status_panel import StatusPanel
-from scriptmode.display.terminal_text import render_line, sanitize
+from scriptmode.terminal_text import render_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -69,8 +69,8 @@ def compare(job: TrainingJob, request: Mapping[str, Any], own: Contents | None) 
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
     description = job.describe()
     # As it would be started once more: under the new name, and with the places that go with it.
-    change = rerun.Change(job_name=str(request["TrainingJobName"]))
-    before = rerun.request(description, job.platform.tags(description), change)
+    change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
+    before = rerun.rerun_request(description, job.platform.tags(description), change)
     return Comparison(job, before, between(before, request), _files(job, description, own))
 
 

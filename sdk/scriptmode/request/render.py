@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Placement:
+class RenderContext:
     """What a request says beside the spec: the job's name, the Region, where its source archive is."""
 
     job_name: str
@@ -29,19 +29,19 @@ class Placement:
     source_uri: str | None = None
 
 
-def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
+def render(spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
     """Give the exact CreateTrainingJob request of a spec that its platform completed.
 
     Nothing is set that the job did not ask for.
     """
     fields = _without_empty(
         {
-            "TrainingJobName": placement.job_name,
+            "TrainingJobName": context.job_name,
             "RoleArn": spec.role,
             "AlgorithmSpecification": _algorithm(spec),
-            "HyperParameters": _hyperparameters(spec, placement),
+            "HyperParameters": _hyperparameters(spec, context),
             "Environment": _environment(spec),
-            "InputDataConfig": [_channel(channel) for channel in _channels(spec, placement)],
+            "InputDataConfig": [_channel(channel) for channel in _channels(spec, context)],
             "OutputDataConfig": {
                 "S3OutputPath": _output_path(spec),
                 "KmsKeyId": spec.output.kms_key,
@@ -64,7 +64,7 @@ def render(spec: TrainingJobSpec, placement: Placement) -> dict[str, Any]:
             "SessionChainingConfig": {"EnableSessionTagChaining": spec.features.session_tag_chaining},
             "Tags": [{"Key": key, "Value": value} for key, value in spec.tags],
             "ExperimentConfig": dict(spec.experiment),
-            **_monitoring(spec, placement.job_name),
+            **_monitoring(spec, context.job_name),
         }
     )
     # Whoever changes a request must not change the next one.
@@ -162,40 +162,40 @@ def _algorithm(spec: TrainingJobSpec) -> dict[str, Any]:
     }
 
 
-def _hyperparameters(spec: TrainingJobSpec, placement: Placement) -> dict[str, str]:
+def _hyperparameters(spec: TrainingJobSpec, context: RenderContext) -> dict[str, str]:
     encoded = hyperparameters.encode(spec.hyperparameters, script_mode=spec.script is not None)
     if spec.script is not None:
         own: dict[str, Any] = {
             contract.PROGRAM: spec.script.entry_point,
-            contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, placement),
+            contract.SUBMIT_DIRECTORY: _source_for_the_host(spec, context),
             contract.LOG_LEVEL: spec.script.log_level,
-            contract.JOB_NAME: placement.job_name,
-            contract.REGION: placement.region,
+            contract.JOB_NAME: context.job_name,
+            contract.REGION: context.region,
             **_distribution(spec),
         }
-        model_dir = _model_dir(spec, placement)
+        model_dir = _model_dir(spec, context)
         if model_dir is not None and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
     return hyperparameters.check_limits(encoded)
 
 
-def _channels(spec: TrainingJobSpec, placement: Placement) -> tuple[Channel, ...]:
+def _channels(spec: TrainingJobSpec, context: RenderContext) -> tuple[Channel, ...]:
     """Add the channel of a model to start from, and the one that carries the source to hosts that cannot fetch it."""
     channels = list(spec.channels)
     if spec.model is not None:
         given = TrainingInput(spec.model.uri, content_type=MODEL_CONTENT_TYPE, input_mode="File")
         channels.append(Channel(spec.model.channel_name, given))
-    if spec.network.isolation and placement.source_uri is not None:
+    if spec.network.isolation and context.source_uri is not None:
         mode = None if spec.algorithm.input_mode == "File" else "File"
-        channels.append(Channel(CODE_CHANNEL, TrainingInput(placement.source_uri, input_mode=mode)))
+        channels.append(Channel(CODE_CHANNEL, TrainingInput(context.source_uri, input_mode=mode)))
     return tuple(channels)
 
 
-def _source_for_the_host(spec: TrainingJobSpec, placement: Placement) -> str | None:
-    if not spec.network.isolation or placement.source_uri is None:
-        return placement.source_uri
-    return f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{placement.source_uri.rsplit('/', 1)[-1]}"
+def _source_for_the_host(spec: TrainingJobSpec, context: RenderContext) -> str | None:
+    if not spec.network.isolation or context.source_uri is None:
+        return context.source_uri
+    return f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{context.source_uri.rsplit('/', 1)[-1]}"
 
 
 def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
@@ -238,12 +238,12 @@ def _output_path(spec: TrainingJobSpec) -> str:
     return (spec.output.path or "").rstrip("/")
 
 
-def _model_dir(spec: TrainingJobSpec, placement: Placement) -> str | None:
+def _model_dir(spec: TrainingJobSpec, context: RenderContext) -> str | None:
     if isinstance(spec.model_dir, str):
         return spec.model_dir
     if not spec.model_dir:
         return None
-    return derived_model_dir(_output_path(spec), placement.job_name, with_mpi=isinstance(spec.distribution, MPI))
+    return derived_model_dir(_output_path(spec), context.job_name, with_mpi=isinstance(spec.distribution, MPI))
 
 
 def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str:

@@ -19,7 +19,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.job import TrainingJob
+    from scriptmode.platforms.base import Platform
 
 _NAMES = names.JobNames()
 _TAGS, _RULES = "Tags", "DebugRuleConfigurations"
@@ -27,7 +27,7 @@ _RUN, _WAIT = "MaxRuntimeInSeconds", "MaxWaitTimeInSeconds"
 
 
 @dataclass(frozen=True)
-class Change:
+class RerunChanges:
     """What the new job has that the old one had not; ``None`` and nothing keep what there was."""
 
     job_name: str | None = None
@@ -38,21 +38,21 @@ class Change:
     max_wait: int | None = None
 
 
-def start(job: TrainingJob, change: Change) -> str:
-    """Start a described job again on its platform and give the new job's name; waits for nothing."""
-    description = job.describe()
-    body = request(description, job.platform.tags(description), change)
+def start(platform: Platform, old_name: str, changes: RerunChanges) -> str:
+    """Start job ``old_name`` again on its platform and return the new job's name at once."""
+    description = platform.describe(old_name)
+    body = rerun_request(description, platform.tags(description), changes)
     name = str(body["TrainingJobName"])
-    job.platform.validate(body)
+    platform.validate(body)
     try:
-        job.platform.create(body)
+        platform.create(body)
     except KeyboardInterrupt:
         sys.stderr.write(f"\nTraining job {name} may have been started: scriptmode describe {name}\n")
         raise
     return name
 
 
-def request(description: Mapping[str, Any], tags: Mapping[str, str], change: Change) -> dict[str, Any]:
+def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:
     """Give the CreateTrainingJob request of a described job, as ``change`` wants it.
 
     What the service keeps to itself (SessionChainingConfig) is not in it. The hosts' secret and places that bear the
@@ -62,19 +62,19 @@ def request(description: Mapping[str, Any], tags: Mapping[str, str], change: Cha
     said = {name: each for name, each in description.items() if DESCRIBED_DEFAULTS.get(name) != each}
     body = {name: _said(each, known[name]["shape"]) for name, each in said.items() if name in known}
     old = str(description["TrainingJobName"])
-    new = _NAMES.fresh(names.base_of_job(old)) if change.job_name is None else names.check_job_name(change.job_name)
+    new = _NAMES.fresh(names.base_of_job(old)) if changes.job_name is None else names.check_job_name(changes.job_name)
     body["TrainingJobName"] = new
-    body["HyperParameters"] = _parameters(description, change, new)
+    body["HyperParameters"] = _parameters(description, changes, new)
     rules = rules_of_next_job(body.get(_RULES) or (), old)
     body[_RULES] = [rule_for_job(rule, new) for rule in rules]
     body.get("Environment", {}).pop(contract.SECRET_VARIABLE, None)
     body[_TAGS] = [
         {"Key": key, "Value": value} for key, value in tags.items() if not key.lower().startswith(RESERVED_TAGS)
     ]
-    if change.instance_count is not None:
-        body["ResourceConfig"] = _resized(old, body.get("ResourceConfig", {}), change.instance_count)
-    if change.max_run is not None or change.max_wait is not None:
-        body["StoppingCondition"] = _timed(description, change)
+    if changes.instance_count is not None:
+        body["ResourceConfig"] = _resized(old, body.get("ResourceConfig", {}), changes.instance_count)
+    if changes.max_run is not None or changes.max_wait is not None:
+        body["StoppingCondition"] = _timed(description, changes)
     return {name: each for name, each in body.items() if each not in (None, "", [], {})}
 
 
@@ -90,7 +90,7 @@ def _said(value: Any, shape: str) -> Any:
     return dict(value) if isinstance(value, dict) else value
 
 
-def _parameters(description: Mapping[str, Any], change: Change, new: str) -> dict[str, str]:
+def _parameters(description: Mapping[str, Any], changes: RerunChanges, new: str) -> dict[str, str]:
     encoded = dict(description.get("HyperParameters", {}))
     script_mode = contract.PROGRAM in encoded
     if script_mode and contract.JOB_NAME in encoded:
@@ -102,7 +102,7 @@ def _parameters(description: Mapping[str, Any], change: Change, new: str) -> dic
     )
     if encoded.get(contract.MODEL_DIR_PARAMETER) == contract.encode(derived):
         encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(renewed)
-    changed = arguments.copied("hyperparameters", change.hyperparameters)
+    changed = arguments.copied("hyperparameters", changes.hyperparameters)
     encoded.update(hyperparameters.encode(changed, script_mode=script_mode))
     return hyperparameters.check_limits(encoded)
 
@@ -117,22 +117,22 @@ def _resized(name: str, resources: Mapping[str, Any], count: object) -> dict[str
     return {**resources, "InstanceCount": count}
 
 
-def _timed(description: Mapping[str, Any], change: Change) -> dict[str, Any]:
+def _timed(description: Mapping[str, Any], changes: RerunChanges) -> dict[str, Any]:
     """Give the job's StoppingCondition with other times; a spot job may wait for as long after its run as before."""
     before = dict(description.get("StoppingCondition", {}))
     run, wait = before.get(_RUN, Limits.max_run), before.get(_WAIT)
-    longer = run if change.max_run is None else whole_number("max_run", change.max_run, 1)
+    longer = run if changes.max_run is None else whole_number("max_run", changes.max_run, 1)
     is_spot = bool(description.get("EnableManagedSpotTraining"))
     attempts = (description.get("RetryStrategy") or {}).get("MaximumRetryAttempts")
-    if change.max_wait is not None:
+    if changes.max_wait is not None:
         if not is_spot and attempts is None:
             name = description["TrainingJobName"]
             raise SpecError(
-                f"max_wait is {change.max_wait!r}, but training job {name} has neither spot instances nor a retry "
+                f"max_wait is {changes.max_wait!r}, but training job {name} has neither spot instances nor a retry "
                 f"strategy; leave it out, or set max_wait and one of use_spot_instances and max_retry_attempts of "
                 f"Estimator.attach({name!r}) and fit it"
             )
-        wait = change.max_wait
+        wait = changes.max_wait
     elif wait is not None:
         wait += max(0, longer - run)
     limits = Limits(longer, wait, is_spot, attempts)

@@ -1,27 +1,45 @@
-"""A model on its way to this machine: fetched beside its folder, unpacked safely, then given its name."""
+"""Artifacts of a job on this machine: downloaded beside their directory, unpacked safely, then renamed."""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.files.archive import MODEL_LIMITS, place
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from scriptmode.platforms.base import Platform
 
-#: What the service packs of a job; other archives are what somebody else put there.
+#: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz")
+#: Digits of the digest that separates jobs of one name: of two accounts, or one that was deleted and created again.
+_DIGITS = 12
 
 
-def fetch(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
-    """Copy the model at ``uri`` into ``folder`` and return it; raise `DataError` and leave nothing when it fails."""
+def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extract: bool) -> Path:
+    """Download the artifact at ``uri`` into ``folder``, whole or not at all.
+
+    Args:
+        platform: The platform that can read the URI.
+        uri: An archive, or a prefix with files.
+        folder: A directory that is empty or does not exist.
+        extract: Whether to unpack an archive.
+
+    Returns:
+        The directory, as an absolute path.
+
+    Raises:
+        DataError: Where there is no such artifact, it cannot be unpacked or the directory cannot be written.
+    """
     target = Path(folder).expanduser().absolute()
     made: list[Path] = []
     try:
@@ -29,7 +47,7 @@ def fetch(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extra
             raise DataError(f"{str(target)!r} is not an empty folder; name another one for the model")
         made = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        _fetch(platform, uri, target, extract=extract)
+        _download(platform, uri, target, extract=extract)
     except (UserCodeError, OSError, PlatformError) as error:
         for parent in made:
             with suppress(OSError):
@@ -42,26 +60,48 @@ def fetch(platform: Platform, uri: str, folder: str | os.PathLike[str], *, extra
     return target
 
 
-def _fetch(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:
-    # Beside the folder: a rename within one file system is whole or not at all.
-    with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as beside:
-        fetched, unpacked = Path(beside, "fetched"), Path(beside, "unpacked")
+def download_cached(platform: Platform, description: Mapping[str, Any], artifact: str, uri: str) -> Path:
+    """Return the directory with an unpacked artifact of an ended job; download it where the cache does not have it.
+
+    The cache is ``fetched/<job>-<digest>/<artifact>`` in the data directory. Raises `DataError`.
+    """
+    identity = f"{description['TrainingJobArn']} {description['CreationTime'].timestamp()}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
+    cached = default_data_dir() / "fetched" / f"{description['TrainingJobName']}-{digest}" / artifact
+    if cached.is_dir():
+        return cached
+    try:
+        # A directory that cannot be created is reported by the download into it.
+        with suppress(OSError):
+            make_private(default_data_dir() / "fetched", default_data_dir())
+        return download(platform, uri, cached, extract=True)
+    except DataError:
+        # Another process was faster: a copy gets its name when it is complete.
+        if cached.is_dir() and any(cached.iterdir()):
+            return cached
+        raise
+
+
+def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> None:
+    # In the parent directory: a rename within one file system is atomic.
+    with tempfile.TemporaryDirectory(prefix=".model-", dir=target.parent) as temporary:
+        downloaded, unpacked = Path(temporary, "downloaded"), Path(temporary, "unpacked")
         try:
-            files = platform.fetch(uri, fetched)
+            files = platform.fetch(uri, downloaded)
         except DataNotFoundError as error:
             raise DataNotFoundError(
-                f"the model of the job is gone from its place: nothing is at {uri} any more; put it back there, or run "
+                f"the model of the job is gone: nothing is at {uri} any more; put it back there, or run "
                 "the job again: scriptmode rerun"
             ) from error
-        # A folder without files is not copied.
-        fetched.mkdir(exist_ok=True)
+        # A prefix without files creates no directory.
+        downloaded.mkdir(exist_ok=True)
         name = uri.rstrip("/").rpartition("/")[2]
-        if name in _ARCHIVES and files != [fetched / name]:
+        if name in _ARCHIVES and files != [downloaded / name]:
             raise DataError(f"the model {uri} is a directory, not an archive; put the archive {name} itself there")
         if extract and name in _ARCHIVES:
             place(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
         else:
-            fetched.rename(unpacked)
+            downloaded.rename(unpacked)
         if target.exists():
             target.rmdir()
         unpacked.rename(target)

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlparse
 
 from scriptmode.errors import DataAccessError, DataError
 from scriptmode.platforms.base import ENDED
-from scriptmode.results import download_cache
+from scriptmode.results.artifacts import download_cached
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -100,7 +100,7 @@ class EventFiles:
             if self.found() and area not in known:
                 continue
             try:
-                yield area, download_cache.copy_of(self._platform, description, area, uri)
+                yield area, download_cached(self._platform, description, area, uri)
             except DataAccessError:
                 raise
             except DataError:

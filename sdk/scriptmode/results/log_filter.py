@@ -1,4 +1,4 @@
-"""Which of a job's log lines are wanted: of some hosts alone, or the last of each."""
+"""The log filter: only the lines of some hosts, or only the last lines of each host."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from scriptmode.platforms.base import host_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from scriptmode.job import TrainingJob
-    from scriptmode.platforms.base import LogEvent
+    from scriptmode.platforms.base import LogEvent, Platform
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The hosts whose lines are wanted (none named: all), and how many of the lines that each has so far."""
+class LogFilter:
+    """Which lines of a job's log are read.
+
+    Args:
+        hosts: Names of hosts; none means all of them.
+        tail: How many of the lines that each host has so far; ``None`` means all of them.
+
+    Raises:
+        SpecError: For an argument of another kind.
+    """
 
     hosts: tuple[str, ...] = ()
     tail: int | None = None
@@ -29,37 +36,49 @@ class Choice:
         if self.tail is not None and (isinstance(self.tail, bool) or not isinstance(self.tail, int) or self.tail < 0):
             raise SpecError(f"tail is {self.tail!r}; give a whole number of lines, 0 or more")
 
+    @classmethod
+    def parse(cls, hosts: object, tail: int | None) -> LogFilter:
+        """Return the filter for a caller's arguments; ``hosts`` may be one name instead of several."""
+        names = (hosts,) if isinstance(hosts, str) else tuple(hosts) if isinstance(hosts, (list, tuple, set)) else hosts
+        return cls(names, tail)  # type: ignore[arg-type]
 
-def chosen(hosts: object, tail: int | None) -> Choice:
-    """Give the choice that a caller means; one host may be named alone. Raises `SpecError`."""
-    names = (hosts,) if isinstance(hosts, str) else tuple(hosts) if isinstance(hosts, (list, tuple, set)) else hosts
-    return Choice(names, tail)  # type: ignore[arg-type]
 
-
-def events(
-    job: TrainingJob,
-    choice: Choice,
+def filtered_events(
+    platform: Platform,
+    name: str,
+    log_filter: LogFilter,
     *,
     follow: bool,
     on_description: Callable[[dict[str, Any]], None] | None = None,
 ) -> Iterator[LogEvent]:
-    """Give the lines that are wanted, as the platform gives them; raise `SpecError` for a host that is not there."""
-    if choice.hosts:
-        _check_hosts(choice.hosts, job.describe())
+    """Return the log lines of job ``name`` that pass the filter, in the platform's order.
+
+    Args:
+        platform: The platform that has the job.
+        name: The job's name.
+        log_filter: The lines to read.
+        follow: Whether to wait for more lines until the job has ended.
+        on_description: Called with the job's description each time that following requests it.
+
+    Raises:
+        SpecError: For a host that the job does not have.
+    """
+    if log_filter.hosts:
+        _check_hosts(log_filter.hosts, platform.describe(name))
     skipped: Counter[str] = Counter()
-    if choice.tail is not None:
-        # Read twice rather than kept: a log may be larger than the memory.
-        events = job.platform.log_events(job.name, follow=False)
+    if log_filter.tail is not None:
+        # Read twice instead of stored: a log may be larger than the memory.
+        events = platform.log_events(name, follow=False)
         skipped.update(event.host for event in events if not event.continues)
         for host in skipped:
-            skipped[host] = max(0, skipped[host] - choice.tail)
-    lines = job.platform.log_events(job.name, follow=follow, on_description=on_description)
-    if choice == Choice():
+            skipped[host] = max(0, skipped[host] - log_filter.tail)
+    lines = platform.log_events(name, follow=follow, on_description=on_description)
+    if log_filter == LogFilter():
         return lines
-    return _wanted(lines, choice.hosts, skipped)
+    return _passing(lines, log_filter.hosts, skipped)
 
 
-def _wanted(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[str]) -> Iterator[LogEvent]:
+def _passing(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[str]) -> Iterator[LogEvent]:
     for event in lines:
         if skipped[event.host]:
             skipped[event.host] -= not event.continues
@@ -67,9 +86,9 @@ def _wanted(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter[
             yield event
 
 
-def _check_hosts(wanted: tuple[str, ...], description: Mapping[str, Any]) -> None:
+def _check_hosts(hosts: tuple[str, ...], description: Mapping[str, Any]) -> None:
     known = host_names(description)
-    for host in wanted:
+    for host in hosts:
         if known and host not in known:
-            there = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-            raise SpecError(f"training job {description['TrainingJobName']} has no host {host!r}; it has {there}")
+            existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
+            raise SpecError(f"training job {description['TrainingJobName']} has no host {host!r}; it has {existing}")

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.display.terminal_text import sanitize
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.platforms.base import FAILED, STOPPED
+from scriptmode.terminal_text import sanitize
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: I
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailureReason:
     """Why a job failed: the first line of the reason, the rest of it, and the host that it names, "" for none."""
 
     cause: str
@@ -34,12 +34,12 @@ class Failure:
     host: str
 
 
-def failure(reason: str) -> Failure:
+def parse_failure_reason(reason: str) -> FailureReason:
     """Give a FailureReason's parts: what failed comes in its first line."""
     first, _, rest = (reason or _NO_REASON).partition("\n")
     cause = _KIND.sub("", first)
     named = _HOST.search(first) or _HOST.search(reason)
-    return Failure(cause, rest, named.group() if named else "")
+    return FailureReason(cause, rest, named.group() if named else "")
 
 
 def raise_for_status(description: dict[str, Any], platform: Platform) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFaile
     if reason.startswith(_NO_CAPACITY):
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description)
-    host = failure(reason).host
+    host = parse_failure_reason(reason).host
     rows = [*_whole_log(name, host, platform), ("log", f"scriptmode logs {name}{host and f' --host {host}'}")]
     rows.append(("again", f"scriptmode rerun {name}{_same_source(description)}"))
     return TrainingJobFailed("\n".join([text, *(f"  {head + ':':<10} {said}" for head, said in rows)]), description)

@@ -318,7 +318,7 @@ class TrainingJobSpec:
     #: Fields of the request that nothing else here says, as they are.
     additional_fields: Mapping[str, Any] = field(default_factory=dict)
     #: Whether nothing is left to the platform's settings: they add nothing to what the spec says.
-    is_whole: bool = False
+    ignore_config_defaults: bool = False
     #: ``False`` leaves the hyperparameter out, ``True`` derives it from the job, a string is taken as it is.
     model_dir: str | bool = False
 

@@ -43,7 +43,7 @@ def check(spec: TrainingJobSpec) -> None:
 
 def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
     """Fill in what the spec left open; raises `SpecError` where nothing says a role, or the VPC that data needs."""
-    config = SageMakerConfig() if spec.is_whole else config
+    config = SageMakerConfig() if spec.ignore_config_defaults else config
     role = spec.role or config.role
     if role is None:
         raise SpecError(
