@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from importlib import util
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.doctor.check import Check, ok, problem, said, warning
+from scriptmode.doctor.check import Check, ok, problem, problem_from_error, warning
 from scriptmode.errors import DataError, PlatformError, SpecError
 from scriptmode.messages import install_command
 
@@ -49,7 +49,7 @@ def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `examinati
     try:
         yield ok(REGION, connection.region)
     except PlatformError as error:
-        yield said(REGION, error)
+        yield problem_from_error(REGION, error)
     yield _clock(caller)
     if asks_service:
         yield _service(connection) if caller.identity else problem(SAGEMAKER, *_UNASKED)
@@ -61,7 +61,7 @@ def _service(connection: Connection) -> Check:
         client = connection.brief_client("sagemaker")
         connection.call("training jobs cannot be listed", lambda: client.list_training_jobs(MaxResults=1))
     except PlatformError as error:
-        return said(SAGEMAKER, error)
+        return problem_from_error(SAGEMAKER, error)
     return ok(SAGEMAKER, f"answers in {connection.region}")
 
 
@@ -75,11 +75,11 @@ def _caller(connection: Connection) -> _Caller:
         answer = connection.call("the caller's identity", client.get_caller_identity)
     except PlatformError as error:
         response = getattr(error.__cause__, "response", None) or {}
-        return _Caller(source, error=error, ahead=_ahead(response))
-    return _Caller(source, str(answer["Arn"]), ahead=_ahead(answer))
+        return _Caller(source, error=error, ahead=_clock_offset(response))
+    return _Caller(source, str(answer["Arn"]), ahead=_clock_offset(answer))
 
 
-def _ahead(response: Any) -> float | None:
+def _clock_offset(response: Any) -> float | None:
     """Give by how many seconds the clock of whoever answered is ahead; ``None`` where the answer has no date."""
     date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     with suppress(TypeError, ValueError):
@@ -91,7 +91,7 @@ def _credentials(caller: _Caller) -> Check:
     from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS
 
     if caller.error is not None:
-        found = said(CREDENTIALS, caller.error)
+        found = problem_from_error(CREDENTIALS, caller.error)
         whence = f"from {caller.source}, but " if caller.source else ""
         return problem(CREDENTIALS, f"{whence}{found.found}; {_NEEDED}", found.advice)
     if not caller.source:
@@ -102,21 +102,21 @@ def _credentials(caller: _Caller) -> Check:
 def _clock(caller: _Caller) -> Check:
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     if caller.ahead is not None and abs(caller.ahead) > _MOST_AWS_SECONDS:
-        what = f"{now}, {_apart(caller.ahead)} AWS's clock, which refuses requests from 5 minutes on"
+        what = f"{now}, {_format_offset(caller.ahead)} AWS's clock, which refuses requests from 5 minutes on"
         return problem(CLOCK, what, "set the clock: timedatectl set-ntp true, or in a virtual machine the host's")
-    disk = _disk_ahead()
+    disk = _disk_clock_offset()
     if disk is not None and abs(disk) > _MOST_DISK_SECONDS:
-        what = f"{now}, {_apart(disk)} that of the data directory's file system; times of jobs come from both"
+        what = f"{now}, {_format_offset(disk)} that of the data directory's file system; times of jobs come from both"
         return warning(CLOCK, what, "have both machines keep time: timedatectl set-ntp true")
     known = [text for text, each in (("AWS's", caller.ahead), ("the data directory's", disk)) if each is not None]
     return ok(CLOCK, f"{now}" + (f", as {' and '.join(known)}" if known else ""))
 
 
-def _apart(ahead: float) -> str:
+def _format_offset(ahead: float) -> str:
     return f"{abs(ahead):,.0f} s {'behind' if ahead > 0 else 'ahead of'}"
 
 
-def _disk_ahead() -> float | None:
+def _disk_clock_offset() -> float | None:
     """Give by how much the data directory's file system is ahead; ``None`` where it is not there or not to write to."""
     from scriptmode.data_dir import default_data_dir
 
@@ -136,7 +136,7 @@ def config_file() -> Iterator[Check]:
     try:
         found = config.read(os.environ, S3().read_bytes)
     except (SpecError, PlatformError) as error:
-        yield said(CONFIG_FILE, error)
+        yield problem_from_error(CONFIG_FILE, error)
         return
     role = f"role {found.role}" if found.role else "no role: give role= to the estimator"
     yield ok(CONFIG_FILE, f"can be read, or is not there; it names {role}")

@@ -45,12 +45,12 @@ def problem(name: str, found: str, advice: str) -> Check:
     return Check(name, PROBLEM, found, advice)
 
 
-def said(name: str, error: Exception) -> Check:
+def problem_from_error(name: str, error: Exception) -> Check:
     """Make a problem of one of this library's errors."""
-    return problem(name, *parted(str(error)))
+    return problem(name, *split_advice(str(error)))
 
 
-def parted(text: str) -> tuple[str, str]:
+def split_advice(text: str) -> tuple[str, str]:
     """Part one of this library's texts into what was found and the next step, which stands after the last semicolon."""
     found, _, advice = text.rpartition("; ")
     return (found, advice) if found else (advice, "mend it, then look again")

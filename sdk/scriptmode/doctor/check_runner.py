@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.doctor import aws_checks, machine_checks, package_checks, program_checks, storage_checks
-from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, said, warning
+from scriptmode.doctor.check import PROBLEM, WARNING, Check, problem, problem_from_error, warning
 from scriptmode.errors import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _UNKNOWN = "mend what this names; where it names nothing, it is a mistake of scr
 
 
 @dataclass
-class _Subject:
+class _CheckGroup:
     """Some checks that are made one after another; ``found`` grows as they are, until it ``ended``."""
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class _Subject:
         try:
             self.found.extend(self.look())
         except ScriptmodeError as error:
-            self.found.append(said(self._next, error))
+            self.found.append(problem_from_error(self._next, error))
         except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
             what = f"looking at it failed: {type(error).__name__}: {error}"
             self.found.append(problem(self._next, what, _UNKNOWN))
@@ -63,38 +63,38 @@ class _Subject:
         return self.names[min(len(self.found), len(self.names) - 1)]
 
 
-def _local() -> list[_Subject]:
+def _local() -> list[_CheckGroup]:
     return [
-        _Subject((program_checks.SCRIPTMODE, program_checks.SSH, program_checks.MPI), program_checks.runtime),
-        _Subject(
+        _CheckGroup((program_checks.SCRIPTMODE, program_checks.SSH, program_checks.MPI), program_checks.runtime),
+        _CheckGroup(
             (package_checks.TENSORFLOW, package_checks.KERAS, package_checks.HOROVOD),
             package_checks.frameworks,
             _IMPORT_SECONDS,
         ),
-        _Subject((machine_checks.DOCKER,), machine_checks.docker),
-        _Subject((machine_checks.FUSE,), machine_checks.fuse),
-        _Subject((storage_checks.DISK,), storage_checks.disk),
-        _Subject((storage_checks.JOBS,), storage_checks.jobs),
-        _Subject((machine_checks.PORTS,), machine_checks.ports),
-        _Subject((machine_checks.MEMORY,), machine_checks.memory),
+        _CheckGroup((machine_checks.DOCKER,), machine_checks.docker),
+        _CheckGroup((machine_checks.FUSE,), machine_checks.fuse),
+        _CheckGroup((storage_checks.DISK,), storage_checks.disk),
+        _CheckGroup((storage_checks.JOBS,), storage_checks.jobs),
+        _CheckGroup((machine_checks.PORTS,), machine_checks.ports),
+        _CheckGroup((machine_checks.MEMORY,), machine_checks.memory),
     ]
 
 
-def _cloud(*, asks_service: bool) -> list[_Subject]:
+def _cloud(*, asks_service: bool) -> list[_CheckGroup]:
     service = (aws_checks.SAGEMAKER,) if asks_service else ()
     return [
-        _Subject(
+        _CheckGroup(
             (aws_checks.CREDENTIALS, aws_checks.REGION, aws_checks.CLOCK, *service),
             partial(aws_checks.account, asks_service),
         ),
-        _Subject((aws_checks.CONFIG_FILE,), aws_checks.config_file),
-        _Subject((aws_checks.IMAGES,), aws_checks.images),
+        _CheckGroup((aws_checks.CONFIG_FILE,), aws_checks.config_file),
+        _CheckGroup((aws_checks.IMAGES,), aws_checks.images),
     ]
 
 
 #: What jobs on each platform cannot do without, in the order of a report; Python and scriptmode come first anywhere.
-_BOTH = (package_checks.PYTHON, program_checks.SCRIPTMODE)
-_HERE = (
+_COMMON_CHECKS = (package_checks.PYTHON, program_checks.SCRIPTMODE)
+_LOCAL_CHECKS = (
     package_checks.TENSORFLOW,
     package_checks.KERAS,
     package_checks.HOROVOD,
@@ -107,7 +107,7 @@ _HERE = (
     machine_checks.PORTS,
     machine_checks.MEMORY,
 )
-_THERE = (
+_SAGEMAKER_CHECKS = (
     aws_checks.CREDENTIALS,
     aws_checks.REGION,
     aws_checks.CLOCK,
@@ -116,8 +116,8 @@ _THERE = (
     aws_checks.IMAGES,
 )
 #: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
-_LOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.docker_client")
-_LOADED_HERE = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
+_PRELOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.docker_client")
+_PRELOADED_LOCAL = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
 
 
 def examine(*, platform: str | None = None) -> list[Check]:
@@ -130,18 +130,22 @@ def examine(*, platform: str | None = None) -> list[Check]:
     if platform not in (None, LOCAL, SAGEMAKER):
         raise SpecError(f"platform is {platform!r}; say {LOCAL!r} or {SAGEMAKER!r}")
     is_cloud, is_linux = platform == SAGEMAKER, sys.platform.startswith("linux")
-    subjects = [_Subject((package_checks.PYTHON,), package_checks.python), *_cloud(asks_service=is_cloud)]
+    subjects = [_CheckGroup((package_checks.PYTHON,), package_checks.python), *_cloud(asks_service=is_cloud)]
     subjects += _local() if is_linux else []
-    for module in (*_LOADED, *(_LOADED_HERE if is_linux else ())):
+    for module in (*_PRELOADED, *(_PRELOADED_LOCAL if is_linux else ())):
         with suppress(ImportError):
             import_module(module)
-    _run(subjects)
-    order = (*_BOTH, *_THERE, *_HERE) if is_cloud else (*_BOTH, *_HERE, *_THERE)
+    _run_all(subjects)
+    order = (
+        (*_COMMON_CHECKS, *_SAGEMAKER_CHECKS, *_LOCAL_CHECKS)
+        if is_cloud
+        else (*_COMMON_CHECKS, *_LOCAL_CHECKS, *_SAGEMAKER_CHECKS)
+    )
     found = [check for subject in subjects for check in subject.checks()]
-    return [_weighed(check, is_cloud=is_cloud) for check in sorted(found, key=lambda check: order.index(check.name))]
+    return [_weigh(check, is_cloud=is_cloud) for check in sorted(found, key=lambda check: order.index(check.name))]
 
 
-def _run(subjects: Sequence[_Subject]) -> None:
+def _run_all(subjects: Sequence[_CheckGroup]) -> None:
     """Look at all of them at once, at each until its deadline."""
     began = time.monotonic()
     # Not a pool, whose end waits for a thread that hangs.
@@ -152,7 +156,7 @@ def _run(subjects: Sequence[_Subject]) -> None:
         thread.join(max(0.0, began + each.seconds - time.monotonic()))
 
 
-def _weighed(check: Check, *, is_cloud: bool) -> Check:
+def _weigh(check: Check, *, is_cloud: bool) -> Check:
     """Make a warning of a problem of the other platform's; what Python lacks are Linux's processes, for hosts here."""
-    others = (package_checks.PYTHON, *_HERE) if is_cloud else _THERE
+    others = (package_checks.PYTHON, *_LOCAL_CHECKS) if is_cloud else _SAGEMAKER_CHECKS
     return replace(check, outcome=WARNING) if check.outcome == PROBLEM and check.name in others else check

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.doctor.check import Check, ok, parted, problem, said, warning
+from scriptmode.doctor.check import Check, ok, problem, problem_from_error, split_advice, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
 from scriptmode.messages import format_bytes
 
@@ -22,7 +22,7 @@ DOCKER, FUSE, PORTS, MEMORY = "Docker", "FUSE", "ports", "memory"
 #: TensorFlow takes about as much for itself on each host.
 _LEAST_MEMORY = 1024**3
 #: What Docker gives a container unasked; ranks of one host meet there, and NCCL's and Open MPI's buffers fill it.
-_LEAST_SHARED = 64 * 1024**2 + 1
+_LEAST_SHARED_MEMORY = 64 * 1024**2 + 1
 _CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -36,7 +36,7 @@ def docker() -> Iterator[Check]:
             version = str(client.version().get("Version", ""))
         images = {default_image(each): docker_client.is_there(default_image(each)) for each in TENSORFLOW_VERSIONS}
     except (ContainerError, SpecError) as error:
-        found = said(DOCKER, error)
+        found = problem_from_error(DOCKER, error)
         yield warning(DOCKER, f"{found.found}; {needed}", found.advice)
         return
     built = [image for image, is_there in images.items() if is_there]
@@ -53,7 +53,7 @@ def fuse() -> Iterator[Check]:
 
     if why := fuse_mounts.why_not():
         # Without mounts the data is copied where it has to be.
-        found, advice = parted(why)
+        found, advice = split_advice(why)
         yield warning(FUSE, f"{found}; input_mode='FastFile' streams through a mount", advice)
     else:
         yield ok(FUSE, "a file system can be mounted, which input_mode='FastFile' streams through")
@@ -72,7 +72,7 @@ def ports() -> Iterator[Check]:
             block = reserved.reserve(["a host"])["a host"]
             _connect()
         except DataError as error:
-            yield said(PORTS, error)
+            yield problem_from_error(PORTS, error)
         except OSError as error:
             what = f"no connection to this machine by 127.0.0.1: {error.strerror or error}"
             yield problem(PORTS, what, "see that the loopback interface is up: ip link set lo up")
@@ -108,7 +108,7 @@ def memory() -> Iterator[Check]:
     if free < _LEAST_MEMORY:
         advice = "end other programs; a host with TensorFlow needs about 1 GB"
         yield warning(MEMORY, found, advice)
-    elif shared < _LEAST_SHARED:
+    elif shared < _LEAST_SHARED_MEMORY:
         advice = "ranks of one host share memory there: docker run --shm-size 1g, or mount -o remount,size=1g /dev/shm"
         yield warning(MEMORY, found, advice)
     else:

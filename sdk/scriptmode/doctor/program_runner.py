@@ -26,7 +26,7 @@ IMPORT_SECONDS = 27.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProgramResult:
     """What a program wrote; ``code`` is ``-n`` for signal n, and ``None`` where it came to no end, for ``reason``."""
 
     code: int | None
@@ -64,7 +64,7 @@ def deadline(seconds: float | None = None) -> float:
     return time.monotonic() + (SECONDS if seconds is None else seconds)
 
 
-def ask(*argv: str, variables: Mapping[str, str] | None = None, until: float | None = None) -> Answer:
+def run_program(*argv: str, variables: Mapping[str, str] | None = None, until: float | None = None) -> ProgramResult:
     """Run a program to its end, ``until`` a `deadline` at most, a new one by default; kill it then, and all it started.
 
     A caller that ends earlier, as by Ctrl-C, takes them with it.
@@ -83,16 +83,16 @@ def ask(*argv: str, variables: Mapping[str, str] | None = None, until: float | N
                 start_new_session=True,
             )
         except OSError as error:
-            return Answer(None, reason=f"{argv[0]} cannot be started: {error.strerror or error}")
+            return ProgramResult(None, reason=f"{argv[0]} cannot be started: {error.strerror or error}")
         code, reason = _end(process, seconds)
-        return Answer(code, _written(output), _written(errors), reason)
+        return ProgramResult(code, _written(output), _written(errors), reason)
 
 
-def ask_python(
+def run_module(
     module: str, *words: str, variables: Mapping[str, str] | None = None, until: float | None = None
-) -> Answer:
+) -> ProgramResult:
     """Run a module with the interpreter that hosts which are processes have."""
-    return ask(sys.executable, "-m", module, *words, variables=variables, until=until)
+    return run_program(sys.executable, "-m", module, *words, variables=variables, until=until)
 
 
 def _end(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, str]:

@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
-from scriptmode.doctor.check import Check, ok, parted, problem, warning
+from scriptmode.doctor.check import Check, ok, problem, split_advice, warning
 from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DISK, JOBS = "disk", "jobs"
 #: A model, a staged input and the logs of a small job need less.
-_LITTLE = 2 * 10**9
+_LOW_BYTES = 2 * 10**9
 _NAMES_SHOWN = 5
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -46,7 +46,7 @@ def disk() -> Iterator[Check]:
         yield problem(
             DISK, f"{found}; no job can begin, its own files take {format_bytes(full_disk.JOB_BYTES)}", another
         )
-    elif free < _LITTLE:
+    elif free < _LOW_BYTES:
         yield warning(DISK, f"{found}; inputs and models are kept there", another)
     else:
         yield ok(DISK, f"{found}, which " + ("can be written and locked" if is_there else "the first job will make"))
@@ -62,7 +62,7 @@ def jobs() -> Iterator[Check]:
         name = next(iter(found.unreadable))
         what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {found.unreadable[name]}"
         # Its own error ends with the next step.
-        yield problem(JOBS, *parted(what))
+        yield problem(JOBS, *split_advice(what))
     elif found.orphaned:
         what = (
             f"{len(found.orphaned)} not ended, though the agent died (killed, or the machine was restarted): "
