@@ -78,7 +78,7 @@ def make_image(base_image):
         dockerfile = dockerfile.replace("FROM BASE\n", f"FROM {base_image}\n")
         image = f"scriptmode-test:{name}"
         docker_client.build(
-            docker_client.Build(packed({"Dockerfile": dockerfile})), image, on_line=docker_client.say_nothing
+            docker_client.Build(packed({"Dockerfile": dockerfile})), image, on_line=docker_client.ignore_line
         )
         return image
 

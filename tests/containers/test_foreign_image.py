@@ -28,9 +28,9 @@ def aws_image(base_image):
     """AWS's image, built once for what it is made from; that takes some minutes."""
     files = {name: path.read_bytes() for name, path in RECIPE.items()}
     name = f"scriptmode-test-aws:{hashlib.sha256(repr(files).encode()).hexdigest()[:12]}"
-    if not docker_client.is_there(name):
-        settings = {f"settings/{name}": content for name, content in package_indexes.settings(os.environ).items()}
-        arguments = {**package_indexes.proxies(os.environ), "BASE": base_image}
+    if not docker_client.has_image(name):
+        settings = {f"settings/{name}": content for name, content in package_indexes.index_settings(os.environ).items()}
+        arguments = {**package_indexes.proxy_variables(os.environ), "BASE": base_image}
         docker_client.build(docker_client.Build(packed({**files, **settings}), arguments), name, on_line=print)
     return name
 

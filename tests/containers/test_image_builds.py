@@ -82,7 +82,7 @@ def test_a_stage_that_is_built_anew_is_used_from_then_on(base_image):
 
     def built(**more):
         docker_client.build(
-            docker_client.Build(context, **more), "" if more else name, on_line=docker_client.say_nothing
+            docker_client.Build(context, **more), "" if more else name, on_line=docker_client.ignore_line
         )
         return in_image(name, "cat /made")
 
@@ -136,18 +136,18 @@ def test_a_refreshed_image_has_its_name_and_the_same_packages_make_the_same_file
     refreshed = labels(image)
     assert refreshed["scriptmode.base"] == docker("image", "inspect", "--format", "{{.Id}}", base_image).stdout.strip()
 
-    wanted = image_recipe.recipe("2.21.0")
-    context = wanted.context(package_indexes.settings(os.environ))
+    wanted = image_recipe.resolve_recipe("2.21.0")
+    context = wanted.context(package_indexes.index_settings(os.environ))
     arguments = {
         **wanted.arguments,
-        **package_indexes.proxies(os.environ),
+        **package_indexes.proxy_variables(os.environ),
         "BASE": base_image,
         "DEVELOPMENT_BASE": base_image,
     }
     listed = []
     for uses_cache in (True, False):
         stage = docker_client.Build(context, arguments, target=image_recipe.DEBIAN_STAGE, uses_cache=uses_cache)
-        docker_client.build(stage, "scriptmode-test:stage", on_line=docker_client.say_nothing)
+        docker_client.build(stage, "scriptmode-test:stage", on_line=docker_client.ignore_line)
         listed.append(in_image("scriptmode-test:stage", LISTED.format("/difference")))
     assert "usr/sbin/sshd" in listed[0]
     assert listed[0] == listed[1]

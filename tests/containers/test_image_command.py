@@ -58,7 +58,7 @@ def test_the_name_is_that_of_the_content():
 
 
 def test_one_recipe_makes_one_context():
-    wanted = image_recipe.recipe("2.15.1")
+    wanted = image_recipe.resolve_recipe("2.15.1")
     assert wanted.context({"codename": b"x"}) == wanted.context({"codename": b"x"})
     with tarfile.open(fileobj=io.BytesIO(wanted.context({"pip.conf": b"[global]\n"}))) as tar:
         names = tar.getnames()
@@ -68,7 +68,7 @@ def test_one_recipe_makes_one_context():
 
 
 def test_every_stage_that_has_the_machines_settings_bears_the_label_by_which_they_are_removed():
-    stages = (image_recipe.folder() / "Dockerfile").read_text().split("\nFROM ")[1:]
+    stages = (image_recipe.recipe_directory() / "Dockerfile").read_text().split("\nFROM ")[1:]
     with_settings = [stage for stage in stages if "COPY settings" in stage]
     assert len(with_settings) == 2
     for stage in with_settings:
@@ -96,9 +96,9 @@ def test_credentials_of_package_indexes_are_recognized(files, wanted):
 
 
 def test_a_cuda_base_is_built_beside_in_the_image_that_has_headers():
-    wanted = image_recipe.recipe("2.15.1", gpu=True, base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
+    wanted = image_recipe.resolve_recipe("2.15.1", gpu=True, base="nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04")
     assert wanted.development_base == "nvidia/cuda:12.2.2-cudnn8-devel-ubuntu22.04"
-    assert image_recipe.recipe("2.15.1", gpu=True, base="a", development_base="b").development_base == "b"
+    assert image_recipe.resolve_recipe("2.15.1", gpu=True, base="a", development_base="b").development_base == "b"
     assert wanted.arguments["VARIANT"] == "gpu"
 
 
@@ -177,14 +177,16 @@ def test_a_host_that_is_none_is_named(monkeypatch):
 )  # fmt: skip
 def test_a_build_that_fails_says(said, message):
     with pytest.raises(ContainerError) as raised:
-        docker_client._follow(said, "building x failed", docker_client.say_nothing)
+        docker_client._read_progress(said, "building x failed", docker_client.ignore_line)
     assert str(raised.value) == message
 
 
 def test_progress_of_a_layer_is_no_line():
     lines = []
     moving = {"status": "Pushing", "progressDetail": {"current": 1, "total": 2}, "id": "a"}
-    docker_client._follow([{"status": "Waiting", "progressDetail": {}}, moving, {"stream": "\n"}], "", lines.append)
+    docker_client._read_progress(
+        [{"status": "Waiting", "progressDetail": {}}, moving, {"stream": "\n"}], "", lines.append
+    )
     assert lines == ["Waiting"]
 
 
@@ -196,7 +198,7 @@ def test_pips_indexes_reach_the_build_and_folders_do_not(tmp_path):
         "  https://more.example/simple\nfind-links = /srv/wheels\ncert = /srv/ca.crt\n[install]\nretries=9\n"
     )
     environ = {"HOME": str(tmp_path), "PIP_TRUSTED_HOST": "more.example", "PIP_CONFIG_FILE": ""}
-    lines = package_indexes.settings(environ)["pip.conf"].decode().splitlines()
+    lines = package_indexes.index_settings(environ)["pip.conf"].decode().splitlines()
     assert lines == [
         "[global]",
         "index-url = https://name:word@index.example/simple",
@@ -208,7 +210,7 @@ def test_pips_indexes_reach_the_build_and_folders_do_not(tmp_path):
 
 def test_apt_trusts_in_the_build_what_this_machine_trusts(tmp_path):
     (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\n")
-    files = package_indexes.settings({"HOME": str(tmp_path), "SSL_CERT_FILE": str(tmp_path / "ca.crt")})
+    files = package_indexes.index_settings({"HOME": str(tmp_path), "SSL_CERT_FILE": str(tmp_path / "ca.crt")})
     assert files["ca-certificates.crt"] == b"-----BEGIN CERTIFICATE-----\n"
     # Where this machine has apt.
     assert files.get("apt.conf", b'"/settings/ca-certificates.crt";\n').endswith(b'"/settings/ca-certificates.crt";\n')
@@ -216,7 +218,7 @@ def test_apt_trusts_in_the_build_what_this_machine_trusts(tmp_path):
 
 def test_only_proxies_are_arguments_of_the_build():
     environ = {"HTTPS_PROXY": "http://p:1", "no_proxy": "a", "http_proxy": "", "PIP_INDEX_URL": "https://x"}
-    assert package_indexes.proxies(environ) == {"HTTPS_PROXY": "http://p:1", "no_proxy": "a"}
+    assert package_indexes.proxy_variables(environ) == {"HTTPS_PROXY": "http://p:1", "no_proxy": "a"}
 
 
 @pytest.mark.slow

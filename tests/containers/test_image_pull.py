@@ -18,7 +18,7 @@ def jobs(tmp_path, base_image):
 
 def test_an_image_is_pulled_from_its_registry_and_the_status_says_so(jobs, registry, base_image):
     name = push_image(f"{registry}/team/hosts:1", base_image)
-    assert not docker_client.is_there(name)
+    assert not docker_client.has_image(name)
     request = jobs.request("pass", image=name)
     request["AlgorithmSpecification"]["ContainerEntrypoint"] = ["echo", "from the registry"]
     jobs.platform.create(request)

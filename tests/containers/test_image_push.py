@@ -112,7 +112,7 @@ def test_what_is_no_repository_is_refused(repository):
 def test_a_build_that_fails_shows_the_step_and_its_last_words(base_image):
     context = packed({"Dockerfile": f"FROM {base_image}\nRUN echo about to fail; exit 3\n"})
     with pytest.raises(ContainerError) as raised:
-        docker_client.build(docker_client.Build(context), "scriptmode-test:broken", on_line=docker_client.say_nothing)
+        docker_client.build(docker_client.Build(context), "scriptmode-test:broken", on_line=docker_client.ignore_line)
     lines = str(raised.value).splitlines()
     assert lines[0].startswith(
         "building scriptmode-test:broken failed at 'RUN echo about to fail; exit 3': The command"

@@ -108,7 +108,7 @@ def test_no_program_gives_more_rights_than_its_user_has(image):
 
 
 def test_every_package_is_the_lock_files(image, tensorflow_version):
-    lock = (image_recipe.folder() / "locks" / f"{tensorflow_version}-cpu.txt").read_text()
+    lock = (image_recipe.recipe_directory() / "locks" / f"{tensorflow_version}-cpu.txt").read_text()
     locked = {
         (name.lower().replace("_", "-"), version) for name, version in re.findall(r"^(\S+?)==(\S+)", lock, re.MULTILINE)
     }

@@ -30,18 +30,18 @@ _NO_SPACE = "no space left on device"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STEP = re.compile(r"Step \d+/\d+ : (.*)")
 #: The identifier of the image that a step made or found.
-_MADE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
+_STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
 #: The builder's own words about what it makes and removes, which would hide the last ones of what failed.
-_OF_THE_BUILDER = re.compile(r" ---> |Removing intermediate container ")
+_BUILDER_NOISE = re.compile(r" ---> |Removing intermediate container ")
 
 OnLine = Callable[[str], None]
 
 
-def say_nothing(line: str) -> None:
+def ignore_line(line: str) -> None:
     """Let a line of the daemon's go by."""
 
 
-def connect() -> Any:
+def open_client() -> Any:
     """Give a client of the daemon, which answered; raises `ContainerError`. The caller closes it."""
     try:
         import docker
@@ -51,7 +51,7 @@ def connect() -> Any:
         ) from error
     host = _host()
     try:
-        _knock(host)
+        _check_socket(host)
     except OSError as error:
         raise ContainerError(_unreachable(host, error)) from error
     try:
@@ -64,18 +64,18 @@ def connect() -> Any:
 
 
 @contextmanager
-def connected(subject: str) -> Iterator[Any]:
+def docker_client(subject: str) -> Iterator[Any]:
     """Give a client for some calls; what it raises leaves as `ContainerError` about ``subject``."""
-    client = connect()
+    client = open_client()
     try:
-        with translated(subject):
+        with translate_errors(subject):
             yield client
     finally:
         client.close()
 
 
 @contextmanager
-def translated(subject: str) -> Iterator[None]:
+def translate_errors(subject: str) -> Iterator[None]:
     """Let whatever Docker's client raises leave as `ContainerError` about ``subject``."""
     import docker
     import requests
@@ -94,9 +94,9 @@ def translated(subject: str) -> Iterator[None]:
         raise ContainerError(f"{subject}: {_unreachable(_host(), error)}") from error
 
 
-def is_there(image: str) -> bool:
+def has_image(image: str) -> bool:
     """Return whether the daemon has an image; raises `ContainerError` where no daemon answers."""
-    return find(image) is not None
+    return find_image(image) is not None
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class Image:
     digest: str
 
 
-def find(image: str) -> Image | None:
+def find_image(image: str) -> Image | None:
     """Return what the daemon knows of an image, None where it has none; raises `ContainerError`."""
-    with connected(f"image {image}") as client:
+    with docker_client(f"image {image}") as client:
         # Not before it is known to be installed.
         from docker.errors import ImageNotFound
         from docker.utils import parse_repository_tag
@@ -129,14 +129,14 @@ def pull(image: str, login: Mapping[str, str] | None = None) -> None:
 
     ``login`` holds ``username`` and ``password``, else docker's own are taken.
     """
-    with connected(f"image {image} cannot be pulled") as client:
+    with docker_client(f"image {image} cannot be pulled") as client:
         from docker.utils import parse_repository_tag
 
         client.api.timeout = _LONG_SECONDS
         repository, word = parse_repository_tag(image)
         given = {"auth_config": dict(login)} if login else {}
         answers = client.api.pull(repository, tag=word or "latest", stream=True, decode=True, **given)
-        _follow(answers, f"image {image} cannot be pulled", say_nothing)
+        _read_progress(answers, f"image {image} cannot be pulled", ignore_line)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
     ``image`` is the name, "" for none.
     """
     steps: list[str] = []
-    with connected(f"building {image or wanted.target} failed") as client:
+    with docker_client(f"building {image or wanted.target} failed") as client:
         answers = client.api.build(
             fileobj=_file(wanted.context),
             custom_context=True,
@@ -178,17 +178,17 @@ def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
         )
 
         def follow(line: str) -> None:
-            steps.extend(_MADE.findall(line))
+            steps.extend(_STEP_IMAGE.findall(line))
             on_line(line)
 
         try:
-            _follow(answers, f"building {image or wanted.target} failed", follow)
+            _read_progress(answers, f"building {image or wanted.target} failed", follow)
         finally:
             if wanted.discarded:
-                _discard(client, steps, wanted.discarded, on_line)
+                _remove_step_images(client, steps, wanted.discarded, on_line)
 
 
-def _discard(client: Any, steps: Sequence[str], label: str, on_line: OnLine) -> None:
+def _remove_step_images(client: Any, steps: Sequence[str], label: str, on_line: OnLine) -> None:
     """Remove the images of a build's steps that have a label, the last ones first: others are made from them."""
     for identifier in reversed(dict.fromkeys(steps)):
         if problem := _remove_labelled(client, identifier, label):
@@ -216,7 +216,7 @@ def _remove_labelled(client: Any, identifier: str, label: str) -> str:
 def tag(image: str, name: str) -> None:
     """Give an image one more name; raises `ContainerError`."""
     repository, _, word = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "latest")
-    with connected(f"image {image} cannot be named {name}") as client:
+    with docker_client(f"image {image} cannot be named {name}") as client:
         client.images.get(image).tag(repository, word)
 
 
@@ -225,22 +225,22 @@ def push(image: str, name: str, *, login: Mapping[str, str] | None, on_line: OnL
 
     ``login`` holds ``username`` and ``password``, else docker's own are taken. The name is the image's meanwhile.
     """
-    is_new = not is_there(name)
+    is_new = not has_image(name)
     tag(image, name)
     try:
-        with connected(f"pushing {name} failed") as client:
+        with docker_client(f"pushing {name} failed") as client:
             client.api.timeout = _LONG_SECONDS
             repository, _, word = name.rpartition(":")
             given = {"auth_config": dict(login)} if login else {}
             answers = client.api.push(repository, tag=word, stream=True, decode=True, **given)
-            _follow(answers, f"pushing {name} failed", on_line)
+            _read_progress(answers, f"pushing {name} failed", on_line)
     finally:
         if is_new:
-            with connected(f"name {name} of image {image} cannot be removed") as client:
+            with docker_client(f"name {name} of image {image} cannot be removed") as client:
                 client.images.remove(name)
 
 
-def _follow(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
+def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
     step = said = ""
     last: deque[str] = deque(maxlen=_LAST_LINES)
     # To its end whatever it says: the client leaves a stream open that was not read so far.
@@ -251,7 +251,7 @@ def _follow(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine)
             if found := _STEP.match(line):
                 step = found.group(1)
                 last.clear()
-            elif not _OF_THE_BUILDER.match(line):
+            elif not _BUILDER_NOISE.match(line):
                 last.append(line)
     if said:
         where = f" at {step!r}" if step else ""
@@ -285,7 +285,7 @@ def _host() -> str:
     return (context and context.Host) or f"{_SOCKET}/var/run/docker.sock"
 
 
-def _knock(host: str) -> None:
+def _check_socket(host: str) -> None:
     """Raise ``OSError`` where nobody listens at a socket of this machine: docker's client would leave its own open."""
     if sys.platform == "win32" or not host.startswith(_SOCKET):
         return

@@ -95,7 +95,7 @@ class Recipe:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """What the Dockerfile copies, by its name in the build's context. Read once: what is built has this name."""
-        here = folder()
+        here = recipe_directory()
         names = (*_FILES, f"locks/{self.tensorflow}-{self.variant}.txt")
         return {**{name: (here / name).read_bytes() for name in names}, **_runtime()}
 
@@ -111,7 +111,7 @@ class Recipe:
         return packed.getvalue()
 
 
-def recipe(
+def resolve_recipe(
     tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
 ) -> Recipe:
     """Give the recipe for a TensorFlow version, ``2.15`` being as good as ``2.15.1``; raises `SpecError`.
@@ -130,7 +130,7 @@ def recipe(
     return Recipe(version, gpu, start, development_base or beside)
 
 
-def folder() -> Path:
+def recipe_directory() -> Path:
     """Give the folder of the Dockerfile: in an installed package beside this file, in a checkout ``container``."""
     installed = Path(__file__).with_name("image")
     return installed if installed.is_dir() else Path(__file__).parents[3] / "container"

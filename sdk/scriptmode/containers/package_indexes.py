@@ -26,7 +26,7 @@ _AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 _USER_INFORMATION = re.compile(rb"://[^/\s\"]*@")
 
 
-def settings(environ: Mapping[str, str]) -> dict[str, bytes]:
+def index_settings(environ: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files that ``settings/use.sh`` of the recipe reads. What is not set on this machine is left out."""
     found = {"pip.conf": _pip(environ), **_apt()}
     written = {name: text.encode() for name, text in found.items() if text}
@@ -42,7 +42,7 @@ def have_credentials(files: Mapping[str, bytes]) -> bool:
     return bool(files.get("auth.conf")) or any(_USER_INFORMATION.search(content) for content in files.values())
 
 
-def proxies(environ: Mapping[str, str]) -> dict[str, str]:
+def proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Give the proxies, which every Docker builder takes as arguments that leave no trace in the image."""
     return {name: value for name, value in environ.items() if value and name.lower() in _PROXIES}
 
@@ -90,7 +90,7 @@ def _reachable(words: Iterable[str]) -> list[str]:
 
 def _apt() -> dict[str, str]:
     """Give apt's configuration, sources and credentials; nothing where this machine is not of Debian's kin."""
-    listed = _answer("apt-get", "indextargets", "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)|$(CODENAME)",
+    listed = _output("apt-get", "indextargets", "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)|$(CODENAME)",
                      "Created-By: Packages")  # fmt: skip
     # Other people's packages need keys that the base does not have.
     own = [line.split("|") for line in listed.splitlines() if "|Debian|" in line or "|Ubuntu|" in line]
@@ -98,7 +98,7 @@ def _apt() -> dict[str, str]:
     if not codename:
         return {}
     lines = ['Dir::Etc::SourceList "/settings/sources.list";', 'Dir::Etc::SourceParts "/dev/null";']
-    options = _answer("apt-config", "dump").splitlines()
+    options = _output("apt-config", "dump").splitlines()
     lines += [line for line in options if line.startswith(_APT_OPTIONS) and not line.endswith('"";')]
     credentials = _credentials()
     if credentials:
@@ -119,7 +119,7 @@ def _credentials() -> str:
     return "".join(texts)
 
 
-def _answer(*argv: str) -> str:
+def _output(*argv: str) -> str:
     try:
         done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=_APT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):

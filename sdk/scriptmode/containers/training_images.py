@@ -15,8 +15,8 @@ from scriptmode.containers.image_recipe import (
     REPOSITORY,
     STAGE_LABEL,
     Recipe,
-    folder,
-    recipe,
+    recipe_directory,
+    resolve_recipe,
 )
 from scriptmode.errors import ContainerError, SpecError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scriptmode.containers.docker_client import OnLine
 
 #: What `recipe.Recipe.name` gives.
-_OWN = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
+_PROJECT_IMAGE = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
 #: As the distribution specification spells them, without a digest.
 _NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))?")
 
@@ -37,7 +37,7 @@ def default_image(
     The name ends with the content's digest: another version of scriptmode has another image. Asks no daemon. Raises
     `SpecError` for a version that there is no image for.
     """
-    return recipe(tensorflow, gpu=gpu, base=base, development_base=development_base).name
+    return resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base).name
 
 
 def built_image(tensorflow: str | None = None) -> str:
@@ -45,7 +45,7 @@ def built_image(tensorflow: str | None = None) -> str:
 
     Raises `ContainerError`, which says the command that builds it where it is missing.
     """
-    wanted = recipe(tensorflow)
+    wanted = resolve_recipe(tensorflow)
     require_built(wanted.name)
     return wanted.name
 
@@ -55,7 +55,7 @@ def require_built(image: str) -> None:
 
     Says the command that builds it. Whether any other image is here is not asked; that a daemon answers is.
     """
-    if docker_client.is_there(image) or not (own := _OWN.fullmatch(image)):
+    if docker_client.has_image(image) or not (own := _PROJECT_IMAGE.fullmatch(image)):
         return
     command = f"scriptmode image build --tensorflow {own['tensorflow']}{' --gpu --base ...' if own['gpu'] else ''}"
     raise ContainerError(f"there is no image {image} on this machine; build it: {command}, or give image_uri")
@@ -79,7 +79,7 @@ def build_image(
     base: str | None = None,
     development_base: str | None = None,
     tag: str | None = None,
-    on_line: OnLine = docker_client.say_nothing,
+    on_line: OnLine = docker_client.ignore_line,
 ) -> str:
     """Build an image unless Docker has it; return its name, or ``tag`` if one was given.
 
@@ -99,8 +99,8 @@ def build_image(
         ContainerError: The build failed.
 
     """
-    wanted = recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
-    if not docker_client.is_there(wanted.name):
+    wanted = resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
+    if not docker_client.has_image(wanted.name):
         _build(wanted, refresh=False, on_line=on_line)
     if tag:
         docker_client.tag(wanted.name, tag)
@@ -113,13 +113,13 @@ def refresh_image(
     gpu: bool = False,
     base: str | None = None,
     development_base: str | None = None,
-    on_line: OnLine = docker_client.say_nothing,
+    on_line: OnLine = docker_client.ignore_line,
 ) -> str:
     """Build an image anew, on the newest base and with Debian's newest packages; return its name, which stays the same.
 
     Takes what `build_image` takes, and raises the same. Python's packages are those of the lock file.
     """
-    wanted = recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
+    wanted = resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
     _build(wanted, refresh=True, on_line=on_line)
     return wanted.name
 
@@ -127,14 +127,14 @@ def refresh_image(
 def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
     names = (wanted.base, wanted.development_base)
     # Each is pulled once: the same name may be another image a moment later.
-    found = {name: _need_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
+    found = {name: _find_or_pull_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
     base, development_base = (found[name] for name in names)
-    settings = package_indexes.settings(os.environ)
+    settings = package_indexes.index_settings(os.environ)
     # By identifier: every stage has the same base, whatever a name may name meanwhile.
     bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
     whole = docker_client.Build(
         wanted.context(settings),
-        arguments={**wanted.arguments, **bases, **package_indexes.proxies(os.environ)},
+        arguments={**wanted.arguments, **bases, **package_indexes.proxy_variables(os.environ)},
         labels={**wanted.labels, **_base_labels(base)},
         discarded=STAGE_LABEL if package_indexes.have_credentials(settings) else "",
     )
@@ -157,7 +157,7 @@ def _base_labels(base: docker_client.Image) -> dict[str, str]:
 
 
 def push_image(
-    repository: str, image: str, *, session: object = None, on_line: OnLine = docker_client.say_nothing
+    repository: str, image: str, *, session: object = None, on_line: OnLine = docker_client.ignore_line
 ) -> str:
     """Push an image to a repository; give its URI there, which is what ``image_uri`` takes. Raises `PlatformError`.
 
@@ -168,11 +168,11 @@ def push_image(
     found = _NAME.fullmatch(repository)
     if not found:
         raise SpecError(f"repository {repository!r} is no name that an image may have; one is 'team/scriptmode'")
-    if not docker_client.is_there(image):
+    if not docker_client.has_image(image):
         raise ContainerError(f"there is no image {image} on this machine; build it: scriptmode image build")
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
     login = None
-    if _is_amazons(place):
+    if _is_ecr(place):
         from scriptmode.platforms.sagemaker.ecr import prepare
 
         prepared = prepare(place, session)
@@ -182,7 +182,7 @@ def push_image(
     return uri
 
 
-def _is_amazons(place: str) -> bool:
+def _is_ecr(place: str) -> bool:
     """Tell whether a repository is one of ECR's: by its host, or because it names none."""
     from scriptmode.platforms.sagemaker.ecr import HOST
 
@@ -191,22 +191,22 @@ def _is_amazons(place: str) -> bool:
     return not names_a_host or bool(HOST.fullmatch(host))
 
 
-def _need_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
+def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
     """Return the base that Docker has, pulled if it has none or ``refresh``; for Debian's one made here stands in."""
-    local = docker_client.find(LOCAL_BASE) if base == DEFAULT_BASE else None
-    if not refresh and (found := local or docker_client.find(base)):
+    local = docker_client.find_image(LOCAL_BASE) if base == DEFAULT_BASE else None
+    if not refresh and (found := local or docker_client.find_image(base)):
         return found
     on_line(f"pulling {base}")
     try:
         docker_client.pull(base)
     except ContainerError as error:
-        script = folder() / "base_image.sh"
+        script = recipe_directory() / "base_image.sh"
         if local:
             on_line(f"{error}; {LOCAL_BASE} is taken, which root on Debian makes anew: {script} --refresh")
             return local
         made = f"; where there is no registry, root on Debian makes it: {script}" if base == DEFAULT_BASE else ""
         raise ContainerError(f"{error}{made}; or name another base") from error
-    found = docker_client.find(base)
+    found = docker_client.find_image(base)
     if not found:
         raise ContainerError(f"image {base} was pulled and removed again at once; build again")
     return found

@@ -32,9 +32,9 @@ def docker() -> Iterator[Check]:
 
     needed = "instance_type='local' needs it"
     try:
-        with docker_client.connected("Docker") as client:
+        with docker_client.docker_client("Docker") as client:
             version = str(client.version().get("Version", ""))
-        images = {default_image(each): docker_client.is_there(default_image(each)) for each in TENSORFLOW_VERSIONS}
+        images = {default_image(each): docker_client.has_image(default_image(each)) for each in TENSORFLOW_VERSIONS}
     except (ContainerError, SpecError) as error:
         found = problem_from_error(DOCKER, error)
         yield warning(DOCKER, f"{found.found}; {needed}", found.advice)

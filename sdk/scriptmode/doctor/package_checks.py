@@ -142,4 +142,4 @@ def _built_for(file: str) -> str:
 def _build_script() -> Path:
     from scriptmode.containers import image_recipe
 
-    return image_recipe.folder() / "horovod" / "build_wheel.sh"
+    return image_recipe.recipe_directory() / "horovod" / "build_wheel.sh"

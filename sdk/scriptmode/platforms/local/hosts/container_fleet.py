@@ -107,7 +107,7 @@ class ContainerFleet:
 
     def is_here(self) -> bool:
         """Say whether the image is."""
-        return docker_client.is_there(self._image)
+        return docker_client.has_image(self._image)
 
     def fetch(self) -> None:
         """Pull the image."""

@@ -140,7 +140,7 @@ class ContainerHost:
 
     def _ask(self) -> None:
         # Refused where the container is not there yet, or does not run yet or any more: asked again by the next poll.
-        with suppress(ContainerError), docker_client.connected(f"{self.name} cannot be asked to end") as client:
+        with suppress(ContainerError), docker_client.docker_client(f"{self.name} cannot be asked to end") as client:
             client.api.kill(self.container.name, signal.SIGTERM)
             self._asked = False
 
@@ -149,12 +149,15 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
     """Run a container to its end; give its exit code and whether it ran out of memory."""
     from docker.utils.socket import frames_iter
 
-    with advised(), docker_client.connected("the container cannot be started") as client:
+    with advised(), docker_client.docker_client("the container cannot be started") as client:
         identifier = create(client.api, container)
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
         attached = client.api.attach_socket(identifier, params=wanted)
         client.api.start(identifier)
-        with regular_files.open_to_append(log) as file, docker_client.translated("the container cannot be followed"):
+        with (
+            regular_files.open_to_append(log) as file,
+            docker_client.translate_errors("the container cannot be followed"),
+        ):
             with closing(Sink(file.fileno())) as sink:
                 for _, said in frames_iter(attached, tty=False):
                     sink.write(said)
@@ -205,7 +208,7 @@ def _half_of_memory() -> int:
 
 def _remove_named(name: str) -> None:
     """Remove a container whatever it does, if it is there; what stays is removed with everything of the job."""
-    with suppress(ContainerError), docker_client.connected(f"container {name} cannot be removed") as client:
+    with suppress(ContainerError), docker_client.docker_client(f"container {name} cannot be removed") as client:
         remove(client, name)
 
 

@@ -46,7 +46,7 @@ def make_network(name: str, job: str, *, is_internal: bool) -> None:
 
     Of an internal one nothing outside it can be reached.
     """
-    with container_host.advised(), docker_client.connected(f"network {name!r} cannot be made") as client:
+    with container_host.advised(), docker_client.docker_client(f"network {name!r} cannot be made") as client:
         client.networks.create(
             name,
             driver="bridge",
@@ -62,7 +62,7 @@ def cut_off(job: str, network: str) -> list[str]:
 
     From within, a host that was cut off and those it was cut off from lose each other alike.
     """
-    with suppress(ContainerError), docker_client.connected("containers of the job cannot be listed") as client:
+    with suppress(ContainerError), docker_client.docker_client("containers of the job cannot be listed") as client:
         found = client.api.containers(all=True, filters={"label": f"{LABEL}={job}"})
         return [
             (each["Names"] or [""])[0].lstrip("/")
@@ -80,7 +80,7 @@ def clear(job: str, *, patience: float = CLEARING_SECONDS) -> str:
     begun = time.monotonic()
     while True:
         try:
-            with docker_client.connected("containers of the job cannot be removed") as client:
+            with docker_client.docker_client("containers of the job cannot be removed") as client:
                 if not _found_and_removed(client, job):
                     return ""
             said, limit = "they come again and again", CLEARING_SECONDS
@@ -204,7 +204,7 @@ def _chown(paths: Sequence[str], written: Written, image: str, job: str) -> str:
         command=("-R", "-h", owner, "--", *paths),
     )
     try:
-        with docker_client.connected("files of the job's containers cannot be given back to their owner") as client:
+        with docker_client.docker_client("files of the job's containers cannot be given back to their owner") as client:
             identifier = container_host.create(client.api, container, user="0:0")
             try:
                 client.api.start(identifier)
