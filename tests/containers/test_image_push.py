@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
 from scriptmode.containers import build_image, docker_client, push_image
-from scriptmode.platforms.sagemaker.ecr import login, prepare
+from scriptmode.platforms.sagemaker.ecr import prepare_repository, registry_login
 
 needs_docker = pytest.mark.docker
 ACCOUNT = "123456789012"
@@ -45,26 +45,26 @@ def tiny_image(docker_daemon, tmp_path):
 
 
 def test_a_repository_is_created_once_where_the_session_is(aws):
-    first = prepare("team/training")
+    first = prepare_repository("team/training")
     assert first.uri == f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com/team/training"
     assert first.login["username"] == "AWS"
     assert first.login["password"]
     assert first.login["password"] not in repr(first)
-    assert prepare("team/training").uri == first.uri
+    assert prepare_repository("team/training").uri == first.uri
     assert repositories("eu-west-1") == ["team/training"]
 
 
 def test_a_registrys_own_region_is_where_its_repository_is_created(aws):
     place = f"{ACCOUNT}.dkr.ecr.ap-south-1.amazonaws.com/training"
-    assert prepare(place).uri == place
+    assert prepare_repository(place).uri == place
     assert repositories("ap-south-1") == ["training"]
     assert repositories("eu-west-1") == []
 
 
 def test_an_image_of_a_repository_is_pulled_with_a_login_of_its_region(aws):
-    assert login(f"{ACCOUNT}.dkr.ecr.ap-south-1.amazonaws.com/training:1")["username"] == "AWS"
-    assert login("127.0.0.1:5000/training:1") is None
-    assert login("training") is None
+    assert registry_login(f"{ACCOUNT}.dkr.ecr.ap-south-1.amazonaws.com/training:1")["username"] == "AWS"
+    assert registry_login("127.0.0.1:5000/training:1") is None
+    assert registry_login("training") is None
 
 
 @needs_docker

@@ -4,7 +4,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import Estimator
-from scriptmode.platforms.sagemaker.host_secret import shared
+from scriptmode.platforms.sagemaker.host_secret import with_host_secret
 from scriptmode.testing import Life
 from scriptmode_runtime.contract import MULTI_WORKER_MIRRORED_ENABLED, SECRET_VARIABLE, decode, enabled
 
@@ -52,7 +52,7 @@ def test_a_distribution_is_switched_on_as_the_runtime_reads_it(text, is_on):
     parameters = {} if text is None else {MULTI_WORKER_MIRRORED_ENABLED: text}
     resources = {"InstanceCount": 2, "InstanceType": "ml.m5.large"}
     request = {"HyperParameters": parameters, "ResourceConfig": resources}
-    assert (SECRET_VARIABLE in shared(request).get("Environment", {})) is is_on
+    assert (SECRET_VARIABLE in with_host_secret(request).get("Environment", {})) is is_on
     if text is not None:
         assert enabled(decode(text)) is is_on
 

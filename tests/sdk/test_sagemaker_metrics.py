@@ -6,7 +6,7 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import TransientError
-from scriptmode.platforms.sagemaker.cloudwatch_metrics import values_of
+from scriptmode.platforms.sagemaker.cloudwatch_metrics import read_metrics
 from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.testing import FakeSageMaker, Life
 
@@ -74,7 +74,7 @@ def test_a_metric_that_only_the_service_defined_is_there_too():
         "AlgorithmSpecification": {"MetricDefinitions": defined("loss")},
         "FinalMetricDataList": [{"MetricName": "train:error", "Value": 0.0, "Timestamp": BEGIN}],
     }
-    found = values_of(description, Connection(FakeSageMaker()))
+    found = read_metrics(description, Connection(FakeSageMaker()))
     assert [(metric.name, metric.value, metric.timestamp) for metric in found] == [("train:error", 0.0, BEGIN)]
 
 
@@ -99,7 +99,7 @@ def test_more_metrics_than_a_call_may_ask_for_are_asked_in_several():
         "LastModifiedTime": BEGIN,
         "AlgorithmSpecification": {"MetricDefinitions": defined(*names)},
     }
-    assert values_of(description, Connection(fake)) == []
+    assert read_metrics(description, Connection(fake)) == []
     asked = [call.arguments["MetricDataQueries"] for call in fake.calls]
     assert [len(queries) for queries in asked] == [500, 500, 201]
     assert [query["MetricStat"]["Metric"]["MetricName"] for queries in asked for query in queries] == names

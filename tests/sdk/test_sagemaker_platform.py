@@ -18,7 +18,7 @@ from scriptmode import (
     TransientError,
 )
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.platforms.sagemaker.error_translation import translation
+from scriptmode.platforms.sagemaker.error_translation import translate_client_error
 from scriptmode.platforms.sagemaker.iam_role import get_execution_role
 
 ROLE = "arn:aws:iam::123456789012:role/training"
@@ -171,7 +171,7 @@ def test_no_credentials_say_how_to_give_them(tmp_path):
     ],
 )
 def test_the_services_errors_leave_as_ours(code, message, error):
-    found = translation("training job job-1", {"Error": {"Code": code, "Message": message}})
+    found = translate_client_error("training job job-1", {"Error": {"Code": code, "Message": message}})
     assert type(found) is error
     assert "job-1" in str(found)
 

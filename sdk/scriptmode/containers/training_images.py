@@ -63,10 +63,10 @@ def require_built(image: str) -> None:
 
 def pull_image(image: str) -> None:
     """Get an image from its registry, in Amazon ECR with the caller's credentials; raises `PlatformError`."""
-    from scriptmode.platforms.sagemaker.ecr import login
+    from scriptmode.platforms.sagemaker.ecr import registry_login
 
     try:
-        docker_client.pull(image, login(image))
+        docker_client.pull(image, registry_login(image))
     except ContainerError as error:
         step = "correct image_uri, or log in to its registry with docker login; this project's own images are in none"
         raise ContainerError(f"{error}; {step}: scriptmode image build, and leave image_uri out") from error
@@ -173,9 +173,9 @@ def push_image(
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
     login = None
     if _is_ecr(place):
-        from scriptmode.platforms.sagemaker.ecr import prepare
+        from scriptmode.platforms.sagemaker.ecr import prepare_repository
 
-        prepared = prepare(place, session)
+        prepared = prepare_repository(place, session)
         place, login = prepared.uri, prepared.login
     uri = f"{place}:{word}"
     docker_client.push(image, uri, login=login, on_line=on_line)

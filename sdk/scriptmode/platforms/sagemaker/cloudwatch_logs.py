@@ -37,7 +37,7 @@ class LogTail:
         self._connection = connection
         self._pause = poll_seconds - TAIL_SECONDS
         self._retry = Retry(connection.clock, still_running(name), retry_seconds)
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _StreamPosition] = {}
 
     def so_far(self) -> Iterator[LogEvent]:
         """Yield every line there is."""
@@ -114,7 +114,7 @@ class LogTail:
         except JobNotFoundError:  # no job of this account has logged yet: there is no log group
             return
         for stream in found:
-            self._places.setdefault(stream, _Place())
+            self._places.setdefault(stream, _StreamPosition())
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""
@@ -130,7 +130,7 @@ class LogTail:
         # Only now: whoever stops reading within a page has not read it.
         return place.go_on(page)
 
-    def _page(self, stream: str, place: _Place) -> Mapping[str, Any]:
+    def _page(self, stream: str, place: _StreamPosition) -> Mapping[str, Any]:
         try:
             return self._answer(stream, place)
         except PlatformError as error:
@@ -140,7 +140,7 @@ class LogTail:
         place.forget_token()
         return self._answer(stream, place)
 
-    def _answer(self, stream: str, place: _Place) -> Mapping[str, Any]:
+    def _answer(self, stream: str, place: _StreamPosition) -> Mapping[str, Any]:
         def read() -> Mapping[str, Any]:
             page: Mapping[str, Any] = self._connection.client("logs").get_log_events(
                 logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **place.arguments()
@@ -150,7 +150,7 @@ class LogTail:
         return self._retry.call(lambda: self._connection.call(f"the log stream {stream}", read))
 
 
-class _Place:
+class _StreamPosition:
     """How far a stream was read: the token for what comes next, and where that is, should the token be refused.
 
     A token lives for 24 hours (GetLogEvents, CloudWatch Logs API reference): a host may well be silent for longer.

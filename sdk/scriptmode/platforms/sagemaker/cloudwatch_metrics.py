@@ -19,7 +19,7 @@ _KEPT = ((15, 60), (63, 300), (455, 3600))
 _QUERIES = 500
 
 
-def values_of(description: Mapping[str, Any], connection: Connection) -> list[Metric]:
+def read_metrics(description: Mapping[str, Any], connection: Connection) -> list[Metric]:
     """Give every value of the job's metrics, metric by metric as they were defined, in order of time.
 
     A metric of which CloudWatch has nothing (any more) has its final value. Without metrics nobody is asked.

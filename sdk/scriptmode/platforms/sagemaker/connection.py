@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, SpecError
-from scriptmode.platforms.sagemaker.error_translation import made, translated
+from scriptmode.platforms.sagemaker.error_translation import translate_errors, translate_setup_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,24 +97,24 @@ class Connection:
         if service not in self._clients:
             own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
             client = getattr(self._given, own, None) if own else None
-            with made(f"the connection to {service}"):
+            with translate_setup_errors(f"the connection to {service}"):
                 self._clients[service] = client or self._new_client(service)
         return self._clients[service]
 
     def call(self, subject: str, call: Callable[[], _T]) -> _T:
         """Give a call's result; whatever boto3 raises leaves as one of `scriptmode.errors` that names ``subject``."""
-        with translated(subject):
+        with translate_errors(subject):
             return call()
 
     def brief_client(self, service: str) -> Any:
         """Give a client that asks once and waits seconds; raises `PlatformError` for settings that make none."""
-        with made(f"the connection to {service}"):
+        with translate_setup_errors(f"the connection to {service}"):
             return self._new_client(service, _BRIEF_TIMEOUTS)
 
     @property
     def credentials_source(self) -> str:
         """Where boto3 has credentials from, such as ``env`` or ``shared-credentials-file``; "" where it has none."""
-        with made("the AWS credentials"):
+        with translate_setup_errors("the AWS credentials"):
             found = self._session().get_credentials()
         return str(found.method) if found is not None else ""
 
@@ -127,6 +127,6 @@ class Connection:
         if self._boto_session is None:
             import boto3
 
-            with made("the AWS settings"):
+            with translate_setup_errors("the AWS settings"):
                 self._boto_session = boto3.session.Session()
         return self._boto_session

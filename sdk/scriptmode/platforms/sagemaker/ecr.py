@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scriptmode.platforms.sagemaker.connection import Connection
-from scriptmode.platforms.sagemaker.error_translation import translated
+from scriptmode.platforms.sagemaker.error_translation import translate_errors
 
 #: A private registry: account, Region (Amazon ECR User Guide, "Private registry").
 HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRepository:
     """A repository that is there, and ``username`` and ``password`` for the next twelve hours."""
 
     uri: str
     login: dict[str, str] = field(repr=False)
 
 
-def prepare(place: str, session: object = None) -> Prepared:
+def prepare_repository(place: str, session: object = None) -> PreparedRepository:
     """See that a repository is there, and log in; raises `PlatformError`.
 
     ``place`` is ``<registry>/<name>``, or ``<name>`` alone in the session's own account and Region.
@@ -32,12 +32,12 @@ def prepare(place: str, session: object = None) -> Prepared:
     name, region = (rest, found["region"]) if found else (place, None)
     owner = {"registryId": found["account"]} if found else {}
     client = Connection(session, region=region).client("ecr")
-    with translated(f"repository {place}"):
+    with translate_errors(f"repository {place}"):
         uri = _uri(client, name, owner)
-        return Prepared(place if found else uri, _login(client))
+        return PreparedRepository(place if found else uri, _login(client))
 
 
-def login(image: str, session: object = None) -> dict[str, str] | None:
+def registry_login(image: str, session: object = None) -> dict[str, str] | None:
     """Give ``username`` and ``password`` for the registry of an image, or None where it is not one of ECR's.
 
     Raises `PlatformError`.
@@ -46,7 +46,7 @@ def login(image: str, session: object = None) -> dict[str, str] | None:
     if not found:
         return None
     client = Connection(session, region=found["region"]).client("ecr")
-    with translated(f"image {image}"):
+    with translate_errors(f"image {image}"):
         return _login(client)
 
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _THROTTLED = "AWS asks to be called less often, try again later"
-_UNWELL = "the service is not well, try again later"
+_UNAVAILABLE = "the service is not well, try again later"
 _DENIED = "check the credentials and what they are allowed to do"
 _QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS for a higher quota"
 _SERVER_ERRORS = 500
-_ELSE = "look its code up in the service's documentation, or see scriptmode doctor --platform sagemaker"
+_DEFAULT_STEP = "look its code up in the service's documentation, or see scriptmode doctor --platform sagemaker"
 _STEPS: dict[type[PlatformError], str] = {
     JobNotFoundError: "correct the name, or the Region: scriptmode list --platform sagemaker",
     RequestError: "correct what it names in the request",
@@ -53,7 +53,7 @@ _CODES: dict[str, tuple[type[PlatformError], str]] = {
             "ServiceUnavailableException",
             "RequestTimeout",
         ),
-        (TransientError, _UNWELL),
+        (TransientError, _UNAVAILABLE),
     ),
     **dict.fromkeys(
         (
@@ -76,14 +76,14 @@ _CODES: dict[str, tuple[type[PlatformError], str]] = {
 
 
 @contextmanager
-def translated(subject: str) -> Iterator[None]:
+def translate_errors(subject: str) -> Iterator[None]:
     """Let whatever boto3 raises leave as one of `scriptmode.errors`; ``subject`` is what was asked about."""
     from botocore import exceptions
 
     try:
         yield
     except exceptions.ClientError as error:
-        raise translation(subject, error.response) from error
+        raise translate_client_error(subject, error.response) from error
     except exceptions.ParamValidationError as error:
         raise RequestError(f"{subject}: {foreign_text(error)}; correct the request") from error
     except credential_errors() as error:
@@ -98,10 +98,10 @@ def translated(subject: str) -> Iterator[None]:
 
 
 @contextmanager
-def made(subject: str) -> Iterator[None]:
+def translate_setup_errors(subject: str) -> Iterator[None]:
     """Let what boto3 raises while it makes a session or a client leave as ours; some of it is a bare ``ValueError``."""
     try:
-        with translated(subject):
+        with translate_errors(subject):
             yield
     except PlatformError:
         raise
@@ -110,7 +110,7 @@ def made(subject: str) -> Iterator[None]:
         raise PlatformError(f"{subject}: {what}; correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error
 
 
-def translation(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:
+def translate_client_error(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:
     """Give our error for the response of a ClientError."""
     answer = response.get("Error", {})
     code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
@@ -119,5 +119,5 @@ def translation(subject: str, response: Mapping[str, Mapping[str, object]]) -> P
     if kind is RequestError and re.search(r"not (find|found)", message):
         kind = JobNotFoundError
     if kind is PlatformError and isinstance(status, int) and status >= _SERVER_ERRORS:
-        kind, next_step = TransientError, _UNWELL
-    return kind(f"{subject}: {message} ({code}); {next_step or _STEPS.get(kind, _ELSE)}")
+        kind, next_step = TransientError, _UNAVAILABLE
+    return kind(f"{subject}: {message} ({code}); {next_step or _STEPS.get(kind, _DEFAULT_STEP)}")

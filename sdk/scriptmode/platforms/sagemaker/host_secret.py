@@ -16,7 +16,7 @@ _BYTES = 32
 _MOST_VARIABLES = 100
 
 
-def shared(request: Mapping[str, Any]) -> dict[str, Any]:
+def with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
     """Give the request with a new secret in its ``Environment``, where several hosts train together and have none.
 
     Amazon SageMaker gives hosts nothing that others do not know. Whoever may describe the job may read the variable;

@@ -17,18 +17,18 @@ _ROLE_NAME = re.compile(r"[\w+=,.@/-]+", re.ASCII)
 _METADATA = Path("/opt/ml/metadata/resource-metadata.json")
 
 
-def account_of(arn: str) -> str | None:
+def account_of_role(arn: str) -> str | None:
     """Give the account of a role's ARN; ``None`` for what is no role ARN."""
     found = _ROLE.fullmatch(arn)
     return found.group(1) if found else None
 
 
-def arn_of(role: str, connection: Connection) -> str:
+def resolve_role_arn(role: str, connection: Connection) -> str:
     """Give the ARN of a role given by its ARN, its name or its path and name; a name is looked up in IAM.
 
     Raises `SpecError` for what cannot be a role, `CredentialsError` where IAM may not be asked.
     """
-    if account_of(role) is not None:
+    if account_of_role(role) is not None:
         return role
     if role in connection.role_arns:
         return connection.role_arns[role]
@@ -72,9 +72,9 @@ def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METAD
         return str(found["RoleArn"])
     caller = connection.call("the caller's identity", lambda: connection.client("sts").get_caller_identity())
     arn = str(caller["Arn"])
-    if account_of(arn) is not None:
+    if account_of_role(arn) is not None:
         return arn
     assumed = _ASSUMED.fullmatch(arn)
     if assumed is None:
         raise CredentialsError(f"the credentials in use are {arn}, which is no role; give role= to the estimator")
-    return arn_of(assumed.group(1), connection)
+    return resolve_role_arn(assumed.group(1), connection)

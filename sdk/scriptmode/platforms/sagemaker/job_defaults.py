@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.errors import SpecError
-from scriptmode.platforms.sagemaker.iam_role import account_of, arn_of
+from scriptmode.platforms.sagemaker.iam_role import account_of_role, resolve_role_arn
 from scriptmode.request.render import names_algorithm
 from scriptmode.spec.inputs import FileSystemInput
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 SOURCE_PREFIX = "scriptmode/source"
 #: Families with storage of their own, to which the service attaches no volume to encrypt (SageMaker SDK); so do those
 #: with a "d" in their name.
-_OWN_STORAGE = ("g5", "g6", "p5", "trn1")
+_LOCAL_STORAGE = ("g5", "g6", "p5", "trn1")
 #: The rule whose host the caller chooses although its image is AWS's (SageMaker SDK).
-_OWN_HOST_RULE = "DetailedProfilerProcessingJobConfig"
+_CALLER_HOST_RULE = "DetailedProfilerProcessingJobConfig"
 _T = TypeVar("_T")
 
 
-def check(spec: TrainingJobSpec) -> None:
+def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; asks nobody."""
-    for what, uri in _places(spec):
+    for what, uri in _locations(spec):
         if uri is not None and uri.startswith("file://"):
             raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
     algorithm = spec.algorithm
@@ -41,7 +41,7 @@ def check(spec: TrainingJobSpec) -> None:
         )
 
 
-def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
+def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
     """Fill in what the spec left open; raises `SpecError` where nothing says a role, or the VPC that data needs."""
     config = SageMakerConfig() if spec.ignore_config_defaults else config
     role = spec.role or config.role
@@ -51,12 +51,12 @@ def complete(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connect
             "SageMaker.TrainingJob.RoleArn in the SageMaker config file"
         )
     network = _network(spec, config)
-    role = arn_of(role, connection)
+    role = resolve_role_arn(role, connection)
     completed = replace(
         spec,
         role=role,
         network=network,
-        environment=_first(spec.environment, config.environment),
+        environment=_first_given(spec.environment, config.environment),
         tags=_tags(spec.tags, config.tags),
         resources=replace(spec.resources, volume_kms_key=_volume_key(spec, config)),
         monitoring=_monitoring(spec.monitoring, config),
@@ -86,8 +86,8 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
         given,
         subnets=subnets,
         security_group_ids=groups,
-        isolation=_first(given.isolation, config.network_isolation),
-        encrypt_traffic=_first(given.encrypt_traffic, config.encrypt_traffic),
+        isolation=_first_given(given.isolation, config.network_isolation),
+        encrypt_traffic=_first_given(given.encrypt_traffic, config.encrypt_traffic),
     )
     if not network.subnets and any(isinstance(each.source, FileSystemInput) for each in spec.channels):
         raise SpecError("a FileSystemInput is reached through a VPC; give subnets and security_group_ids")
@@ -98,23 +98,23 @@ def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
     return replace(
         given,
         debug_hook=config.debug_hook if given.debug_hook is None else given.debug_hook,
-        profiler_off=_first(given.profiler_off, None if given.profiler else config.disable_profiler),
+        profiler_off=_first_given(given.profiler_off, None if given.profiler else config.disable_profiler),
     )
 
 
-def own_bucket(role: str, region: str) -> str | None:
+def default_bucket_name(role: str, region: str) -> str | None:
     """Name the bucket that the SageMaker SDK makes for an account and Region: the role's account is the caller's."""
-    account = account_of(role)
+    account = account_of_role(role)
     return f"sagemaker-{region}-{account}" if account else None
 
 
 def _default_path(role: str, config: SageMakerConfig, connection: Connection) -> str:
-    bucket = connection.default_bucket or config.default_bucket or own_bucket(role, connection.region)
+    bucket = connection.default_bucket or config.default_bucket or default_bucket_name(role, connection.region)
     prefix = connection.default_bucket_prefix or config.default_bucket_prefix
     return f"s3://{bucket}/{prefix.strip('/')}" if prefix else f"s3://{bucket}"
 
 
-def _first(said: _T | None, otherwise: _T | None) -> _T | None:
+def _first_given(said: _T | None, otherwise: _T | None) -> _T | None:
     return otherwise if said is None else said
 
 
@@ -132,7 +132,7 @@ def _volume_key(spec: TrainingJobSpec, config: SageMakerConfig) -> str | None:
 
 def _has_volume(instance_type: str) -> bool:
     family = instance_type.split(".")[1] if instance_type.count(".") > 1 else ""
-    return "d" not in family and not family.startswith(_OWN_STORAGE)
+    return "d" not in family and not family.startswith(_LOCAL_STORAGE)
 
 
 def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
@@ -159,7 +159,7 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
         from scriptmode.aws import images
 
         found = {**rule, "RuleEvaluatorImage": images.debugger_rule_image(image, connection.region)}
-        if not str(rule["RuleConfigurationName"]).startswith(_OWN_HOST_RULE):
+        if not str(rule["RuleConfigurationName"]).startswith(_CALLER_HOST_RULE):
             # AWS's own rules bring their host along (SageMaker SDK).
             found = {key: value for key, value in found.items() if key not in ("InstanceType", "VolumeSizeInGB")}
         return found
@@ -172,7 +172,7 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
     return replace(spec, monitoring=monitoring)
 
 
-def _places(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
+def _locations(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
     """Name every place a job reads from or writes to."""
     inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
     output = spec.output

@@ -21,8 +21,8 @@ from scriptmode.errors import (
 from scriptmode.platforms.base import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.connection import Connection
-from scriptmode.platforms.sagemaker.host_secret import shared
-from scriptmode.platforms.sagemaker.iam_role import account_of
+from scriptmode.platforms.sagemaker.host_secret import with_host_secret
+from scriptmode.platforms.sagemaker.iam_role import account_of_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ _PAGE = 100
 #: Seconds for which somebody waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
 #: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
-_GROWING = frozenset(
+_OPEN_ENUMERATIONS = frozenset(
     {
         "ResourceConfig.InstanceType",
         "ResourceConfig.InstanceGroups.InstanceType",
@@ -79,14 +79,14 @@ class SageMakerPlatform:
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
         """Fill in role, VPC, keys and the like from the SageMaker config file, the image, and the default bucket."""
-        job_defaults.check(spec)
-        return job_defaults.complete(spec, self._config, self._connection)
+        job_defaults.check_locations(spec)
+        return job_defaults.apply_defaults(spec, self._config, self._connection)
 
     def validate(self, request: Mapping[str, Any]) -> None:
         """Check a request against the service's own model, limits, enumerations and patterns included."""
         from scriptmode.request import service_model
 
-        found = service_model.problems(request, lambda field, _: field in _GROWING)
+        found = service_model.problems(request, lambda field, _: field in _OPEN_ENUMERATIONS)
         if len(found) == 1:
             raise RequestError(f"Amazon SageMaker does not take such a job: {found[0]}")
         if found:
@@ -97,7 +97,7 @@ class SageMakerPlatform:
         """Give what each host would find; what its image adds is not known here."""
         from scriptmode.platforms import planned_containers
 
-        return planned_containers.hosts(shared(request), self.region)
+        return planned_containers.hosts(with_host_secret(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object is there already: its name holds its digest.
@@ -119,12 +119,12 @@ class SageMakerPlatform:
         except DataAccessError as error:
             if owner is None:
                 raise
-            raise _whose(error, owner) from error
+            raise _with_owner_hint(error, owner) from error
         self._ready_bucket = bucket
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Call CreateTrainingJob; where its answer was lost, find out whether the job was started."""
-        request = shared(request)
+        request = with_host_secret(request)
         name = str(request["TrainingJobName"])
         self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]), str(request["RoleArn"]))
         try:
@@ -176,9 +176,9 @@ class SageMakerPlatform:
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Read the job's metrics from CloudWatch, by the minute."""
-        from scriptmode.platforms.sagemaker.cloudwatch_metrics import values_of
+        from scriptmode.platforms.sagemaker.cloudwatch_metrics import read_metrics
 
-        return values_of(description, self._connection)
+        return read_metrics(description, self._connection)
 
     def host_folders(self, name: str) -> dict[str, Path]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the hosts' folders are the service's."""
@@ -237,9 +237,9 @@ class SageMakerPlatform:
 
     def _owner_of(self, bucket: str, role: str | None) -> str | None:
         """Give the account that the default bucket must belong to, lest somebody else made it; ``None`` for others."""
-        if role is None or bucket != job_defaults.own_bucket(role, self.region):
+        if role is None or bucket != job_defaults.default_bucket_name(role, self.region):
             return None
-        return account_of(role)
+        return account_of_role(role)
 
     def _is_default(self, bucket: str, role: str | None) -> bool:
         """Say whether a bucket is one that nobody chose for this job: it is made where it is missing."""
@@ -260,7 +260,7 @@ class SageMakerPlatform:
         except DataAccessError as error:
             if owner is None:
                 raise
-            raise _whose(error, owner) from error
+            raise _with_owner_hint(error, owner) from error
         self._ready_bucket = bucket
 
     def _make(self, bucket: str, owner: str | None) -> None:
@@ -291,7 +291,7 @@ class SageMakerPlatform:
         return str(found["TrainingJobArn"]) if same else None
 
 
-def _whose(error: DataAccessError, owner: str) -> DataAccessError:
+def _with_owner_hint(error: DataAccessError, owner: str) -> DataAccessError:
     """Say of a bucket that is named for an account, and may not be used, whose it may be."""
     return DataAccessError(
         f"{error}. The bucket may belong to another account than {owner}, whose name it bears: give output_path, or "
