@@ -15,15 +15,15 @@ _CODES = {"cloudwatch": "ValidationError", "logs": "InvalidParameterException"}
 _NUMBERS = ("integer", "long")
 
 
-def check(service: str, operation: str, arguments: Mapping[str, Any]) -> None:
+def check_arguments(service: str, operation: str, arguments: Mapping[str, Any]) -> None:
     """Raise what the service answers to arguments that its model does not allow."""
     shape = botocore_models.operation_model(service, operation).input_shape
     found = [text for name, value in arguments.items() for text in _problems(name, shape.members[name], value)]
     if found:
-        raise refusal(found, _CODES.get(service, "ValidationException"))
+        raise validation_error(found, _CODES.get(service, "ValidationException"))
 
 
-def refusal(found: list[str], code: str = "ValidationException") -> ServiceError:
+def validation_error(found: list[str], code: str = "ValidationException") -> ServiceError:
     """Make the error that tells all problems of one call."""
     errors = "1 validation error" if len(found) == 1 else f"{len(found)} validation errors"
     return ServiceError(code, f"{errors} detected: {'; '.join(found)}")

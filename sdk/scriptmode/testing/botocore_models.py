@@ -49,7 +49,7 @@ def exceptions(service: str) -> Any:
     return ClientExceptionsFactory().create_client_exceptions(service_model(service))
 
 
-def paging(service: str, method: str) -> dict[str, Any] | None:
+def paginator_config(service: str, method: str) -> dict[str, Any] | None:
     """Say how an operation's answers are paged; ``None`` for one that boto3 has no paginator for."""
     found: dict[str, Any] | None = _pagings(service).get(_operation_names(service)[method])
     return found

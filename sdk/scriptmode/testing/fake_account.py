@@ -92,7 +92,7 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
-def bucket_and_key(uri: str) -> tuple[str, str]:
+def split_s3_uri(uri: str) -> tuple[str, str]:
     """Take the key of ``objects`` apart."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     return bucket, key

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Protocol
 
 from scriptmode.testing import botocore_models
-from scriptmode.testing.service_calls import Call, ServiceError, copied
+from scriptmode.testing.service_calls import Call, ServiceError, deep_copy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _OK = 200
 
 
-class Wire(Protocol):
+class SharedState(Protocol):
     """What every client of a fake shares with the others."""
 
     region_name: str
@@ -50,7 +50,7 @@ class FakeClient:
     """
 
     def __init__(
-        self, service: str, operations: Mapping[str, Operation], wire: Wire, settings: Mapping[str, Any]
+        self, service: str, operations: Mapping[str, Operation], wire: SharedState, settings: Mapping[str, Any]
     ) -> None:
         self._service = service
         self._operations = operations
@@ -84,7 +84,10 @@ class FakeClient:
 
     def can_paginate(self, operation_name: str) -> bool:
         """Say whether `get_paginator` knows the operation."""
-        return operation_name in self._operations and botocore_models.paging(self._service, operation_name) is not None
+        return (
+            operation_name in self._operations
+            and botocore_models.paginator_config(self._service, operation_name) is not None
+        )
 
     def get_paginator(self, operation_name: str) -> Any:
         """Give botocore's own paginator over the fake's operation."""
@@ -92,7 +95,7 @@ class FakeClient:
         from botocore.paginate import Paginator
 
         method = getattr(self, operation_name)
-        paging = botocore_models.paging(self._service, operation_name)
+        paging = botocore_models.paginator_config(self._service, operation_name)
         if paging is None:
             raise OperationNotPageableError(operation_name=operation_name)
         return Paginator(method, paging, botocore_models.operation_model(self._service, operation_name))
@@ -105,7 +108,7 @@ class FakeClient:
         wire = self._wire
         with wire.lock:
             wire.settle()
-            wire.calls.append(Call(self._service, operation, copied(arguments)))
+            wire.calls.append(Call(self._service, operation, deep_copy(arguments)))
             fault = next((fault for fault in wire.faults if fault.meets(self._service, operation)), None)
             try:
                 if fault is not None and not fault.answer_lost:

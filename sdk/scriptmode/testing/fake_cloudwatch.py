@@ -33,7 +33,7 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-class Metrics:
+class FakeMetrics:
     """The operations on metrics."""
 
     def __init__(self, account: FakeAccount) -> None:
@@ -44,7 +44,7 @@ class Metrics:
         }
 
     def _data(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check("cloudwatch", "get_metric_data", arguments)
+        argument_limits.check_arguments("cloudwatch", "get_metric_data", arguments)
         newest_first = arguments.get("ScanBy", "TimestampDescending") == "TimestampDescending"
         token = arguments.get("NextToken", "0")
         if not token.isdigit():

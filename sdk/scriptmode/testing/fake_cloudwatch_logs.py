@@ -55,7 +55,7 @@ class _Stream:
         }
 
 
-class Logs:
+class FakeLogs:
     """The operations on log streams."""
 
     def __init__(self, account: FakeAccount) -> None:
@@ -66,7 +66,7 @@ class Logs:
         }
 
     def _describe_streams(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check("logs", "describe_log_streams", arguments)
+        argument_limits.check_arguments("logs", "describe_log_streams", arguments)
         self._check_group(arguments)
         by_time = arguments.get("orderBy") == "LastEventTime"
         if by_time and "logStreamNamePrefix" in arguments:
@@ -85,7 +85,7 @@ class Logs:
         return {"logStreams": found[start:end], **({"nextToken": str(end)} if end < len(found) else {})}
 
     def _events(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check("logs", "get_log_events", arguments)
+        argument_limits.check_arguments("logs", "get_log_events", arguments)
         self._check_group(arguments)
         stream = self._stream(arguments["logStreamName"])
         if stream is None:

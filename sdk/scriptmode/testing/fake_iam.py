@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scriptmode.testing.fake_client import Operation
 
 
-class Roles:
+class FakeRoles:
     """IAM's operations on roles."""
 
     def __init__(self, account: FakeAccount) -> None:
@@ -30,7 +30,7 @@ class Roles:
         return {"Role": {**role, "CreateDate": self._account.clock.start}}
 
 
-class Identity:
+class FakeIdentity:
     """STS's operations."""
 
     def __init__(self, account: FakeAccount) -> None:

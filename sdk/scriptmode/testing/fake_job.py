@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.spec.training_job import Limits
-from scriptmode.testing.service_calls import copied
-from scriptmode.testing.timeline import Cuts, Timeline, timeline
+from scriptmode.testing.service_calls import deep_copy
+from scriptmode.testing.timeline import EarlyEnds, Timeline, build_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ class FakeJob:
     """A training job. Moments are seconds of the fake's clock; ``number`` counts the account's jobs."""
 
     def __init__(self, request: Mapping[str, Any], life: Life, clock: FakeClock, *, arn: str, number: int) -> None:
-        self.request = copied(dict(request))
+        self.request = deep_copy(dict(request))
         self.life = life
         self.arn = arn
         self.number = number
@@ -132,8 +132,8 @@ class FakeJob:
 
     def description(self, now: float) -> dict[str, Any]:
         """Give DescribeTrainingJob's response."""
-        told = {key: copied(value) for key, value in self.request.items() if key not in NOT_DESCRIBED}
-        description = {**copied(_DEFAULTS), **told, **self.summary(now)}
+        told = {key: deep_copy(value) for key, value in self.request.items() if key not in NOT_DESCRIBED}
+        description = {**deep_copy(_DEFAULTS), **told, **self.summary(now)}
         description["SecondaryStatusTransitions"] = self._transitions(now)
         final = {name: points[-1] for name, points in self.points(now).items() if points}
         if final:
@@ -178,7 +178,7 @@ class FakeJob:
     def _cut(self, stop: float) -> Timeline:
         condition = self.request.get("StoppingCondition", {})
         runtime = condition.get("MaxRuntimeInSeconds", Limits.max_run)
-        return timeline(self.life, Cuts(runtime, condition.get("MaxWaitTimeInSeconds", math.inf), stop))
+        return build_timeline(self.life, EarlyEnds(runtime, condition.get("MaxWaitTimeInSeconds", math.inf), stop))
 
     def _moment(self, second: float) -> Any:
         return self._clock.wall_time(self.created + second)

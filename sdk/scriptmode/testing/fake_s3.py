@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.aws.s3 import SCHEME
-from scriptmode.testing.fake_account import bucket_and_key
+from scriptmode.testing.fake_account import split_s3_uri
 from scriptmode.testing.fake_client import FakeClient
 from scriptmode.testing.service_calls import ServiceError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _KEYS_A_PAGE = 1000
 
 
-class Objects:
+class FakeObjects:
     """The operations on buckets and objects."""
 
     def __init__(self, account: FakeAccount) -> None:
@@ -94,8 +94,8 @@ class Objects:
         _refuse("Delimiter", arguments)
         bucket, prefix = arguments["Bucket"], arguments.get("Prefix", "")
         after = arguments.get("ContinuationToken", arguments.get("StartAfter", "")).encode()
-        here = [uri for uri in self._account.objects if bucket_and_key(uri)[0] == bucket]
-        keys = sorted((bucket_and_key(uri)[1] for uri in here), key=str.encode)
+        here = [uri for uri in self._account.objects if split_s3_uri(uri)[0] == bucket]
+        keys = sorted((split_s3_uri(uri)[1] for uri in here), key=str.encode)
         found = [key for key in keys if key.startswith(prefix) and key.encode() > after]
         most = min(arguments.get("MaxKeys", _KEYS_A_PAGE), _KEYS_A_PAGE)
         page, is_truncated = found[:most], len(found) > most

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.testing.fake_account import FakeAccount
 from scriptmode.testing.fake_client import FakeClient
 from scriptmode.testing.fake_clock import FakeClock
-from scriptmode.testing.fake_cloudwatch import Metrics
-from scriptmode.testing.fake_cloudwatch_logs import Logs
-from scriptmode.testing.fake_iam import Identity, Roles
-from scriptmode.testing.fake_s3 import FakeS3Client, Objects
-from scriptmode.testing.fake_training_jobs import Training
+from scriptmode.testing.fake_cloudwatch import FakeMetrics
+from scriptmode.testing.fake_cloudwatch_logs import FakeLogs
+from scriptmode.testing.fake_iam import FakeIdentity, FakeRoles
+from scriptmode.testing.fake_s3 import FakeObjects, FakeS3Client
+from scriptmode.testing.fake_training_jobs import FakeTrainingJobs
 from scriptmode.testing.service_calls import THROTTLED, Call, Fault
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class FakeSageMaker(FakeAccount):
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
         self._operations: dict[str, Mapping[str, Operation]] = {
-            "cloudwatch": Metrics(self).operations,
-            "iam": Roles(self).operations,
-            "logs": Logs(self).operations,
-            "s3": Objects(self).operations,
-            "sagemaker": Training(self).operations,
-            "sts": Identity(self).operations,
+            "cloudwatch": FakeMetrics(self).operations,
+            "iam": FakeRoles(self).operations,
+            "logs": FakeLogs(self).operations,
+            "s3": FakeObjects(self).operations,
+            "sagemaker": FakeTrainingJobs(self).operations,
+            "sts": FakeIdentity(self).operations,
         }
 
     def __repr__(self) -> str:

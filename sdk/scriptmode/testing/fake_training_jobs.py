@@ -21,7 +21,7 @@ _JOBS_A_PAGE = 10
 _TAGS_A_PAGE = 50
 
 
-class Training:
+class FakeTrainingJobs:
     """The operations on training jobs."""
 
     def __init__(self, account: FakeAccount) -> None:
@@ -87,7 +87,7 @@ class Training:
         return {}
 
     def _list(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check("sagemaker", "list_training_jobs", arguments)
+        argument_limits.check_arguments("sagemaker", "list_training_jobs", arguments)
         now = self._account.clock.now()
         key = {"Name": "TrainingJobName", "Status": "TrainingJobStatus"}.get(
             arguments.get("SortBy", "CreationTime"), "CreationTime"
@@ -99,7 +99,7 @@ class Training:
         return {"TrainingJobSummaries": page, **following}
 
     def _list_tags(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        argument_limits.check("sagemaker", "list_tags", arguments)
+        argument_limits.check_arguments("sagemaker", "list_tags", arguments)
         for job in self._account.jobs.values():
             if job.arn == arguments["ResourceArn"]:
                 page, following = _page(job.request.get("Tags", []), arguments, _TAGS_A_PAGE)
@@ -116,7 +116,7 @@ class Training:
 def _check(request: Mapping[str, Any]) -> None:
     found = service_model.problems(request, lambda _field, _value: False)
     if found:
-        raise argument_limits.refusal(found)
+        raise argument_limits.validation_error(found)
 
 
 def _not_found() -> ServiceError:

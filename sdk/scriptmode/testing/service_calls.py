@@ -57,10 +57,10 @@ class Fault:
         return True
 
 
-def copied(value: Any) -> Any:
+def deep_copy(value: Any) -> Any:
     """Copy dicts and lists, so that nobody changes the one by the other; anything else stays what it is."""
     if isinstance(value, Mapping):
-        return {key: copied(content) for key, content in value.items()}
+        return {key: deep_copy(content) for key, content in value.items()}
     if isinstance(value, (list, tuple)):
-        return [copied(content) for content in value]
+        return [deep_copy(content) for content in value]
     return value

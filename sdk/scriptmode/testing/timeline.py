@@ -22,7 +22,7 @@ _STOPPING_MESSAGE = "Stopping the training job"
 
 
 @dataclass(frozen=True)
-class Cuts:
+class EarlyEnds:
     """What may end a life early, in seconds: the request's two limits, and when the job was asked to stop."""
 
     max_runtime: float = math.inf
@@ -31,7 +31,7 @@ class Cuts:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class StatusSpan:
     """A SecondaryStatus from ``start`` to ``end``, in seconds after the job's creation."""
 
     status: str
@@ -44,16 +44,16 @@ class Stretch:
         """How long it lasts."""
         return self.end - self.start
 
-    def until(self, end: float) -> Stretch:
+    def until(self, end: float) -> StatusSpan:
         """Give the part of it before ``end``."""
-        return Stretch(self.status, self.start, min(self.end, end), self.message)
+        return StatusSpan(self.status, self.start, min(self.end, end), self.message)
 
 
 @dataclass(frozen=True)
 class Timeline:
     """The stretches of a job's life; the last one is its ending, of no length. ``ends`` is its TrainingJobStatus."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[StatusSpan, ...]
     ends: str
 
     @property
@@ -71,7 +71,7 @@ class Timeline:
         """How long the job had hosts."""
         return sum(stretch.seconds for stretch in self._with_hosts())
 
-    def begun(self, second: float) -> tuple[Stretch, ...]:
+    def begun(self, second: float) -> tuple[StatusSpan, ...]:
         """Give what has begun by then; the last one is what the job is in. A job is always in its first stretch."""
         return tuple(stretch for stretch in self.stretches if stretch.start <= second) or self.stretches[:1]
 
@@ -81,14 +81,14 @@ class Timeline:
             return self.ends
         return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
 
-    def _with_hosts(self) -> list[Stretch]:
+    def _with_hosts(self) -> list[StatusSpan]:
         found = [stretch for stretch in self.stretches[:-1] if stretch.status not in WITHOUT_HOSTS]
         return [] if found and found[0].status == "Stopping" else found
 
 
-def timeline(life: Life, cuts: Cuts) -> Timeline:
+def build_timeline(life: Life, cuts: EarlyEnds) -> Timeline:
     """Say what comes about of a life under the cuts; the earliest cut before the life's own end counts."""
-    stretches = _laid_out(life.phases)
+    stretches = _spans(life.phases)
     moment, why = min(
         (life.seconds, "the end"),
         (cuts.stop, "Stopping"),
@@ -97,25 +97,25 @@ def timeline(life: Life, cuts: Cuts) -> Timeline:
         key=lambda cut: cut[0],
     )
     if why == "the end":
-        return Timeline((*stretches, _ending(life.secondary_status or life.ends, moment)), life.ends)
+        return Timeline((*stretches, _final_span(life.secondary_status or life.ends, moment)), life.ends)
     before = tuple(stretch.until(moment) for stretch in stretches if stretch.start < moment)
     if why != "Stopping":
-        return Timeline((*before, _ending(why, moment)), "Stopped")
-    stopping = Stretch("Stopping", moment, moment + life.stop_seconds, _STOPPING_MESSAGE)
-    return Timeline((*before, stopping, _ending("Stopped", stopping.end)), "Stopped")
+        return Timeline((*before, _final_span(why, moment)), "Stopped")
+    stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, _STOPPING_MESSAGE)
+    return Timeline((*before, stopping, _final_span("Stopped", stopping.end)), "Stopped")
 
 
-def _laid_out(phases: tuple[Phase, ...]) -> tuple[Stretch, ...]:
+def _spans(phases: tuple[Phase, ...]) -> tuple[StatusSpan, ...]:
     stretches = []
     start = 0.0
     for phase in phases:
         end = start + phase.seconds
-        stretches.append(Stretch(phase.status, start, end, phase.message or MESSAGES[phase.status]))
+        stretches.append(StatusSpan(phase.status, start, end, phase.message or MESSAGES[phase.status]))
         start = end
     return tuple(stretches)
 
 
-def _runtime_is_over(stretches: tuple[Stretch, ...], limit: float) -> float:
+def _runtime_is_over(stretches: tuple[StatusSpan, ...], limit: float) -> float:
     """Give the second at which the hosts will have run for ``limit`` seconds; uploading the model does not count."""
     left = limit
     for stretch in stretches:
@@ -126,5 +126,5 @@ def _runtime_is_over(stretches: tuple[Stretch, ...], limit: float) -> float:
     return math.inf
 
 
-def _ending(status: str, second: float) -> Stretch:
-    return Stretch(status, second, second, _ENDING_MESSAGES.get(status, f"Training job {status.lower()}"))
+def _final_span(status: str, second: float) -> StatusSpan:
+    return StatusSpan(status, second, second, _ENDING_MESSAGES.get(status, f"Training job {status.lower()}"))
