@@ -65,7 +65,7 @@ def test_running_over_max_run_is_an_outcome_one_can_test(code):
 def test_a_timeout_leaves_the_job_running(code):
     platform = RecordingPlatform(["InProgress"])
     job = estimator(code, platform=platform).fit(wait=False)
-    with pytest.raises(WaitTimeoutError, match="goes on"):
+    with pytest.raises(WaitTimeoutError, match="is still running"):
         job.wait(timeout=0.01)
     assert platform.stopped == []
 

@@ -1,4 +1,4 @@
-"""A training job that was started: waiting, its status as it goes on, how it ended, its metrics and its model."""
+"""A training job that was started: waiting, its status while it runs, how it ended, its metrics and its model."""
 
 import io
 import tarfile
@@ -46,7 +46,7 @@ def test_waiting_outlives_throttling_and_lost_connections():
 def test_waiting_gives_up_on_a_platform_that_never_answers_again():
     fake, job = started(Life.completed())
     fake.disconnect("describe_training_job", times=10_000, after=2)
-    with pytest.raises(TransientError, match="goes on. Follow it again: scriptmode logs -f job-1"):
+    with pytest.raises(TransientError, match="is still running. Follow it again: scriptmode logs -f job-1"):
         job.wait()
 
 
@@ -72,7 +72,7 @@ def test_following_with_credentials_that_expire_says_how_to_come_back(capsys):
     fake.fault("describe_training_job", ServiceError("ExpiredTokenException", "The security token is expired"), after=9)
     with pytest.raises(CredentialsError, match="expired"):
         job.follow()
-    assert "Training job job-1 goes on. Follow it again: scriptmode logs -f job-1" in capsys.readouterr().err
+    assert "Training job job-1 is still running. Follow it again: scriptmode logs -f job-1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
