@@ -4,7 +4,7 @@ from tests.house import imports, sources
 from tests.house.offenders import expect_none
 
 #: Modules of the SDK's top level that every package may use.
-COMMON = ("errors", "messages", "clock", "data_dir", "bounded_yaml")
+COMMON = ("errors", "messages", "clock", "data_dir", "bounded_yaml", "terminal_text")
 #: What each package of the SDK may import besides itself and `COMMON`. The entry with the longest matching name counts, so
 #: that "platforms.base" is not "platforms". "*" is everything but the command line.
 SDK = {
@@ -16,7 +16,7 @@ SDK = {
     "data": ("aws",),
     "containers": ("aws",),
     "platforms.base": ("spec",),
-    "platforms": ("platforms.base", "spec"),
+    "platforms": ("data", "platforms.base", "spec"),
     "platforms.registry": ("platforms", "platforms.base", "platforms.local", "platforms.sagemaker"),
     "platforms.sagemaker": ("aws", "containers", "platforms", "platforms.base", "request", "spec"),
     "platforms.local": (
@@ -83,7 +83,8 @@ SDK = {
 #: The same for the runtime: values and their types first, then what acts on files, processes and hosts, then the launcher.
 VALUES = ("contract", "errors", "failure", "plan", "cluster", "settings", "roles", "variables", "redaction", "hints")
 RUNTIME = {
-    **dict.fromkeys(VALUES, (*VALUES, "environment")),
+    **dict.fromkeys(VALUES, VALUES),
+    "variables": (*VALUES, "environment"),
     "files": ("contract", "errors"),
     "processes": ("cluster", "contract", "errors", "failure", "peers", "plan"),
     "host": ("tensorflow",),
@@ -110,11 +111,7 @@ LEFT = {
     ("spec", "platforms.registry"),
     ("source", "spec"),
     ("request", "platforms.base"),
-    ("request", "job"),
-    ("data", "platforms"),
     ("containers", "platforms.sagemaker"),
-    ("results", "display"),
-    ("results", "job"),
     ("planning", "display"),
     ("planning", "job"),
     ("mpi", "strategies"),
