@@ -19,7 +19,7 @@ INTERFACE = "eth0"
 HIDDEN = "******"
 
 
-def plan_sagemaker_hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
+def hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
     """Give what each host of Amazon SageMaker would find: a request's own variables, and the service's."""
     variables = {
         contract.REGION_VARIABLE: region,
@@ -28,17 +28,17 @@ def plan_sagemaker_hosts(request: Mapping[str, Any], region: str) -> dict[str, P
     }
     if contract.SECRET_VARIABLE in variables:
         variables[contract.SECRET_VARIABLE] = HIDDEN
-    return plan_container_hosts(request, variables)
+    return planned(request, variables)
 
 
-def plan_container_hosts(
+def planned(
     request: Mapping[str, Any], variables: Mapping[str, str], scriptmode: Mapping[str, Any] | None = None
 ) -> dict[str, PlannedHost]:
     """Give what each host would find, with these variables and, if there is to be one, this cluster file."""
     root = contract.DEFAULT_BASE_DIR
     found = {}
-    for group in requested_hosts.host_groups(request):
+    for group in requested_hosts.groups(request):
         for name in group.hosts:
             sandbox = Sandbox(name, Path(root), root, INTERFACE)
-            found[name] = PlannedHost(group.instance_type, root, sandbox.config_files(request, scriptmode), variables)
+            found[name] = PlannedHost(group.instance_type, root, sandbox.files(request, scriptmode), variables)
     return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class HostGroup:
+class Group:
     """Hosts of one instance type."""
 
     name: str
@@ -22,37 +22,37 @@ class HostGroup:
     hosts: tuple[str, ...]
 
 
-def host_groups(request: Mapping[str, Any]) -> tuple[HostGroup, ...]:
+def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
     """Give the request's groups; hosts are numbered through them in order."""
     resources = request["ResourceConfig"]
     parts = resources.get("InstanceGroups") or [{**resources, "InstanceGroupName": HOMOGENEOUS_GROUP}]
-    found: list[HostGroup] = []
+    found: list[Group] = []
     first = 1
     for part in parts:
         numbers = range(first, first + int(part["InstanceCount"]))
         hosts = tuple(f"algo-{number}" for number in numbers)
-        found.append(HostGroup(part["InstanceGroupName"], part["InstanceType"], hosts))
+        found.append(Group(part["InstanceGroupName"], part["InstanceType"], hosts))
         first = numbers.stop
     return tuple(found)
 
 
 def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
     """Give every host's name, in order."""
-    return tuple(host for group in host_groups(request) for host in group.hosts)
+    return tuple(host for group in groups(request) for host in group.hosts)
 
 
-def has_container_hosts(request: Mapping[str, Any]) -> bool:
+def is_in_containers(request: Mapping[str, Any]) -> bool:
     """Say whether each host is a container, not a process."""
     return any(group.get("InstanceType") in LOCAL_CONTAINER for group in instance_groups(request))
 
 
-def model_dir_parameter(request: Mapping[str, Any]) -> str:
+def told_model_dir(request: Mapping[str, Any]) -> str:
     """Give what the script is told as ``model_dir``; "" where that is no text."""
     value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
     return value if isinstance(value, str) else ""
 
 
-def uris_read_while_training(request: Mapping[str, Any]) -> tuple[str, ...]:
+def served_uris(request: Mapping[str, Any]) -> tuple[str, ...]:
     """Give what channels that are read while the hosts run name: those in Pipe and FastFile mode."""
     return tuple(
         channel["DataSource"]["S3DataSource"]["S3Uri"]
@@ -65,4 +65,4 @@ def channel_hosts(request: Mapping[str, Any], channel: Mapping[str, Any]) -> tup
     """Give the hosts that a channel is for."""
     # A file system is for every host.
     wanted = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames")
-    return tuple(host for group in host_groups(request) if not wanted or group.name in wanted for host in group.hosts)
+    return tuple(host for group in groups(request) if not wanted or group.name in wanted for host in group.hosts)

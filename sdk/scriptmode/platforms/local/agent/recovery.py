@@ -19,7 +19,7 @@ from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.platforms.local.system.process_tree import ProcessIdentity
+    from scriptmode.platforms.local.system.process_tree import Identity
 
 
 #: How often a job that is watched is asked whether its agent lives.
@@ -91,24 +91,24 @@ def _why_to_end(folder: JobFolder, state: JobState) -> str:
     return f"MaxRuntimeInSeconds, {limit} s, had passed" if overdue > heartbeat.SILENT_SECONDS else ""
 
 
-def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
+def _answers_when_woken(folder: JobFolder, agent: Identity) -> bool:
     """Continue a stopped agent; return whether it works again. It finds by itself why its job is to end."""
     from scriptmode.platforms.local.system import process_tree
 
-    process_tree.send_signal(agent, signal.SIGCONT)
+    process_tree.send(agent, signal.SIGCONT)
     deadline = time.monotonic() + _WAKING_SECONDS
-    while folder.silent_since() is not None and process_tree.is_running(agent):
+    while folder.silent_since() is not None and process_tree.running(agent):
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
-    return process_tree.is_running(agent)
+    return process_tree.running(agent)
 
 
-def _kill_agent(folder: JobFolder, agent: ProcessIdentity) -> bool:
+def _kill_agent(folder: JobFolder, agent: Identity) -> bool:
     """Kill an agent; return whether nothing holds the job's lock any more."""
     from scriptmode.platforms.local.system import process_tree
 
-    process_tree.send_signal(agent, signal.SIGKILL)
+    process_tree.send(agent, signal.SIGKILL)
     deadline = time.monotonic() + process_tree.VANISHING_SECONDS
     while True:
         with folder.try_lock() as is_locked:
@@ -181,10 +181,10 @@ def end_orphans(folder: JobFolder) -> str:
     processes = folder.read_processes()
 
     def left() -> list[int]:
-        launchers = [identity.pid for identity in processes.values() if process_tree.is_running(identity)]
+        launchers = [identity.pid for identity in processes.values() if process_tree.running(identity)]
         below = [pid for launcher in launchers for pid in process_tree.descendants(launcher)]
         # A host's processes carry its base directory; those whose parents died are found by that alone.
-        return list({*launchers, *below, *process_tree.find_by_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
+        return list({*launchers, *below, *process_tree.with_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
 
     with suppress(DataError):
         # What served it is dead: nothing below may be touched before.
@@ -204,14 +204,14 @@ def _remove_outside_folder(folder: JobFolder) -> str:
     from scriptmode.platforms.local.hosts import container_fleet, process_fleet
 
     job = folder.read_job()
-    if not requested_hosts.has_container_hosts(job.request):
+    if not requested_hosts.is_in_containers(job.request):
         process_fleet.remove_scratch(job.request, os.environ)
         return ""
     from scriptmode.platforms.local.hosts import job_containers
 
-    if said := job_containers.remove_job_containers(folder.label, retry_seconds=0):
+    if said := job_containers.clear(folder.label, patience=0):
         return f"not all containers: {said}"
-    return container_fleet.restore_ownership(folder, job)
+    return container_fleet.give_back(folder, job)
 
 
 def _clock(seconds: float) -> str:

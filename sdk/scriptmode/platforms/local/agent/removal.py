@@ -38,7 +38,7 @@ def delete_job(folder: JobFolder) -> None:
     """
     agent = folder.read_processes().get("agent")
     if agent:
-        process_tree.send_signal(agent, signal.SIGKILL)
+        process_tree.send(agent, signal.SIGKILL)
         _wait(lambda: _is_free(folder))
     if _is_free(folder):
         with suppress(DataError):

@@ -39,7 +39,7 @@ class ProcessHost:
     cwd: Path
     log: Path
     address: str = LOOPBACK
-    machine_failure: str = ""
+    trouble: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
 
     @property

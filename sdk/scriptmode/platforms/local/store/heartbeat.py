@@ -62,9 +62,9 @@ class Heartbeat:
 
 def write_heartbeat(lock: int) -> None:
     """Record in the open lock file that the agent works at this moment."""
-    from scriptmode.platforms.local.system.process_tree import boot_id
+    from scriptmode.platforms.local.system.process_tree import boot
 
-    content = f"{boot_id()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
+    content = f"{boot()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
         # As long as what it replaces, so that no reader sees half of it.
         os.pwrite(lock, content.encode(), 0)
@@ -79,7 +79,7 @@ def silent_since(lock_file: Path) -> float | None:
 
     Of an agent that never recorded anything, one of an earlier version, nothing is known: ``None``.
     """
-    from scriptmode.platforms.local.system.process_tree import boot_id
+    from scriptmode.platforms.local.system.process_tree import boot
 
     try:
         fields = regular_files.read_bytes(lock_file).decode("ascii").split()
@@ -89,6 +89,6 @@ def silent_since(lock_file: Path) -> float | None:
         return None
     # The clock of a file server may be ahead of this machine's.
     is_silent = abs(time.time() - written) > SILENT_SECONDS
-    if where == boot_id():
+    if where == boot():
         is_silent = is_silent and time.monotonic() - when > SILENT_SECONDS
     return written if is_silent else None
