@@ -1,4 +1,4 @@
-"""A training job that was started: the same object for every platform."""
+"""A training job that was started: the same handle for every platform."""
 
 from __future__ import annotations
 
@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 
 
 class TrainingJob:
-    """A job by its name on a platform; holds nothing else, so another process may hold the same job."""
+    """A training job, identified by its name on a platform.
+
+    The handle stores nothing else, so several processes may hold the same job.
+
+    Args:
+        name: The job's name.
+        platform: The platform that has the job.
+    """
 
     def __init__(self, name: str, platform: Platform) -> None:
         self.name = name
@@ -42,10 +49,17 @@ class TrainingJob:
     def attach(
         cls, name: str, sagemaker_session: object = None, *, platform: Platform | str | None = None
     ) -> TrainingJob:
-        """Return a job that was started elsewhere: on this machine, else in Amazon SageMaker.
+        """Return the handle of a job that was started before, by this process or another.
 
-        With ``sagemaker_session``, as the estimators take it, Amazon SageMaker alone is asked; with ``platform``, as
-        ``list`` takes it, that platform. Raises `JobNotFoundError`.
+        Args:
+            name: The job's name.
+            sagemaker_session: A session as the estimators take it; only Amazon SageMaker is asked then.
+            platform: ``"local"``, ``"sagemaker"`` or a platform; by default this machine is asked, then Amazon
+                SageMaker.
+
+        Raises:
+            JobNotFoundError: Where no such job exists.
+            SpecError: For arguments that contradict each other.
         """
         if not isinstance(name, str):
             raise SpecError(f"name is {name!r}; give a training job's name")
@@ -61,22 +75,26 @@ class TrainingJob:
         return f"TrainingJob({self.name!r})"
 
     def describe(self) -> dict[str, Any]:
-        """Return the job as the service describes it (DescribeTrainingJob's response)."""
+        """Return the description of the job: the response of DescribeTrainingJob.
+
+        Raises:
+            JobNotFoundError: Where the job does not exist any more.
+        """
         return self.platform.describe(self.name)
 
     @property
     def status(self) -> str:
-        """``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
+        """The status: ``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
         return str(self.describe()["TrainingJobStatus"])
 
     @property
     def job_name(self) -> str:
-        """The name, as the SageMaker SDK calls it."""
+        """The name, under the attribute's name of the SageMaker SDK."""
         return self.name
 
     @property
     def ended(self) -> bool:
-        """Whether it completed, failed or was stopped."""
+        """Whether the job completed, failed or was stopped."""
         return self.status in ENDED
 
     @property
@@ -86,12 +104,12 @@ class TrainingJob:
 
     @property
     def failure_reason(self) -> str | None:
-        """Why the job failed, or ``None``."""
+        """Why the job failed; ``None`` for a job that did not fail."""
         return self.describe().get("FailureReason")
 
     @property
     def model_data(self) -> str | None:
-        """URI of ``model.tar.gz``, or ``None`` while there is none."""
+        """URI of ``model.tar.gz``; ``None`` while there is no model."""
         artifacts = self.describe().get("ModelArtifacts") or {}
         return artifacts.get("S3ModelArtifacts") or None
 
@@ -102,30 +120,32 @@ class TrainingJob:
 
     @property
     def training_seconds(self) -> int | None:
-        """Seconds from the hosts' first download to the last upload, or ``None`` while the job goes on."""
+        """Seconds from the first download of a host to the last upload; ``None`` while the job runs."""
         return self.describe().get("TrainingTimeInSeconds")
 
     @property
     def billable_seconds(self) -> int | None:
-        """Seconds that are paid for, all hosts together as the SageMaker SDK counts; ``None`` while unknown."""
+        """Billed seconds of all hosts together, as the SageMaker SDK counts them; ``None`` while unknown."""
         return log_lines.billable_seconds(self.describe())
 
     @property
     def spot_savings(self) -> float | None:
-        """The part of the training time that spot instances saved, from 0 to 1; ``None`` for other jobs."""
+        """The share of the training time that spot instances saved, from 0 to 1; ``None`` for other jobs."""
         return log_lines.spot_savings(self.describe())
 
     def inputs(self) -> dict[str, Input]:
-        """Return what the job reads, by channel, as ``fit`` takes it."""
+        """Return the job's inputs by channel, in the form that ``fit`` takes."""
         from scriptmode.request import parse
 
         return parse.channels(self.describe())
 
     def metrics(self) -> Metrics:
-        """Return the metrics so far: rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, shown as a table.
+        """Return the metrics so far.
 
-        From Amazon SageMaker each row is the average of a minute (of 5 minutes after 15 days, of an hour after 63);
-        locally each is one line of the log, without a time.
+        Returns:
+            Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a table. On Amazon SageMaker
+            each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63 days); on this
+            machine each row is one line of the log and has no time.
         """
         from scriptmode.results import metrics
         from scriptmode.spec import metric_definitions
@@ -134,20 +154,38 @@ class TrainingJob:
         return metrics.rows_of(self.platform.metrics(description), metric_definitions.defined(description))
 
     def plot(self, *names: str) -> Any:
-        """Draw metrics (all, if none is named) and return the ``matplotlib.figure.Figure``, which a notebook shows.
+        """Draw metrics.
 
-        Raises `SpecError` for a metric that was not defined, `DataError` for one without values yet, and
-        `MissingPackageError` where Matplotlib is not installed.
+        Args:
+            names: The metrics to draw; by default all of them.
+
+        Returns:
+            A ``matplotlib.figure.Figure``, which a notebook displays.
+
+        Raises:
+            SpecError: For a metric that was not defined.
+            DataError: For a metric without values so far.
+            MissingPackageError: Where Matplotlib is not installed.
         """
         return self.metrics().plot(*names)
 
     def tensorboard(self, port: int | None = None) -> TensorBoard:
-        """Start TensorBoard on what the job wrote with ``tf.summary``; return it once it answers at its ``url``.
+        """Start TensorBoard on the event files that the job writes with ``tf.summary``.
 
-        A notebook shows it. It reads the hosts' output, model and checkpoint folders and the folders of this machine
-        that hyperparameters name (``job-dir``, ``model_dir``), and goes on while the job runs; of a job elsewhere what
-        it left. It ends with ``close()``, a ``with`` block, or this process. Raises `MissingPackageError` where it is
-        not installed, and `DataError` for a job without event files.
+        It reads the hosts' output, model and checkpoint directories, and directories of this machine that
+        hyperparameters name (``job-dir``, ``model_dir``). It is updated while the job runs on this machine; of a job
+        elsewhere it shows the artifacts.
+
+        Args:
+            port: The port of 127.0.0.1 to listen on; by default a free one.
+
+        Returns:
+            The server, once it answers at its ``url``; a notebook displays it. It ends with ``close()``, at the end of
+            a ``with`` block, or with this process.
+
+        Raises:
+            MissingPackageError: Where TensorBoard is not installed.
+            DataError: For a job without event files.
         """
         from scriptmode.results import tensorboard
 
@@ -155,9 +193,10 @@ class TrainingJob:
 
     @property
     def model(self) -> Path:
-        """The folder with the unpacked model, fetched into the data directory when it is first asked for.
+        """The directory with the unpacked model, downloaded into the data directory at the first access.
 
-        Raises `DataError` while there is no model, and for one with nothing in it.
+        Raises:
+            DataError: While there is no model, and for an empty one.
         """
         from scriptmode.results.artifacts import download_cached
 
@@ -171,10 +210,17 @@ class TrainingJob:
         return folder
 
     def download_model(self, folder: str | os.PathLike[str], *, extract: bool = True) -> Path:
-        """Fetch the model into ``folder``, which is made, and return it; without ``extract`` as the one archive.
+        """Download the model, whole or not at all.
 
-        What leads out of the folder is refused, and nothing is left there unless all of it could be fetched. Raises
-        `DataError` while there is no model, and for a folder that has something in it.
+        Args:
+            folder: The directory to create; it may exist if it is empty.
+            extract: Whether to unpack the archive. Members that point outside the directory are refused.
+
+        Returns:
+            The directory, as an absolute path.
+
+        Raises:
+            DataError: While there is no model, and for a directory that is not empty.
         """
         from scriptmode.results.artifacts import download
 
@@ -190,20 +236,31 @@ class TrainingJob:
         return str(uri)
 
     def logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> Iterator[LogEvent]:
-        """Yield the job's log lines so far; with ``follow``, go on until the job ended.
+        """Yield the log lines of the job.
 
-        ``hosts`` limits them to those hosts, ``tail`` to the last so many lines that each has so far. A line of more
-        than 1 MiB comes in several events, all but the last with ``continues``. Raises `SpecError` for a host that the
-        job does not have.
+        Args:
+            follow: Whether to wait for more lines until the job has ended.
+            hosts: Names of hosts; by default all hosts.
+            tail: Yield only the last lines that each host has so far, this many.
+
+        Yields:
+            Events with ``host`` and ``message``. A line of more than 1 MiB is yielded in several events, of which all
+            but the last have ``continues``.
+
+        Raises:
+            SpecError: For a host that the job does not have.
         """
         from scriptmode.results.log_filter import LogFilter, filtered_events
 
         return filtered_events(self.platform, self.name, LogFilter.parse(hosts, tail), follow=follow)
 
     def print_logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> None:
-        """Print the log lines so far, each with its host; with ``follow``, status lines too until the job ended.
+        """Print the log lines of the job, each with the name of its host.
 
-        ``hosts`` and ``tail`` are those of ``logs``.
+        Args:
+            follow: Whether to print more lines, and status lines, until the job has ended.
+            hosts: Names of hosts; by default all hosts.
+            tail: Print only the last lines that each host has so far, this many.
         """
         from scriptmode.results.log_filter import LogFilter, filtered_events
 
@@ -213,7 +270,10 @@ class TrainingJob:
         log_lines.show(events)
 
     def stop(self) -> None:
-        """Ask the job to stop: SIGTERM, 120 s to save what it has, SIGKILL. Returns at once."""
+        """Request that the job stops, and return at once.
+
+        Its hosts get SIGTERM, and SIGKILL if they still run after 120 s, in which the script can save its state.
+        """
         self.platform.stop(self.name)
 
     def rerun(
@@ -225,13 +285,23 @@ class TrainingJob:
         max_run: int | None = None,
         max_wait: int | None = None,
     ) -> TrainingJob:
-        """Start the same job once more, under a new name, and return it at once.
+        """Start the same job again under a new name, and return its handle at once.
 
-        It has the same source archive, inputs, tags and place for checkpoints, from which it goes on where the old job
-        saved any. ``hyperparameters`` are set beside those of the old job; ``max_run`` is in seconds, and so is a spot
-        job's ``max_wait``, which grows with ``max_run`` where it is not given. What no description tells is not taken
-        over: ``enable_session_tag_chaining``, and what a ``LocalPlatform`` was given. Raises `SpecError` and
-        `RequestError`.
+        The new job has the same source archive, inputs, tags and checkpoint URI; it resumes from the old job's
+        checkpoints where there are any. The description of a job does not contain ``enable_session_tag_chaining`` or
+        the arguments of a ``LocalPlatform``: the new job has the defaults.
+
+        Args:
+            job_name: The new name; by default the old name's base with a new timestamp.
+            hyperparameters: Hyperparameters that are added or replaced.
+            instance_count: Another number of hosts.
+            max_run: Another time limit, in seconds.
+            max_wait: Another time limit of a spot job including its waiting, in seconds; by default it grows with
+                ``max_run``.
+
+        Raises:
+            SpecError: For a change that the job cannot have.
+            RequestError: Where the service would refuse the request.
         """
         from scriptmode.request import rerun
 
@@ -240,12 +310,22 @@ class TrainingJob:
         return TrainingJob(name, self.platform)
 
     def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:
-        """Show the job's log and state (with ``logs``) until it ended, say how, and return its description.
+        """Display the job's log and status until it has ended.
 
-        With ``live`` in one view that is drawn anew, without it in lines; by default, None, in a view where the output
-        is a terminal or a notebook. SCRIPTMODE_VIEW=plain or live in the environment is another default. An interrupt,
-        like credentials that expire, leaves the job running and says how to come back. Raises `TrainingJobFailed` and
-        `TrainingJobStopped`, and `SpecError` for another value.
+        An interrupt, and credentials that expire, leave the job running; how to follow it again is printed.
+
+        Args:
+            logs: Whether to display the log and the status.
+            live: Whether to display them in the live view; by default where the output is a terminal or a notebook,
+                unless the environment variable SCRIPTMODE_VIEW is ``plain`` (or ``live``).
+
+        Returns:
+            The description of the completed job.
+
+        Raises:
+            TrainingJobFailed: Where the job failed.
+            TrainingJobStopped: Where the job was stopped.
+            SpecError: For another value of ``live``.
         """
         from scriptmode import display
 
@@ -256,12 +336,12 @@ class TrainingJob:
                 is_told = display.follow_job(self.name, self.platform, view)
             description = self._wait(None, None)
         except KeyboardInterrupt:
-            self._say_how_to_come_back()
-            # Where in the reading it was is nobody's question.
+            self._print_how_to_follow_again()
+            # The traceback of the reading loop does not help the user.
             raise KeyboardInterrupt from None
         except PlatformError as error:
             if not (isinstance(error, UnreadableJobError) and self._has_ended()):
-                self._say_how_to_come_back()
+                self._print_how_to_follow_again()
             raise
         if not is_told:
             log_lines.ended(description)
@@ -273,7 +353,7 @@ class TrainingJob:
         except ScriptmodeError:
             return False
 
-    def _say_how_to_come_back(self) -> None:
+    def _print_how_to_follow_again(self) -> None:
         from scriptmode.messages import still_running
 
         sys.stderr.write(
@@ -286,12 +366,23 @@ class TrainingJob:
         return display.job_card(self.name, self.platform)
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None, logs: object = None) -> dict[str, Any]:
-        """Wait until the job ended and return its description.
+        """Wait until the job has ended.
 
-        ``timeout`` and ``poll`` are seconds. With ``logs``, as ``fit`` takes them, the log is shown meanwhile, as by
-        `follow`; also as the only positional argument, as in the SageMaker SDK. Throttling and lost connections are
-        waited out. Raises `TrainingJobFailed`, `TrainingJobStopped`, and `WaitTimeoutError` when ``timeout`` ran out
-        (the job goes on).
+        Throttling and lost connections are retried.
+
+        Args:
+            timeout: Seconds after which to stop waiting; by default there is no limit.
+            poll: Seconds between two requests for the job's description.
+            logs: Whether to display the log meanwhile, as `follow` does. It may be the only positional argument, as in
+                the SageMaker SDK.
+
+        Returns:
+            The description of the completed job.
+
+        Raises:
+            TrainingJobFailed: Where the job failed.
+            TrainingJobStopped: Where the job was stopped.
+            WaitTimeoutError: After ``timeout`` seconds; the job is still running.
         """
         from scriptmode.spec.arguments import LOGS, shows_logs
 
@@ -345,11 +436,23 @@ class TrainingJob:
         created_before: datetime | None = None,
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Return the training jobs that satisfy everything said, newest first, as ListTrainingJobs' summaries.
+        """Return summaries of training jobs, newest first.
 
-        ``platform`` is a platform, ``"local"`` (this machine, the default) or ``"sagemaker"``; with
-        ``sagemaker_session``, as the estimators take it, it is Amazon SageMaker. Times have a time zone. A job of this
-        machine whose files cannot be read has the status ``Unreadable`` and the reason as its ``StatusMessage``.
+        Args:
+            platform: ``"local"`` (this machine, the default), ``"sagemaker"``, or a platform.
+            sagemaker_session: A session as the estimators take it; the jobs are Amazon SageMaker's then.
+            name_contains: A part of the name.
+            status: One of the values of `status`.
+            created_after: A datetime with a time zone.
+            created_before: A datetime with a time zone.
+            limit: The largest number of jobs.
+
+        Returns:
+            TrainingJobSummary objects, as ListTrainingJobs returns them. A job of this machine whose files cannot be
+            read has the status ``Unreadable``, and the reason as its ``StatusMessage``.
+
+        Raises:
+            SpecError: For an argument of another kind.
         """
         which = JobFilter(name_contains, status, created_after, created_before, limit)
         if sagemaker_session is not None:
