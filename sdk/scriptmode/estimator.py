@@ -1,4 +1,4 @@
-"""`Estimator` and `TensorFlow`: the SageMaker SDK's friendly arguments, made into a `TrainingJobSpec` and started."""
+"""`Estimator` and `TensorFlow`: arguments of the SageMaker SDK, turned into a `TrainingJobSpec` and a training job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scriptmode.job import TrainingJob
 from scriptmode.platforms.registry import find_job_platform, for_instance_types
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
-from scriptmode.spec.attributes import Arguments
+from scriptmode.spec.arguments import Arguments
 from scriptmode.spec.distribution import parse as parse_distribution
 from scriptmode.spec.training_job import (
     Algorithm,
@@ -43,25 +43,90 @@ _NAMES = names.JobNames()
 class Estimator(Arguments):
     """A training program and the hosts to run it on; `fit` starts a training job.
 
-    Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are taken with a
-    ``DeprecationWarning``. Times are seconds, volumes GB. ``platform`` overrides what ``instance_type`` chooses;
-    ``sagemaker_session`` is a boto3 session, or the session of an installed ``sagemaker``, v2 or v3. Debugger, profiler
-    and TensorBoard are off unless asked for (see `Monitoring`). ``additional_request_fields`` go into the request as
-    they are: what the service knows and no argument here says. Every argument is an attribute too, to be read and, for
-    the jobs that follow, to be set; after ``fit``, ``output_path``, ``model_dir`` and ``sagemaker_session`` that were
-    left out read as the job has them, and are left out of the next one again. Raises `SpecError` for values that cannot
-    make a job and ``TypeError`` for names that no version knows. The caller's objects are copied, never changed.
+    Arguments have the names, meanings and defaults of the SageMaker SDK v2 ``Estimator``; names of v1 are accepted with
+    a ``DeprecationWarning``. Each argument is also an attribute, which can be read and, for later jobs, set. After
+    ``fit``, ``output_path``, ``model_dir`` and ``sagemaker_session`` that were left out read as the job has them.
+    Objects of the caller are copied, never changed.
+
+    Args:
+        image_uri: The image of the hosts' containers; by default the platform chooses one.
+        role: ARN or name of the IAM role that the job has; not used on this machine.
+        instance_count: Number of hosts.
+        instance_type: ``local_process`` (each host is a process of this machine), ``local`` or ``local_gpu`` (each host
+            is a container of this machine), or an instance type of Amazon SageMaker, such as ``ml.p3.2xlarge``.
+        entry_point: The script to run, relative to ``source_dir``.
+        source_dir: The directory with the source code; a directory of this machine, or an ``s3://`` archive.
+        dependencies: More directories or files that are put beside the source code.
+        hyperparameters: Command line arguments of the script, by name. Values are JSON-encoded.
+        distribution: How the script is spread over hosts and processes: `ParameterServer`, `MultiWorkerMirrored`,
+            `MPI`, or the SageMaker SDK's dict.
+        instance_groups: Groups of hosts of different types, in place of ``instance_count`` and ``instance_type``.
+        input_mode: ``File`` (the default), ``Pipe`` or ``FastFile``, for channels that do not have their own.
+        output_path: URI of the prefix below which the model and other outputs are stored.
+        output_kms_key: KMS key that encrypts the outputs.
+        disable_output_compression: Whether outputs are stored as files, not as ``.tar.gz`` archives.
+        code_location: URI of the prefix below which the source archive is stored; by default the one of
+            ``output_path``.
+        model_dir: URI that the script gets as ``--model_dir``; ``False`` leaves the argument out.
+        checkpoint_s3_uri: URI that checkpoints are restored from and synchronized to while the job trains.
+        checkpoint_local_path: Directory of the checkpoints on the hosts; by default ``/opt/ml/checkpoints``.
+        base_job_name: The beginning of job names.
+        environment: Environment variables of the hosts.
+        tags: Tags of the job: a dict, or a list of ``{"Key": ..., "Value": ...}``.
+        metric_definitions: Metrics to find in the log: a list of ``{"Name": ..., "Regex": ...}``.
+        container_entry_point: The container's entry point, in place of the image's.
+        container_arguments: The arguments of the container's entry point.
+        container_log_level: Log level of the runtime on the hosts, as in ``logging``.
+        volume_size: Size of each host's storage volume in GB.
+        volume_kms_key: KMS key that encrypts the volumes.
+        max_run: Time limit of the job in seconds.
+        max_wait: Time limit of a spot job including its waiting, in seconds.
+        use_spot_instances: Whether to use spot instances.
+        max_retry_attempts: How often the service starts the job again after an internal error.
+        keep_alive_period_in_seconds: How long the service keeps the hosts for the next job, in seconds.
+        training_plan: ARN of the training plan whose instances are used.
+        instance_placement_config: The service's InstancePlacementConfig.
+        subnets: IDs of the VPC subnets of the hosts.
+        security_group_ids: IDs of the VPC security groups of the hosts.
+        enable_network_isolation: Whether the containers have no network connections other than to each other.
+        encrypt_inter_container_traffic: Whether traffic among the hosts is encrypted.
+        enable_sagemaker_metrics: Whether the service stores time series of the metrics.
+        enable_infra_check: Whether the service checks the instances before training.
+        enable_remote_debug: Whether SSM sessions to the containers are allowed.
+        enable_session_tag_chaining: Whether tags of the session are passed to the job's role.
+        training_repository_access_mode: ``Platform`` or ``Vpc``: where the image's registry is.
+        training_repository_credentials_provider_arn: ARN of the Lambda function with the registry's credentials.
+        framework_version: TensorFlow's version, which chooses the image where ``image_uri`` is not given.
+        py_version: Python's version of that image, such as ``py310``.
+        platform: ``"local"``, ``"sagemaker"`` or a platform, in place of the one that ``instance_type`` chooses.
+        sagemaker_session: A boto3 session, or a session of an installed ``sagemaker`` package, v2 or v3.
+        model_uri: URI of a pretrained model, which is an input channel of the job.
+        model_channel_name: The name of that channel; by default ``model``.
+        git_config: The Git repository that ``source_dir`` and ``entry_point`` are in: ``repo``, ``branch``, ``commit``
+            ...
+        rules: Rules of the debugger and the profiler.
+        debugger_hook_config: The debugger's configuration; by default off.
+        tensorboard_output_config: The service's TensorBoardOutputConfig; by default off.
+        profiler_config: The profiler's configuration; by default off.
+        disable_profiler: Whether the profiler is off.
+        additional_request_fields: Fields of CreateTrainingJob that have no argument; they are added to the request
+            unchanged.
+        older_names: Arguments under their names of SDK v1.
+
+    Raises:
+        SpecError: For values that cannot make a job.
+        TypeError: For names that no version of the SDK knows.
     """
 
     #: The base of job names where neither ``base_job_name`` nor ``image_uri`` gives one.
     _base_name: ClassVar[str] = "training"
-    #: Whether the script is given ``--model_dir`` unasked (SageMaker's TensorFlow estimator does).
+    #: Whether the script gets ``--model_dir`` by default (SageMaker's TensorFlow estimator does so).
     _gives_model_dir: ClassVar[bool] = False
-    #: Whether a framework version that reports metrics (TensorFlow 1.15 on) has them stored unasked.
+    #: Whether metrics are stored by default for a framework version that reports them (TensorFlow 1.15 and later).
     _stores_metrics: ClassVar[bool] = False
-    #: Whether arguments that cannot make a job are kept until one is to be started: those of a job that exists.
+    #: Whether arguments that cannot make a job are refused by `fit`, not by the constructor: those of an attached job.
     _defers_checks: bool = False
-    #: Whether the settings of the platform add nothing to the arguments, which are those of a job that exists.
+    #: Whether defaults of the SageMaker config file are ignored: an attached job's arguments are complete.
     _ignores_config_defaults: bool = False
 
     def __init__(
@@ -226,7 +291,7 @@ class Estimator(Arguments):
 
     @contextmanager
     def _deferred(self) -> Iterator[None]:
-        """Keep a `SpecError` that is raised of an attached job for the next `fit`."""
+        """Store a `SpecError` about an attached job for the next `fit`."""
         self._refused: SpecError | None = None
         try:
             yield
@@ -237,7 +302,7 @@ class Estimator(Arguments):
 
     def _construct(self, arguments: dict[str, Any]) -> None:
         made = object.__new__(type(self))
-        # What one attribute leaves wrong of an attached job, the next one may put right.
+        # An attached job may need several attributes to be set before its arguments are valid.
         vars(made).update(
             _defers_checks=self._refused is not None, _ignores_config_defaults=self._ignores_config_defaults
         )
@@ -256,22 +321,26 @@ class Estimator(Arguments):
 
     def __repr__(self) -> str:
         if self._refused is not None:
-            return f"{type(self).__name__}(attached, not to be started: {self._refused})"
+            return f"{type(self).__name__}(attached, cannot start: {self._refused})"
         what = self._spec.script.entry_point if self._spec.script else self._spec.algorithm.image_uri
         return f"{type(self).__name__}({what!r} on {self._spec.resources.count} x {'/'.join(self._types)})"
 
     @property
     def spec(self) -> TrainingJobSpec:
-        """What this estimator asks for, but the inputs; raises `SpecError` where an attached job must change."""
+        """The job that this estimator describes, without its inputs.
+
+        Raises:
+            SpecError: Where the estimator is attached to a job with an argument that must be changed first.
+        """
         if self._refused is not None:
             raise SpecError(
-                f"{self._refused}. The attached job has it so; set it before the next fit"
+                f"{self._refused}. It is the attached job's value; set the argument before the next fit"
             ) from self._refused
         return self._spec
 
     @property
     def platform(self) -> Platform:
-        """Where `fit` sends the job: the platform given, or the one that ``instance_type`` names."""
+        """The platform of the jobs: the ``platform`` argument, or the one that ``instance_type`` chooses."""
         if self._platform is None:
             self._platform = for_instance_types(self._types, self._session)
         return self._platform
@@ -285,16 +354,25 @@ class Estimator(Arguments):
         self._construct({**self._arguments, "hyperparameters": {**self.hyperparameters(), **hyperparameters}})
 
     def training_image_uri(self) -> str | None:
-        """Return the image that the hosts start from, looked up where only ``framework_version`` was given."""
+        """Return the URI of the hosts' image, which may be looked up by ``framework_version``, or ``None``."""
         return self.platform.complete(self.spec).algorithm.image_uri
 
     def request(
         self, inputs: object = None, *, job_name: str | None = None, experiment_config: object = None
     ) -> dict[str, Any]:
-        """Return the exact CreateTrainingJob request that `fit` would send, checked as there; nothing is stored.
+        """Return the CreateTrainingJob request that `fit` would send, after the same checks. Nothing is stored.
 
-        For Amazon SageMaker it needs a Region. Nobody is asked either, unless the role is a name (IAM knows its ARN),
-        the SageMaker config file lies in S3, or the source is in Git.
+        For Amazon SageMaker a Region is needed. AWS is called only where the role is a name (IAM has its ARN), the
+        SageMaker config file is in S3, or the source is in a Git repository.
+
+        Args:
+            inputs: The inputs, as `fit` takes them.
+            job_name: The job's name; by default a new one.
+            experiment_config: The service's ExperimentConfig.
+
+        Raises:
+            SpecError: For arguments that cannot make a job.
+            RequestError: With everything for which the service would refuse the request.
         """
         return self._prepare(inputs, job_name, experiment_config)[0]
 
@@ -306,11 +384,20 @@ class Estimator(Arguments):
         experiment_config: object = None,
         against: TrainingJob | str | None = None,
     ) -> Plan:
-        """Return what `fit` would do, and do none of it: request, hosts with their files and processes, source.
+        """Return what `fit` would do: the request, the hosts' files and processes, the source archive.
 
-        ``against`` is a job, or the name of one of this machine, else of the same platform, that it is compared with;
-        its source archive is fetched to look into. Raises what `fit` raises before it stores anything, and `SpecError`
-        for what the hosts themselves would refuse.
+        Nothing is stored or started.
+
+        Args:
+            inputs: The inputs, as `fit` takes them.
+            job_name: The job's name; by default a new one.
+            experiment_config: The service's ExperimentConfig.
+            against: A job to compare with, or its name on this machine or the same platform. Its source archive is
+                downloaded for the comparison.
+
+        Raises:
+            SpecError: For arguments that cannot make a job, and for what the hosts themselves would refuse.
+            RequestError: With everything for which the service would refuse the request.
         """
         from scriptmode.planning import planner
 
@@ -326,20 +413,32 @@ class Estimator(Arguments):
         *,
         live: bool | None = None,
     ) -> TrainingJob:
-        """Start a training job and, with ``wait``, follow it to its end; each call is a fresh job.
+        """Start a training job. Each call starts a new job.
 
-        ``inputs`` is an ``s3://`` or ``file://`` string, a path object, a `TrainingInput` or `FileSystemInput`,
-        or a dict of them by channel name. ``logs`` shows the job's status and log while waiting, ``live`` in one view
-        or in lines, as `TrainingJob.follow` does. ``experiment_config`` is the service's ExperimentConfig. Raises
-        `RequestError` with all that the service would refuse before anything is stored, and `TrainingJobFailed` or
-        `TrainingJobStopped` when the job ended so, after waiting. Interrupting the wait leaves the job running.
+        Args:
+            inputs: An ``s3://`` or ``file://`` URI, a path, a `TrainingInput`, a `FileSystemInput`, or a dict of them
+                by channel name; ``None`` for a job without inputs. A single input is the channel ``training``.
+            wait: Whether to wait until the job has ended. An interrupt leaves the job running.
+            logs: Whether to display the log and the status while waiting.
+            job_name: The job's name; by default a new one.
+            experiment_config: The service's ExperimentConfig.
+            live: Whether to display the log in the live view, as `TrainingJob.follow` does.
+
+        Returns:
+            The handle of the job.
+
+        Raises:
+            SpecError: For arguments that cannot make a job.
+            RequestError: With everything for which the service would refuse the request, before anything is stored.
+            TrainingJobFailed: Where the job failed, after waiting.
+            TrainingJobStopped: Where the job was stopped, after waiting.
         """
         switch("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         if shown or live is not None:
             from scriptmode import display
 
-            # A wrong word is told before the job is there.
+            # A wrong value is reported before the job is created.
             display.choose_view(live)
         body, packed, rule_files = self._prepare(inputs, job_name, experiment_config)
         if packed is not None:
@@ -365,7 +464,7 @@ class Estimator(Arguments):
         return job
 
     def _shown(self, name: str, value: Any) -> Any:
-        """Return an argument, or what the latest job has in place of one that was left out."""
+        """Return an argument's value, or the latest job's value where the argument was left out."""
         return self._latest.get(name, value) if value is None or value is True else value
 
     @property
@@ -377,11 +476,19 @@ class Estimator(Arguments):
     def attach(
         cls, training_job_name: str, sagemaker_session: object = None, *, platform: Platform | None = None
     ) -> Estimator:
-        """Return an estimator on a job that was started elsewhere, by any client, set up as that job was.
+        """Return an estimator with the arguments of a job that was started before, by any client.
 
-        Looks on this machine first, then in Amazon SageMaker, unless told where. What ``fit`` is given is not part of
-        it: the job's inputs are ``latest_training_job.inputs()``. What the service accepted and the constructor would
-        refuse is refused by the next ``fit``, unless it is set before. Raises `JobNotFoundError`.
+        The inputs are ``latest_training_job.inputs()``, not arguments. An argument that the service accepted and the
+        constructor refuses is refused by the next ``fit``, unless it is set before.
+
+        Args:
+            training_job_name: The job's name.
+            sagemaker_session: A session as the constructor takes it; only Amazon SageMaker is asked then.
+            platform: The platform that has the job; by default this machine is asked, then Amazon SageMaker.
+
+        Raises:
+            JobNotFoundError: Where no such job exists.
+            SpecError: For arguments that contradict each other.
         """
         from scriptmode.request import parse
 
@@ -393,7 +500,7 @@ class Estimator(Arguments):
         description = platform.describe(training_job_name)
         found = parse.arguments(description, platform.tags(description))
         estimator = cls.__new__(cls)
-        # As that job was: what it did not say, no setting of this machine says for it.
+        # As that job was: defaults of this machine's config file do not apply.
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
         cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
@@ -438,7 +545,7 @@ class Estimator(Arguments):
 
 
 class TensorFlow(Estimator):
-    """An `Estimator` for TensorFlow scripts: they are also given ``--model_dir``.
+    """An `Estimator` for TensorFlow scripts, which get ``--model_dir`` by default.
 
     ``model_dir`` is ``<output_path>/<job>/model``, under MPI ``/opt/ml/model``; ``False`` leaves the argument out.
     """

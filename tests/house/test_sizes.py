@@ -6,6 +6,9 @@ from tests.house import sources
 from tests.house.offenders import expect_none
 
 LINES_OF_A_FILE = 500
+#: The arguments of sagemaker v2's constructor take 60 lines of signature, 60 of documentation and 100 of code.
+LONG_FILES = {"sdk/scriptmode/estimator.py": 600}
+#: Without its signature and its docstring.
 LINES_OF_A_FUNCTION = 40
 #: The constructor of sagemaker v2 has 50 parameters; this is the one place.
 LONG_FUNCTIONS = {("sdk/scriptmode/estimator.py", "__init__"): 100}
@@ -16,9 +19,13 @@ def test_files_stay_small():
     found = [
         f"{source.path}: {lines} lines"
         for source in files
-        if (lines := len(source.text.splitlines())) > LINES_OF_A_FILE
+        if (lines := len(source.text.splitlines())) > LONG_FILES.get(source.path, LINES_OF_A_FILE)
     ]
     expect_none(found, f"a file is one concept, up to {LINES_OF_A_FILE} lines")
+
+
+def first_statement(function):
+    return function.body[1 if ast.get_docstring(function) and len(function.body) > 1 else 0]
 
 
 def test_functions_stay_small():
@@ -27,7 +34,7 @@ def test_functions_stay_small():
         for source in sources.product()
         for node in source.nodes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and (lines := node.end_lineno - node.body[0].lineno + 1)
+        and (lines := node.end_lineno - first_statement(node).lineno + 1)
         > LONG_FUNCTIONS.get((source.path, node.name), LINES_OF_A_FUNCTION)
     ]
     expect_none(found, f"a function has up to {LINES_OF_A_FUNCTION} lines")

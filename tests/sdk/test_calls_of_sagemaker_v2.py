@@ -70,10 +70,12 @@ def test_what_an_attached_job_has_wrong_is_put_right_one_attribute_after_the_oth
     made = attached_to(request, EnableManagedSpotTraining=True, StoppingCondition=limits)
     assert made.hyperparameters() == {"rate": 0.5}
     assert made.keep_alive_period_in_seconds == 60
-    with pytest.raises(SpecError, match="a job has one, disable the others. The attached job has it so; set it before"):
+    with pytest.raises(
+        SpecError, match="a job has one, disable the others. It is the attached job.s value; set the argument before"
+    ):
         made.fit()
     made.distribution = ParameterServer()
-    with pytest.raises(SpecError, match="keep_alive_period_in_seconds=60 keeps .* The attached job has it so"):
+    with pytest.raises(SpecError, match="keep_alive_period_in_seconds=60 keeps .* It is the attached job.s value"):
         made.fit()
     made.keep_alive_period_in_seconds = None
     made.set_hyperparameters(rate=0.25)
