@@ -401,7 +401,9 @@ class Estimator(Arguments):
         """
         from scriptmode.planning import planner
 
-        return planner.plan(self.platform, planner.Sent(*self._prepare(inputs, job_name, experiment_config)), against)
+        return planner.create_plan(
+            self.platform, planner.Submission(*self._prepare(inputs, job_name, experiment_config)), against
+        )
 
     def fit(
         self,

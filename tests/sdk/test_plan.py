@@ -21,7 +21,7 @@ from scriptmode import (
     Plan,
     SpecError,
 )
-from scriptmode.planning.assumptions import gpus
+from scriptmode.planning.assumptions import gpu_count
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 
@@ -202,7 +202,7 @@ def test_an_image_with_a_program_of_its_own_is_planned_without_it():
     ],
 )  # fmt: skip
 def test_gpus_are_known_for_known_types_alone(instance_type, count):
-    assert gpus(instance_type) == count
+    assert gpu_count(instance_type) == count
 
 
 def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
@@ -212,7 +212,7 @@ def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
         f"ml.{name}": sum(gpu["Count"] for gpu in (kind.get("GpuInfo") or {}).get("Gpus", ()))
         for name, kind in answer.items()
     }
-    known = {name: gpus(name) for name in counted if gpus(name) is not None}
+    known = {name: gpu_count(name) for name in counted if gpu_count(name) is not None}
     assert known == {name: counted[name] for name in known}
     assert {"ml.g5.48xlarge", "ml.p5.48xlarge", "ml.m5.large"} <= set(known)
 

@@ -8,7 +8,7 @@ import pytest
 from fakes.estimators import ROLE
 
 from scriptmode import Estimator, JobNotFoundError, ParameterServer, SpecError, TensorFlow, TrainingInput, TrainingJob
-from scriptmode.planning.difference import between
+from scriptmode.planning.difference import changed_fields
 from scriptmode.testing import FakeSageMaker, ServiceError
 
 
@@ -146,8 +146,8 @@ def test_a_job_of_this_machine_is_found_without_credentials(code, tmp_path, monk
 def test_members_of_lists_are_told_apart_by_their_names():
     channels = [{"ChannelName": name, "DataSource": {"S3DataSource": {"S3Uri": f"s3://{name}"}}} for name in "ab"]
     old, new = {"InputDataConfig": channels}, {"InputDataConfig": channels[::-1]}
-    assert between(old, new) == {}
-    [path] = between(old, {"InputDataConfig": channels[:1]})
+    assert changed_fields(old, new) == {}
+    [path] = changed_fields(old, {"InputDataConfig": channels[:1]})
     assert path == "InputDataConfig.b.DataSource.S3DataSource.S3Uri"
 
 
@@ -156,4 +156,4 @@ def test_what_the_service_describes_unasked_is_no_difference():
         "EnableNetworkIsolation": False,
         "OutputDataConfig": {"S3OutputPath": "s3://b", "CompressionType": "GZIP"},
     }
-    assert between(described, {"OutputDataConfig": {"S3OutputPath": "s3://b"}}) == {}
+    assert changed_fields(described, {"OutputDataConfig": {"S3OutputPath": "s3://b"}}) == {}

@@ -28,13 +28,13 @@ def packed():
 )
 def test_an_archive_that_is_whole_is_read_and_one_that_is_not_is_an_error(compress):
     whole = compress(packed())
-    assert archive_contents.read(whole).sizes == {"train.py": 100_000}
+    assert archive_contents.read_archive(whole).sizes == {"train.py": 100_000}
     for start in (12, len(whole) // 2):
         broken = whole[:start] + b"\xff" * 64 + whole[start + 64 :]
         for part in (broken, whole[: len(whole) // 2], whole[:20], b""):
             if compress is not bytes or part is not broken:
                 with pytest.raises(DataError, match="it is no source archive: "):
-                    archive_contents.read(part)
+                    archive_contents.read_archive(part)
 
 
 def test_a_broken_archive_is_a_note_of_the_plan(tmp_path):

@@ -24,7 +24,7 @@ _LONGEST_TEXT = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Contents:
+class ArchiveContents:
     """An archive's files: ``sizes`` and ``digests`` of all, and ``texts`` of those that say how the source is started.
 
     ``size`` and ``digest`` are the archive's own.
@@ -37,7 +37,7 @@ class Contents:
     digest: str
 
 
-def read(archive: bytes, program: str = "") -> Contents:
+def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
     """Read an archive, gzip-compressed or not; texts are those of ``program`` and of files that no folder holds.
 
     Raises `DataError` for what is no archive.
@@ -53,12 +53,12 @@ def read(archive: bytes, program: str = "") -> Contents:
                 sizes[name], digests[name] = len(content), hashlib.sha256(content).hexdigest()
                 if name == program or "/" not in name:
                     texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
-    except _broken() as error:
+    except _archive_errors() as error:
         raise DataError(f"it is no source archive: {error}") from error
-    return Contents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
+    return ArchiveContents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
 
 
-def _broken() -> tuple[type[Exception], ...]:
+def _archive_errors() -> tuple[type[Exception], ...]:
     """Give what reading a broken archive raises."""
     # There once such an archive was read: interpreters are built without it too.
     lzma = sys.modules.get("lzma")
@@ -66,10 +66,10 @@ def _broken() -> tuple[type[Exception], ...]:
     return (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, *own)
 
 
-def fetch(platform: Platform, uri: str, program: str = "") -> Contents:
+def fetch_archive(platform: Platform, uri: str, program: str = "") -> ArchiveContents:
     """Fetch a stored archive and read it; raises `PlatformError`."""
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         files = platform.fetch(uri, Path(folder))
         if len(files) != 1:
             raise DataError(f"{uri} is {len(files)} files, and no source archive; look at what is there")
-        return read(files[0].read_bytes(), program)
+        return read_archive(files[0].read_bytes(), program)

@@ -33,12 +33,12 @@ _GPUS: dict[str, dict[str, int]] = {
 #: Families without accelerators: c, m, r and t, with a generation.
 _NO_GPU = re.compile(r"[cmrt]\d[a-z-]*")
 #: AWS's images have Open MPI 4; this project's have the release that the lock files in ``container`` name.
-_THEIR_MPI, _OUR_MPI = 4, 5
+_AWS_MPI, _OUR_MPI = 4, 5
 _OUR_IMAGE = re.compile(r"(^|/)scriptmode[\w.-]*(:|$)")
 
 
 @dataclass(frozen=True)
-class Facts:
+class Assumptions:
     """What is taken to be true of an image and the hosts that start from it: as the runtime takes it, and in words."""
 
     #: ``None`` for hosts that are processes of this machine, which is looked at.
@@ -49,15 +49,15 @@ class Facts:
     words: dict[str, str]
 
 
-OF_THIS_MACHINE = Facts(None, {}, {})
+NO_ASSUMPTIONS = Assumptions(None, {}, {})
 
 
-def of_request(request: Mapping[str, Any], instance_types: Iterable[str]) -> Facts:
+def assumptions_for(request: Mapping[str, Any], instance_types: Iterable[str]) -> Assumptions:
     """Give what is taken to be true of hosts that start from the image which a request names."""
     image = str(request.get("AlgorithmSpecification", {}).get("TrainingImage", ""))
     is_ours = bool(_OUR_IMAGE.search(image))
-    major = _OUR_MPI if is_ours else _THEIR_MPI
-    known = {each: gpus(each) for each in dict.fromkeys(instance_types)}
+    major = _OUR_MPI if is_ours else _AWS_MPI
+    known = {each: gpu_count(each) for each in dict.fromkeys(instance_types)}
     machine = {
         "python": "python",
         "mpirun": ["mpirun", major],
@@ -68,7 +68,7 @@ def of_request(request: Mapping[str, Any], instance_types: Iterable[str]) -> Fac
         "mpirun": f"the image has Open MPI {major}, and mpirun on its PATH",
         "gpus": "; ".join(_gpu_words(each, count) for each, count in known.items()),
     }
-    return Facts(machine, {each: count or 0 for each, count in known.items()}, words)
+    return Assumptions(machine, {each: count or 0 for each, count in known.items()}, words)
 
 
 def _train(image: str) -> str:
@@ -81,7 +81,7 @@ def _train(image: str) -> str:
     )
 
 
-def assumed(request: Mapping[str, Any], facts: Facts, strategies: Iterable[str]) -> Iterator[str]:
+def list_assumptions(request: Mapping[str, Any], facts: Assumptions, strategies: Iterable[str]) -> Iterator[str]:
     """Say what a plan took to be true, as far as it depends on it; ``strategies`` are the hosts' own."""
     parameters, how = request.get("HyperParameters", {}), set(strategies)
     algorithm = request.get("AlgorithmSpecification", {})
@@ -100,7 +100,7 @@ def assumed(request: Mapping[str, Any], facts: Facts, strategies: Iterable[str])
         yield "ports are chosen and the hosts' secret is made when the job starts: 0 and ****** stand for them"
 
 
-def gpus(instance_type: str) -> int | None:
+def gpu_count(instance_type: str) -> int | None:
     """Give how many GPUs a host of an Amazon SageMaker type has; ``None`` where that is not known here."""
     _, family, size = (*instance_type.split("."), "", "", "")[:3]
     if instance_type == "local" or _NO_GPU.fullmatch(family):

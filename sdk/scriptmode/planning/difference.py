@@ -18,7 +18,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.planning.archive_contents import Contents
+    from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.platforms.base import Platform
 
 #: What tells the members of a list apart.
@@ -31,7 +31,7 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "RecordWrapperType": ("None",),
 }
 #: Where the archive is: its files are compared, not its place.
-_PLACES = (
+_ARCHIVE_FIELDS = (
     f"HyperParameters.{contract.SUBMIT_DIRECTORY}",
     f"InputDataConfig.{CODE_CHANNEL}.DataSource.S3DataSource.S3Uri",
 )
@@ -53,7 +53,7 @@ class Comparison:
         )
 
 
-def named(against: object, platform: Platform) -> TrainingJob:
+def resolve_job(against: object, platform: Platform) -> TrainingJob:
     """Give the job that is meant by a `TrainingJob` or a name; one of this machine, else of ``platform``.
 
     Raises `SpecError` for anything else, and `JobNotFoundError`.
@@ -65,26 +65,26 @@ def named(against: object, platform: Platform) -> TrainingJob:
     return TrainingJob(against, local_platform_or(platform, against))
 
 
-def compare(job: TrainingJob, request: Mapping[str, Any], own: Contents | None) -> Comparison:
+def compare(job: TrainingJob, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
     description = job.describe()
     # As it would be started once more: under the new name, and with the places that go with it.
     change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
     before = rerun.rerun_request(description, job.platform.tags(description), change)
-    return Comparison(job, before, between(before, request), _files(job, description, own))
+    return Comparison(job, before, changed_fields(before, request), _files(job, description, own))
 
 
-def between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:
+def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:
     """Give the fields that differ between two requests, by their paths, in the order of the requests."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     return {
         path: Change(old.get(path), new.get(path))
         for path in dict.fromkeys([*new, *old])
-        if old.get(path) != new.get(path) and path not in _PLACES
+        if old.get(path) != new.get(path) and path not in _ARCHIVE_FIELDS
     }
 
 
-def _files(job: TrainingJob, description: Mapping[str, Any], own: Contents | None) -> dict[str, Any]:
+def _files(job: TrainingJob, description: Mapping[str, Any], own: ArchiveContents | None) -> dict[str, Any]:
     """Give which files of the source differ, or a note why that is not known."""
     uri = parse.source_uri(description)
     if uri is None and own is None:
@@ -92,7 +92,7 @@ def _files(job: TrainingJob, description: Mapping[str, Any], own: Contents | Non
     if uri is None or own is None:
         return {"note": f"the source of {job.name if uri is None else 'this job'} is not known here: not compared"}
     try:
-        theirs = archive_contents.fetch(job.platform, uri)
+        theirs = archive_contents.fetch_archive(job.platform, uri)
     except PlatformError as error:
         return {"note": f"the source of {job.name} is not compared: {error}"}
     new, old = own.digests, theirs.digests

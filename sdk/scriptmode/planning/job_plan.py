@@ -137,7 +137,7 @@ class Plan:
     def __str__(self) -> str:
         from scriptmode.planning import plan_text
 
-        return plan_text.of(self)
+        return plan_text.format_plan(self)
 
     def __repr__(self) -> str:
         types = "/".join(dict.fromkeys(host.instance_type for host in self.hosts.values()))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WIDTH = 118
 _LABEL = 22
 #: Of longer lists the first ones and the last are shown.
-_MOST, _FIRST = 6, 3
+_MOST_ITEMS, _FIRST = 6, 3
 #: Of more hosts the first ones and the last are shown.
 _MOST_HOSTS = 5
 _MOST_FILES = 8
@@ -28,7 +28,7 @@ _MOST_LINES = 2
 _CONFIG = "input/config/"
 
 
-def of(plan: Plan) -> str:
+def format_plan(plan: Plan) -> str:
     """Give the text, without an end of line at its end."""
     types = " and ".join(_counted(plan))
     lines = [f"Training job {plan.job_name}: {types}", "Request (CreateTrainingJob)", *_request(plan.shown_request)]
@@ -38,7 +38,7 @@ def of(plan: Plan) -> str:
         lines += ["", "Taken to be true", *(line for each in plan.assumed for line in _item(each))]
     if plan.difference:
         lines += ["", f"Difference to {plan.difference.job}", *_difference(plan.difference)]
-    return "\n".join(map(_visible, lines))
+    return "\n".join(map(_escape, lines))
 
 
 def _counted(plan: Plan) -> list[str]:
@@ -86,11 +86,11 @@ def _hosts(hosts: Sequence[HostPlan], request: Mapping[str, Any]) -> Iterator[st
         shown, left_out = [*hosts[:_FIRST], hosts[-1]], list(hosts[_FIRST:-1])
     for number, host in enumerate(shown):
         if left_out and host is shown[-1]:
-            yield from _left_out(left_out)
+            yield from _omitted_hosts(left_out)
         yield from _host(host, shown[0] if number else None, request)
 
 
-def _left_out(hosts: Sequence[HostPlan]) -> Iterator[str]:
+def _omitted_hosts(hosts: Sequence[HostPlan]) -> Iterator[str]:
     kinds: dict[str, int] = {}
     for host in hosts:
         kind = re.sub(r"\d+(-\d+)?", "n", host.roles)
@@ -119,7 +119,7 @@ def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) ->
     yield from _labelled("at the end waits for", _waits(host.after))
     for path, content in host.writes.items():
         if path.rpartition("/")[2] == "hosts":
-            yield from _labelled("hostfile", ", ".join(_cut(content.splitlines())))
+            yield from _labelled("hostfile", ", ".join(_shorten_list(content.splitlines())))
 
 
 def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[str]:
@@ -130,11 +130,11 @@ def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -
         elif label == "hyperparameters.json":
             known, whose = request.get("HyperParameters", {}), "the request"
         if known is None:
-            yield from _labelled(label, _json(_brief(content)))
+            yield from _labelled(label, _json(_shorten(content)))
             continue
         other = {key: value for key, value in content.items() if known.get(key) != value}
         if other or first is None:
-            yield from _labelled(label, f"as of {whose}" + (f", but {_json(_brief(other))}" if other else ""))
+            yield from _labelled(label, f"as of {whose}" + (f", but {_json(_shorten(other))}" if other else ""))
 
 
 def _clusters(host: HostPlan) -> list[str]:
@@ -147,7 +147,7 @@ def _cluster(config: str) -> tuple[str, str]:
     try:
         document = json.loads(config)
         task = document["task"]
-        parts = [f"{role} {', '.join(_cut(hosts))}" for role, hosts in document["cluster"].items()]
+        parts = [f"{role} {', '.join(_shorten_list(hosts))}" for role, hosts in document["cluster"].items()]
         return f"{task['type']} {task['index']}", "; ".join(parts)
     except (ValueError, KeyError, TypeError, AttributeError):
         return "", config
@@ -175,7 +175,7 @@ def _difference(difference: Difference) -> Iterator[str]:
             yield from _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
     for word, names in (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed)):
         if names:
-            yield from _item(f"source: {word} {', '.join(_cut(names))}")
+            yield from _item(f"source: {word} {', '.join(_shorten_list(names))}")
     if difference.note:
         yield from _item(difference.note)
     elif difference.is_none:
@@ -194,7 +194,7 @@ def _labelled(label: str, text: str) -> list[str]:
 
 def _wrapped(text: str, first: str, others: str) -> list[str]:
     return textwrap.wrap(
-        _visible(text),
+        _escape(text),
         _WIDTH,
         initial_indent=first,
         subsequent_indent=others,
@@ -203,21 +203,21 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
     )
 
 
-def _brief(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """Cut long lists and long objects at any depth."""
     if isinstance(value, dict):
-        if len(value) > _MOST and all(isinstance(each, dict) for each in value.values()):
+        if len(value) > _MOST_ITEMS and all(isinstance(each, dict) for each in value.values()):
             keys = list(value)
-            kept = {key: _brief(value[key]) for key in keys[:_FIRST]}
-            return {**kept, f"... {len(keys) - _FIRST - 1} more ...": {}, keys[-1]: _brief(value[keys[-1]])}
-        return {key: _brief(each) for key, each in value.items()}
+            kept = {key: _shorten(value[key]) for key in keys[:_FIRST]}
+            return {**kept, f"... {len(keys) - _FIRST - 1} more ...": {}, keys[-1]: _shorten(value[keys[-1]])}
+        return {key: _shorten(each) for key, each in value.items()}
     if isinstance(value, list):
-        return _cut([_brief(each) for each in value])
+        return _shorten_list([_shorten(each) for each in value])
     return value
 
 
-def _cut(values: Sequence[Any]) -> list[Any]:
-    if len(values) <= _MOST:
+def _shorten_list(values: Sequence[Any]) -> list[Any]:
+    if len(values) <= _MOST_ITEMS:
         return list(values)
     return [*values[:_FIRST], f"... {len(values) - _FIRST - 1} more ...", values[-1]]
 
@@ -226,7 +226,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _visible(text: str) -> str:
+def _escape(text: str) -> str:
     """Spell out what is no character to be seen, such as the ends of lines in a name: a terminal obeys it."""
     if text.isprintable():
         return text

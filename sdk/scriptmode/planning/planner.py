@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents, assumptions
 from scriptmode.planning.job_plan import HostPlan, Plan, Process, SourcePlan, Wait
-from scriptmode.planning.runtime_query import Question, ask
+from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
 from scriptmode.platforms.base import is_on_this_machine
 from scriptmode.request import parse
 from scriptmode_runtime import contract
@@ -16,7 +16,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from scriptmode.planning.archive_contents import Contents
+    from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.planning.difference import Comparison
     from scriptmode.platforms.base import PlannedHost, Platform
     from scriptmode.source.archive import Archive
@@ -27,7 +27,7 @@ _PARAMETERS = contract.HYPERPARAMETERS_FILE
 
 
 @dataclass(frozen=True)
-class Sent:
+class Submission:
     """What `Estimator.fit` would send: the request, the archive with its URI where there is one, files of rules."""
 
     request: dict[str, Any]
@@ -38,12 +38,12 @@ class Sent:
 @dataclass(frozen=True)
 class _Source:
     plan: SourcePlan | None = None
-    contents: Contents | None = None
+    contents: ArchiveContents | None = None
     #: Why nobody looked into it.
     note: str = ""
 
 
-def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
+def create_plan(platform: Platform, sent: Submission, against: object = None) -> Plan:
     """Give the plan; ``against`` is a `TrainingJob`, or a job's name, that it is compared with.
 
     Raises `SpecError` in the runtime's words for what the hosts would refuse, and what the platform raises.
@@ -54,10 +54,10 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
     comparison = _comparison(platform, request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
     types = [host.instance_type for host in hosts.values()]
-    known = assumptions.OF_THIS_MACHINE if on_this_machine else assumptions.of_request(request, types)
-    parameters = _distinct(host.files[_PARAMETERS] for host in hosts.values())
-    answer = ask(
-        Question(
+    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(request, types)
+    parameters = _unique(host.files[_PARAMETERS] for host in hosts.values())
+    answer = query_runtime(
+        RuntimeQuery(
             hosts if contract.PROGRAM in request.get("HyperParameters", {}) else {},
             known.machine,
             known.gpus,
@@ -68,7 +68,7 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
     )
     parts, shown = answer["hosts"], answer["shown"]
     strategies = {part["strategy"] for part in parts.values()}
-    notes = [*assumptions.assumed(request, known, strategies), source.note, *_not_asked(request)]
+    notes = [*assumptions.list_assumptions(request, known, strategies), source.note, *_unchecked_inputs(request)]
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is made and added when the job starts")
@@ -85,7 +85,7 @@ def plan(platform: Platform, sent: Sent, against: object = None) -> Plan:
     )
 
 
-def _not_asked(request: Mapping[str, Any]) -> Iterator[str]:
+def _unchecked_inputs(request: Mapping[str, Any]) -> Iterator[str]:
     """Say which data is found out about when the job starts: of folders of this machine it is known by now."""
     for channel in request.get("InputDataConfig", ()) if is_on_this_machine(request) else ():
         uri = channel["DataSource"].get("S3DataSource", {}).get("S3Uri", _FILE)
@@ -93,11 +93,11 @@ def _not_asked(request: Mapping[str, Any]) -> Iterator[str]:
             yield f"channel {channel['ChannelName']!r}: {uri} is there, and this machine's credentials may read it"
 
 
-def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:
+def _source(platform: Platform, sent: Submission, *, is_compared: bool) -> _Source:
     program = str(contract.decode(sent.request.get("HyperParameters", {}).get(contract.PROGRAM, "")))
     if sent.packed is not None:
         archive, uri = sent.packed
-        return _opened(uri, archive_contents.read(archive.data, program))
+        return _opened(uri, archive_contents.read_archive(archive.data, program))
     stored = parse.source_uri(sent.request)
     if stored is None:
         return _Source()
@@ -105,23 +105,23 @@ def _source(platform: Platform, sent: Sent, *, is_compared: bool) -> _Source:
     if not (is_compared or stored.startswith(_FILE)):
         return _Source(SourcePlan(stored), note=f"the source at {stored} is not opened: {taken}")
     try:
-        return _opened(stored, archive_contents.fetch(platform, stored, program))
+        return _opened(stored, archive_contents.fetch_archive(platform, stored, program))
     except PlatformError as error:
         return _Source(SourcePlan(stored), note=f"the source at {stored} cannot be opened: {taken} ({error})")
 
 
-def _opened(uri: str, contents: Contents) -> _Source:
+def _opened(uri: str, contents: ArchiveContents) -> _Source:
     return _Source(SourcePlan(uri, contents.sizes, contents.size, contents.digest), contents)
 
 
 def _comparison(
-    platform: Platform, request: Mapping[str, Any], against: object, own: Contents | None
+    platform: Platform, request: Mapping[str, Any], against: object, own: ArchiveContents | None
 ) -> Comparison | None:
     if against is None:
         return None
     from scriptmode.planning import difference
 
-    return difference.compare(difference.named(against, platform), request, own)
+    return difference.compare(difference.resolve_job(against, platform), request, own)
 
 
 def _sides(comparison: Comparison | None) -> dict[str, dict[str, Any]]:
@@ -138,7 +138,7 @@ def _secrets(comparison: Comparison | None) -> list[Mapping[str, Any]]:
     return [before.get("HyperParameters", {}), before.get("Environment", {})]
 
 
-def _distinct(values: Iterable[Any]) -> list[Any]:
+def _unique(values: Iterable[Any]) -> list[Any]:
     """Give each value once: hosts differ in few of their parameters, if in any."""
     found: list[Any] = []
     for value in values:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
-from scriptmode.planning.runtime_query import Question, ask
+from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
 from scriptmode.platforms.base import LOCAL_PROCESS, PlannedHost, is_of_processes
 from scriptmode_runtime import contract
 
@@ -29,13 +29,13 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
         return {}
     found = _processes(description) if is_of_processes(description) else _others(description)
     types = {host.instance_type for host in found.values()}
-    known = assumptions.of_request(description, sorted(types))
+    known = assumptions.assumptions_for(description, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
     if types == {LOCAL_PROCESS}:
         # This machine's, whatever may be gone by now.
         machine["python"], gpus = sys.executable, {}
     try:
-        answer = ask(Question(found, machine, gpus, only_roles=True))
+        answer = query_runtime(RuntimeQuery(found, machine, gpus, only_roles=True))
     except ScriptmodeError:
         return {}
     return {name: host["roles"] for name, host in answer["hosts"].items()}

@@ -22,7 +22,7 @@ _SECONDS, _SECONDS_A_HOST = 30.0, 0.1
 
 
 @dataclass(frozen=True)
-class Question:
+class RuntimeQuery:
     """The hosts of a job, and what stands for what is not this machine (see ``scriptmode_runtime.preview``)."""
 
     hosts: Mapping[str, PlannedHost]
@@ -38,7 +38,7 @@ class Question:
     only_roles: bool = False
 
 
-def ask(question: Question) -> dict[str, Any]:
+def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
     """Give the runtime's answer: ``hosts`` and ``shown``.
 
     Raises `SpecError` in the runtime's words where it would refuse to run a host, and `PlatformError` where it cannot
@@ -81,7 +81,7 @@ def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, 
     return answer
 
 
-def _document(question: Question) -> dict[str, Any]:
+def _document(question: RuntimeQuery) -> dict[str, Any]:
     shared = _shared(question.hosts)
     return {
         "files": shared,
