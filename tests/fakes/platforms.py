@@ -68,7 +68,7 @@ class RecordingPlatform:
     def progress(self, name):
         return ()
 
-    def log_places(self, name):
+    def log_locations(self, name):
         return {}
 
     def fetch(self, uri, folder):

@@ -80,7 +80,7 @@ def switches(pid):
 
 def test_every_hosts_log_is_where_it_is_said_to_be(session):
     jobs, name, _ = session
-    found = jobs.platform.log_places(name)
+    found = jobs.platform.log_locations(name)
     assert list(found) == ["algo-1", "algo-2"]
     for path in found.values():
         assert "read" in Path(path).read_text()
@@ -96,7 +96,7 @@ def test_a_failure_names_the_log_of_the_host_that_failed_and_what_to_do(session)
     assert said[0] == f"training job {name} failed: AlgorithmError: algo-2, script: exit code 1"
     assert any(line.startswith("ValueError: it broke") for line in said)
     assert said[-3:] == [
-        f"  whole log: {jobs.platform.log_places(name)['algo-2']}",
+        f"  whole log: {jobs.platform.log_locations(name)['algo-2']}",
         f"  log:       scriptmode logs {name} --host algo-2",
         f"  again:     scriptmode rerun {name} (the same source)",
     ]
@@ -114,6 +114,6 @@ def test_what_was_read_is_known_after_the_end_too(session):
 
 def test_a_job_that_is_not_there_has_neither(session):
     jobs, _, _ = session
-    for ask in (jobs.platform.progress, jobs.platform.log_places):
+    for ask in (jobs.platform.progress, jobs.platform.log_locations):
         with pytest.raises(JobNotFoundError):
             ask("no-such-job")

@@ -136,7 +136,7 @@ def test_a_card_of_a_job_with_a_huge_log_does_not_look_through_it(tmp_path):
         file.truncate(20_000_000)
 
     class Huge(RecordingPlatform):
-        def log_places(self, name):
+        def log_locations(self, name):
             return {"algo-1": str(log)}
 
         def metrics(self, description):

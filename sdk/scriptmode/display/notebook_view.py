@@ -60,7 +60,7 @@ class NotebookView:
         places: dict[str, str] = {}
         if frame.view.ended:
             with suppress(ScriptmodeError):
-                places = self._platform.log_places(self._name)
+                places = self._platform.log_locations(self._name)
         self._show(frame, places)
 
     def _take(self, frame: Frame) -> None:

@@ -52,7 +52,7 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
         metrics = _summarize_metrics(asked(lambda: platform.metrics(description), []), host_names(description))
     view = create_snapshot(description, platform.clock.wall_time(), Observations(hosts, rates.data(), metrics))
     empty: dict[str, str] = {}
-    places = asked(lambda: platform.log_places(name), empty) if view.status == FAILED else empty
+    places = asked(lambda: platform.log_locations(name), empty) if view.status == FAILED else empty
     return view, notes, places
 
 
@@ -60,7 +60,7 @@ def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
     """Give the bytes of a log on this machine that a job's metrics are to be found in, if they are many; else 0."""
     if not defined(description) or not is_on_this_machine(description):
         return 0
-    logs = map(Path, platform.log_places(str(description["TrainingJobName"])).values())
+    logs = map(Path, platform.log_locations(str(description["TrainingJobName"])).values())
     size = sum(log.stat().st_size for log in logs if log.is_file())
     return size if size > _MOST_LOG_BYTES else 0
 

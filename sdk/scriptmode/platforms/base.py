@@ -219,7 +219,7 @@ class Platform(Protocol):
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return how far the data of a job's channels is, as far as that is known; raises `JobNotFoundError`."""
 
-    def log_places(self, name: str) -> dict[str, str]:
+    def log_locations(self, name: str) -> dict[str, str]:
         """Return where the whole log of each host is, by host; only hosts that have one where they are found by asking.
 
         On this machine the path of a file, in Amazon SageMaker CloudWatch's log group and stream.

@@ -74,7 +74,7 @@ def _same_source(description: Mapping[str, Any]) -> str:
 def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]]:
     """Say where the log of the host that failed is; of no host in particular, where the first one's is."""
     try:
-        places = platform.log_places(name)
+        places = platform.log_locations(name)
     except ScriptmodeError:
         # How the job ended is told without it.
         return []

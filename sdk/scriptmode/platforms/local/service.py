@@ -239,7 +239,7 @@ class LocalPlatform:
         """Return what the job's agent counted, at most half a second ago."""
         return self._store.find(name).read_progress()
 
-    def log_places(self, name: str) -> dict[str, str]:
+    def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs."""
         folder = self._store.find(name)
         logs = {host: folder.log(host) for host in requested_hosts.hosts(folder.read_job().request)}

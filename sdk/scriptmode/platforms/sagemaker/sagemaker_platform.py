@@ -188,7 +188,7 @@ class SageMakerPlatform:
         """Return nothing: the service does not tell."""
         return ()
 
-    def log_places(self, name: str) -> dict[str, str]:
+    def log_locations(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
         from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
