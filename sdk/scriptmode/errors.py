@@ -1,27 +1,27 @@
-"""Every error the SDK raises.
+"""Every error that the SDK raises.
 
 ScriptmodeError
-├── SpecError (ValueError)           an argument that cannot make a training job; nothing was done yet
-│   ├── SourceError                  the script or its folder cannot be packed
-│   └── ConfigError                  the SageMaker config file cannot be read or says something unknown
-├── PlatformError                    the platform refused or could not be reached
-│   ├── RequestError                 the request is not one the service accepts
-│   ├── CredentialsError             no credentials, or they do not allow it
-│   ├── QuotaError                   the account's limits do not allow it
-│   ├── TransientError               no answer, or "slow down": the same call may succeed later
-│   ├── DataError                    an input or an output place cannot be read or written
-│   │   ├── DataNotFoundError        there is no such object or bucket
-│   │   ├── DataAccessError          the credentials do not allow it, or the bucket is another account's
-│   │   └── UnreadableJobError       a file of a job's folder on this machine is damaged; ``job_name``, ``path``
-│   ├── ContainerError               Docker is not there, or an image or a container cannot be had from it
-│   ├── JobNotFoundError             no job of that name
-│   └── JobExistsError               a job of that name is there already
-├── TrainingJobError                 a job that did not complete; ``job_name``, ``status``, ``description``
-│   ├── TrainingJobFailed            it failed: ``reason``
-│   │   └── CapacityError            there were no instances of the type to be had
-│   └── TrainingJobStopped           it was stopped, by a caller or by its time limit
+├── SpecError (ValueError)           an argument cannot make a training job; raised before any side effect
+│   ├── SourceError                  the script or its directory cannot be packed
+│   └── ConfigError                  the SageMaker config file cannot be read, or has an unknown key
+├── PlatformError                    the platform refused a call or could not be reached
+│   ├── RequestError                 the service does not accept the request
+│   ├── CredentialsError             AWS credentials are missing, or do not allow the call
+│   ├── QuotaError                   the account's quotas do not allow the job
+│   ├── TransientError               no answer, or throttling: the same call may succeed later
+│   ├── DataError                    an input cannot be read, or an output cannot be written
+│   │   ├── DataNotFoundError        the object or the bucket does not exist
+│   │   ├── DataAccessError          the credentials do not allow access, or the bucket is another account's
+│   │   └── UnreadableJobError       a file of a job on this machine is missing or damaged
+│   ├── ContainerError               Docker, an image or a container is not available
+│   ├── JobNotFoundError             a job of that name does not exist
+│   └── JobExistsError               a job of that name exists already
+├── TrainingJobError                 a job did not complete
+│   ├── TrainingJobFailed            the job failed
+│   │   └── CapacityError            the service had no instances of the type
+│   └── TrainingJobStopped           the job was stopped, by a caller or by its time limit
 ├── MissingPackageError (ImportError)  a Python package that a call needs is not installed
-└── WaitTimeoutError (TimeoutError)  the caller's timeout ended, not the job
+└── WaitTimeoutError (TimeoutError)  ``wait(timeout=)`` ended before the job
 """
 
 from __future__ import annotations
@@ -34,19 +34,22 @@ if TYPE_CHECKING:
 
 
 class ScriptmodeError(Exception):
-    """Any error of this library."""
+    """The base class of every error of this library."""
 
 
 class SpecError(ScriptmodeError, ValueError):
-    """An argument that cannot make a training job; raised before any side effect."""
+    """An argument that cannot make a training job.
+
+    Raised before any side effect. The message names the argument, its value and what is allowed.
+    """
 
 
 class SourceError(SpecError):
-    """The script or its source folder cannot be packed."""
+    """The script or its source directory cannot be packed."""
 
 
 class ConfigError(SpecError):
-    """The SageMaker config file cannot be read, or says something that no schema knows."""
+    """The SageMaker config file cannot be read, or has a key that its schema does not have."""
 
 
 class PlatformError(ScriptmodeError):
@@ -54,38 +57,42 @@ class PlatformError(ScriptmodeError):
 
 
 class RequestError(PlatformError):
-    """A request that is not one the training service accepts."""
+    """The training service does not accept a request; the message lists every problem."""
 
 
 class CredentialsError(PlatformError):
-    """AWS credentials are missing or do not allow the call."""
+    """AWS credentials are missing, or do not allow the call."""
 
 
 class QuotaError(PlatformError):
-    """The account's limits do not allow it; nothing was started."""
+    """The quotas of the AWS account do not allow the job, which was not started."""
 
 
 class TransientError(PlatformError):
-    """The platform gave no answer, or asked to be called less often: the same call may succeed later."""
+    """The platform gave no answer, or throttled the call: the same call may succeed later."""
 
 
 class DataError(PlatformError):
-    """An input or an output place that cannot be read or written."""
+    """An input cannot be read, or an output cannot be written."""
 
 
 class DataNotFoundError(DataError):
-    """There is no such object or bucket."""
+    """An object or a bucket does not exist."""
 
 
 class DataAccessError(DataError):
-    """The credentials do not allow it, or the bucket belongs to another account."""
+    """The credentials do not allow access to an object, or the bucket belongs to another account."""
 
 
 class UnreadableJobError(DataError):
-    """A file of a job's folder on this machine is missing or damaged, so that the job cannot be described.
+    """A file of a job on this machine is missing or damaged, so that the job cannot be described.
 
-    Other jobs are not affected. ``job_name`` is the job's name, ``path`` that of the file; ``is_running`` says whether
-    the job still runs.
+    Other jobs are not affected.
+
+    Attributes:
+        job_name: The job's name.
+        path: The path of the file.
+        is_running: Whether the job is still running.
     """
 
     def __init__(
@@ -97,7 +104,15 @@ class UnreadableJobError(DataError):
         is_log: bool = False,
         is_running: bool = False,
     ) -> None:
-        """``is_log`` says that the file is a log, without which the job is still whole."""
+        """Create the error.
+
+        Args:
+            job_name: The job's name.
+            path: The path of the file.
+            cause: Why the file cannot be read.
+            is_log: Whether the file is a log; the rest of the job is readable then.
+            is_running: Whether the job is still running.
+        """
         import shlex
 
         what, step = "", f"look at its folder, or delete it: scriptmode rm {shlex.quote(job_name)}"
@@ -113,11 +128,11 @@ class UnreadableJobError(DataError):
 
 
 class ContainerError(PlatformError):
-    """Docker is not there or refuses; or an image cannot be found, built or pushed."""
+    """Docker does not answer or refuses a call, or an image cannot be found, built or pushed."""
 
 
 class JobNotFoundError(PlatformError):
-    """The platform knows no training job of that name."""
+    """The platform has no training job of that name."""
 
 
 class JobExistsError(PlatformError):
@@ -125,7 +140,11 @@ class JobExistsError(PlatformError):
 
 
 class TrainingJobError(ScriptmodeError):
-    """A training job that ended without completing, or never will end; ``description`` is its description, whole."""
+    """A training job that did not complete.
+
+    Attributes:
+        description: The whole description of the job, as DescribeTrainingJob returns it.
+    """
 
     def __init__(self, message: str, description: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -138,7 +157,7 @@ class TrainingJobError(ScriptmodeError):
 
     @property
     def status(self) -> str:
-        """``Failed`` or ``Stopped``, as the service says it."""
+        """The status: ``Failed`` or ``Stopped``."""
         return str(self.description["TrainingJobStatus"])
 
     @property
@@ -148,25 +167,25 @@ class TrainingJobError(ScriptmodeError):
 
 
 class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
-    """The job failed; ``reason`` names host, process and exit code and ends with the traceback's end."""
+    """The job failed. The message says what failed and where the whole log is."""
 
     @property
     def reason(self) -> str:
-        """The service's FailureReason."""
+        """The service's FailureReason: host, process and exit code, then the end of the traceback."""
         return str(self.description.get("FailureReason", ""))
 
 
 class CapacityError(TrainingJobFailed):
-    """The platform had no instances of the type to give; another type, Region or time may do."""
+    """The service had no instances of the type; another type, another Region or a later time may have some."""
 
 
 class TrainingJobStopped(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
-    """The job was stopped, by ``stop()`` or by its time limit (see ``secondary_status``)."""
+    """The job was stopped, by ``stop()`` or by its time limit; ``secondary_status`` says which."""
 
 
 class MissingPackageError(ScriptmodeError, ImportError):
-    """A call needs a Python package that scriptmode does not bring, and that is not installed."""
+    """A call needs a Python package that scriptmode does not require and that is not installed."""
 
 
 class WaitTimeoutError(ScriptmodeError, TimeoutError):
-    """``wait(timeout=)`` ran out; the job goes on."""
+    """``wait(timeout=)`` ended before the job, which is still running."""

@@ -31,7 +31,7 @@ VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
         (
             {"input_mode": "Pipe", **VPC},
             {"train": FileSystemInput("fs-01234567", "EFS", "/x")},
-            "channel 'train' is a file system, which is mounted and not streamed",
+            "channel 'train' is a file system, which is mounted, not streamed",
         ),
         ({"model_uri": "s3://m/x"}, {"model": "s3://b/x"}, "channel 'model' is the one of model_uri"),
         (

@@ -1,4 +1,4 @@
-"""How a script is spread over hosts and processes: three small values, and the SageMaker SDK's dict spelling."""
+"""How a script is spread over hosts and processes: three values, and the SageMaker SDK's dict for them."""
 
 from __future__ import annotations
 
@@ -11,34 +11,38 @@ from scriptmode.messages import did_you_mean
 from scriptmode.spec.whole_numbers import set_whole
 from scriptmode_runtime.contract import ROLES
 
-#: Roles of which a cluster has one host.
-ALONE = ("master", "chief", "evaluator")
+#: Roles that exactly one host of a cluster has.
+SINGLE_HOST_ROLES = ("master", "chief", "evaluator")
 
 
 @dataclass(frozen=True)
 class ParameterServer:
-    """Parameter servers beside the workers, one of each a host.
+    """Parameter servers and workers, one of each on a host.
 
-    ``coordinator=False`` is the between-graph layout (``tf.estimator``, TF1 sessions): every host runs the script as
-    master or worker. The first host is ``master``, as AWS's images have it with every TensorFlow; ``chief=True`` calls
-    it ``chief``, for scripts that look for that word, such as those of ``tf.distribute``.
-    ``coordinator=True`` is TensorFlow 2's ``ParameterServerStrategy``: the first host runs the script as chief, and the
-    runtime runs the worker and ps servers. ``instance_groups`` limits the cluster to those groups.
+    Args:
+        coordinator: The layout. ``False`` is between-graph replication (``tf.estimator``, TF1 sessions): every host
+            runs the script, the first as ``master``, the others as ``worker``. ``True`` is TensorFlow 2's
+            ``ParameterServerStrategy``: the first host runs the script as ``chief``, and the runtime runs the worker
+            and ps servers.
+        instance_groups: Names of the instance groups that form the cluster; by default all hosts do.
+        evaluator: Whether the last host also runs the script as TensorFlow's ``evaluator``, without its GPUs. The first
+            host is a chief then, because a master evaluates itself. The job ends after the evaluator, so the chief must
+            save where every host can read, such as ``model_dir``.
+        roles: Instance groups by role; their hosts have that role and no other, for example
+            ``{"chief": "leader", "worker": ["large", "small"], "ps": "memory", "evaluator": "one"}``. There must be one
+            chief (or, without a coordinator, one master, which excludes an evaluator), at least one ps and, with a
+            coordinator, at least one worker.
+        chief: Whether the first host of the between-graph layout is ``chief`` instead of ``master``, for scripts that
+            expect it, such as those of ``tf.distribute``. AWS's images use ``master`` with every TensorFlow.
 
-    ``evaluator=True`` has the last host run the script once more, as TensorFlow's ``evaluator``, beside its own part,
-    without its GPUs. The first host is then a chief, because a master evaluates itself. The job ends when the evaluator
-    has ended too, so what the chief saves must be where every host reads it, such as ``model_dir``.
-
-    ``roles`` gives whole instance groups to roles, whose hosts have that role and no other:
-    ``{"chief": "leader", "worker": ["large", "small"], "ps": "memory", "evaluator": "one"}``. There is one chief (or
-    between-graph a master, which evaluates itself: there is no evaluator beside it), at least one ps and, with a
-    coordinator, at least one worker.
+    Raises:
+        SpecError: For arguments that contradict each other.
     """
 
     coordinator: bool = False
     instance_groups: tuple[str, ...] = ()
     evaluator: bool = False
-    #: By role the names of its groups, in the order of TensorFlow's types.
+    #: Names of groups by role, in the order of TensorFlow's task types.
     roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
     chief: bool = False
 
@@ -51,7 +55,7 @@ class ParameterServer:
         if self.chief and self.roles:
             raise SpecError("ParameterServer chief=True and roles both say what the first trainer is; say it in roles")
         known = [role for role in ROLES if role != "master" or not self.coordinator]
-        _settle(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
+        _validate_roles(self, known, needed=("worker", "ps") if self.coordinator else ("ps",))
         leads = [role for role in ("master", "chief") if role in self.roles]
         if self.roles and len(leads) != 1:
             none = f"no {'chief' if self.coordinator else 'chief or master'}; give it a group of one host"
@@ -65,11 +69,17 @@ class ParameterServer:
 
 @dataclass(frozen=True)
 class MultiWorkerMirrored:
-    """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker of a ring.
+    """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker.
 
-    ``evaluator=True`` has the last host run the script once more, as TensorFlow's ``evaluator``, without its GPUs; what
-    worker 0 saves must be where every host reads it, such as ``model_dir``. ``roles`` gives whole instance groups to
-    ``worker``, ``evaluator`` (one host) and ``chief`` (one host, which else is worker 0).
+    Args:
+        instance_groups: Names of the instance groups that form the cluster; by default all hosts do.
+        evaluator: Whether the last host also runs the script as TensorFlow's ``evaluator``, without its GPUs. Worker 0
+            must save where every host can read, such as ``model_dir``.
+        roles: Instance groups by role: ``worker``, ``evaluator`` (one host) and ``chief`` (one host; by default worker
+            0 is the chief).
+
+    Raises:
+        SpecError: For arguments that contradict each other.
     """
 
     instance_groups: tuple[str, ...] = ()
@@ -77,17 +87,22 @@ class MultiWorkerMirrored:
     roles: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        _settle(self, ["chief", "worker", "evaluator"], needed=("worker",))
+        _validate_roles(self, ["chief", "worker", "evaluator"], needed=("worker",))
 
 
 @dataclass(frozen=True)
 class MPI:
     """The script under ``mpirun``, for Horovod and mpi4py.
 
-    ``processes_per_host`` defaults to the host's GPUs, or 1. ``custom_mpi_options`` is split as a shell splits words.
-    ``bind_gpus=True`` lets each rank see the GPU of its local rank alone (``CUDA_VISIBLE_DEVICES``), for scripts that
-    know nothing of GPUs; a script that chooses among all it sees by its local rank, as Horovod's examples do, must not
-    have it.
+    Args:
+        processes_per_host: Number of ranks on a host; by default the number of its GPUs, or 1.
+        custom_mpi_options: Options of ``mpirun`` in one string, split as a shell does.
+        instance_groups: Names of the instance groups that form the cluster; by default all hosts do.
+        bind_gpus: Whether each rank sees only the GPU of its local rank (``CUDA_VISIBLE_DEVICES``), for scripts that do
+            not choose one. It must be off for scripts that choose a GPU by their local rank, as Horovod's examples do.
+
+    Raises:
+        SpecError: For values that ``mpirun`` cannot have.
     """
 
     processes_per_host: int | None = None
@@ -120,13 +135,13 @@ _KINDS: dict[str, tuple[Callable[..., Distribution], tuple[str, ...]]] = {
     "mpi": (MPI, ("processes_per_host", "custom_mpi_options", "bind_gpus")),
 }
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
-_ELSEWHERE = ("smdistributed", "torch_distributed", "pytorchddp", "pytorchxla")
+_AWS_ONLY = ("smdistributed", "torch_distributed", "pytorchddp", "pytorchxla")
 
 
 def parse(value: object) -> Distribution | None:
-    """Give the distribution that a value or the dict spelling names; ``None`` for none.
+    """Return the distribution for an argument: a value of this module, the SageMaker SDK's dict, or ``None``.
 
-    Raises `SpecError` for unknown keys, for two kinds at once and for wrong values. The dict is not changed.
+    Raises `SpecError` for unknown keys, two enabled kinds and wrong values. The dict is not changed.
     """
     if value is None or isinstance(value, (ParameterServer, MultiWorkerMirrored, MPI)):
         return value
@@ -140,7 +155,7 @@ def parse(value: object) -> Distribution | None:
     for kind, options in value.items():
         if kind == "instance_groups":
             continue
-        if kind in _ELSEWHERE:
+        if kind in _AWS_ONLY:
             raise SpecError(f"distribution[{kind!r}] is not supported; use one of {', '.join(map(repr, _KINDS))}")
         if kind not in _KINDS:
             raise SpecError(f"distribution has no key {kind!r}{did_you_mean(str(kind), [*_KINDS, 'instance_groups'])}")
@@ -175,8 +190,8 @@ def _group_names(groups: object, what: str = "distribution['instance_groups']") 
     return tuple(str(getattr(group, "instance_group_name", group)) for group in groups)
 
 
-def _settle(value: ParameterServer | MultiWorkerMirrored, known: list[str], needed: tuple[str, ...]) -> None:
-    """Check a value's evaluator and roles; leave the roles as names of groups, in TensorFlow's order."""
+def _validate_roles(value: ParameterServer | MultiWorkerMirrored, known: list[str], needed: tuple[str, ...]) -> None:
+    """Validate a value's evaluator and roles; store the roles as names of groups, in TensorFlow's order."""
     kind = type(value).__name__
     if not isinstance(value.evaluator, bool):
         raise SpecError(f"{kind} evaluator is {value.evaluator!r}; say True or False")

@@ -1,4 +1,4 @@
-"""What a training job reads: a value for each kind of data source, and the channels made of them."""
+"""The inputs of a training job: a value for each kind of data source, and the channels made of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,18 @@ DEFAULT_CHANNEL = "training"
 MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
 
 
-def _one_of(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
+def _check_choice(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
         raise SpecError(f"{owner} {argument} is {value!r}{did_you_mean(str(value), known)}")
 
 
 @dataclass(frozen=True)
 class ShuffleConfig:
-    """Shuffle the order of a channel's objects anew each epoch, from ``seed``."""
+    """Shuffles the order of a channel's objects, differently in each epoch.
+
+    Args:
+        seed: The seed of the order, a whole number.
+    """
 
     seed: int
 
@@ -41,11 +45,25 @@ class ShuffleConfig:
 
 @dataclass(frozen=True)
 class TrainingInput:
-    """A channel's data at an ``s3://`` (or, on the local platform, ``file://``) URI.
+    """A channel's data in S3 or, on the local platform, in files of this machine.
 
-    Arguments are those of the SageMaker SDK's ``TrainingInput``. ``input_mode=None`` takes the job's.
-    ``hub_access_config`` and ``model_access_config`` are the service's HubAccessConfig and ModelAccessConfig as they
-    are. ``target_attribute_name`` is refused: it belongs to AutoML jobs.
+    Args:
+        s3_data: An ``s3://`` or ``file://`` URI, or a path of this machine.
+        distribution: ``FullyReplicated`` (every host gets all objects) or ``ShardedByS3Key`` (each host gets a share).
+        compression: ``Gzip`` or ``None``; in Pipe mode the objects are decompressed.
+        content_type: The MIME type, for the algorithm.
+        record_wrapping: ``RecordIO`` or ``None``; in Pipe mode each object becomes a record.
+        s3_data_type: ``S3Prefix``, ``ManifestFile``, ``AugmentedManifestFile`` or ``Converse``.
+        instance_groups: Names of the instance groups that get the channel; by default all do.
+        input_mode: ``File``, ``Pipe`` or ``FastFile``; by default the job's.
+        attribute_names: The attributes to read of each line of an augmented manifest.
+        target_attribute_name: Refused: it belongs to AutoML jobs.
+        shuffle_config: A `ShuffleConfig`.
+        hub_access_config: The service's HubAccessConfig.
+        model_access_config: The service's ModelAccessConfig.
+
+    Raises:
+        SpecError: For a wrong value.
     """
 
     s3_data: str
@@ -68,14 +86,14 @@ class TrainingInput:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
             raise SpecError("TrainingInput target_attribute_name is for AutoML jobs; leave it out of a training job's")
-        _one_of("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
-        _one_of("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
+        _check_choice("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
+        _check_choice("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
         if self.compression is not None:
-            _one_of("TrainingInput", "compression", self.compression, ("None", "Gzip"))
+            _check_choice("TrainingInput", "compression", self.compression, ("None", "Gzip"))
         if self.record_wrapping is not None:
-            _one_of("TrainingInput", "record_wrapping", self.record_wrapping, ("None", "RecordIO"))
+            _check_choice("TrainingInput", "record_wrapping", self.record_wrapping, ("None", "RecordIO"))
         if self.input_mode is not None:
-            _one_of("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
+            _check_choice("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
             raise SpecError(
                 f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}; "
@@ -83,7 +101,7 @@ class TrainingInput:
             )
         if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
             raise SpecError(
-                "TrainingInput of an AugmentedManifestFile needs attribute_names; give what is to be read of a line"
+                "TrainingInput of an AugmentedManifestFile needs attribute_names; give the attributes to read"
             )
         if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
             raise SpecError(
@@ -106,7 +124,18 @@ class TrainingInput:
 
 @dataclass(frozen=True)
 class FileSystemInput:
-    """A channel's data on an EFS or FSx for Lustre file system; the job needs a VPC."""
+    """A channel's data on an EFS or FSx for Lustre file system; on Amazon SageMaker the job needs a VPC.
+
+    Args:
+        file_system_id: The file system's ID, such as ``fs-0123456789abcdef0``.
+        file_system_type: ``EFS`` or ``FSxLustre``.
+        directory_path: An absolute path on the file system.
+        file_system_access_mode: ``ro`` or ``rw``.
+        content_type: The MIME type, for the algorithm.
+
+    Raises:
+        SpecError: For a wrong value.
+    """
 
     file_system_id: str
     file_system_type: str
@@ -115,8 +144,8 @@ class FileSystemInput:
     content_type: str | None = None
 
     def __post_init__(self) -> None:
-        _one_of("FileSystemInput", "file_system_type", self.file_system_type, ("EFS", "FSxLustre"))
-        _one_of("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
+        _check_choice("FileSystemInput", "file_system_type", self.file_system_type, ("EFS", "FSxLustre"))
+        _check_choice("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
         if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
             raise SpecError(
                 f"FileSystemInput directory_path is {self.directory_path!r}; give a whole path on the file system: "
@@ -129,7 +158,7 @@ Input = Union[TrainingInput, FileSystemInput]
 
 @dataclass(frozen=True)
 class Channel:
-    """One named input: ``SM_CHANNEL_<NAME>`` in the script."""
+    """A named input, which the script finds by ``SM_CHANNEL_<NAME>``."""
 
     name: str
     source: Input
@@ -142,7 +171,7 @@ class Channel:
 
 
 def parse(inputs: object) -> tuple[Channel, ...]:
-    """Give the channels of ``fit``'s argument: a string, an input, a dict of them, or ``None`` for no channel."""
+    """Return the channels for the ``inputs`` argument of ``fit``: a URI, an input, a dict of them, or ``None``."""
     if inputs is None:
         return ()
     if isinstance(inputs, Mapping):
@@ -156,7 +185,7 @@ def _parse_one(where: str, value: object) -> Input:
     if isinstance(value, (str, os.PathLike)):
         return TrainingInput(_uri(where, value))
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
-        # The inputs of the SageMaker SDK say themselves as the service's channels.
+        # Inputs of the SageMaker SDK hold the Channel of the request.
         from scriptmode.request.parse import of_channel
 
         return of_channel(where, value.config)  # type: ignore[attr-defined]
@@ -164,12 +193,12 @@ def _parse_one(where: str, value: object) -> Input:
 
 
 def check_mode(channel: Channel, job_mode: str) -> None:
-    """Raise `SpecError` for what the service does not do in the channel's input mode (CreateTrainingJob, Channel)."""
+    """Raise `SpecError` for options that the service does not have in the channel's input mode (CreateTrainingJob)."""
     where, source = f"channel {channel.name!r}", channel.source
     if isinstance(source, FileSystemInput):
         if job_mode != "File":
             raise SpecError(
-                f"{where} is a file system, which is mounted and not streamed, but input_mode is {job_mode!r}; leave "
+                f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}; leave "
                 f"it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for"
             )
         return
@@ -188,7 +217,7 @@ def check_mode(channel: Channel, job_mode: str) -> None:
 
 
 def _uri(where: str, value: object) -> str:
-    """Give a place as its URI; a path object without a scheme is a folder or file of this machine."""
+    """Return an input as a URI; a path without a scheme is a directory or file of this machine."""
     if isinstance(value, os.PathLike) and not re.match("[a-z0-9]+:", str(value)):
         return f"file://{os.path.abspath(value)}"  # noqa: PTH100 - a path object need not be pathlib's
     _check_uri(where, value)
@@ -203,7 +232,7 @@ def _check_uri(where: str, uri: object) -> None:
     if not separator:
         raise SpecError(f"{where} is {text!r}, {_without_scheme(text)}")
     if scheme == "file" and not rest.startswith("/"):
-        raise SpecError(f"{where} is {text!r}; after file:// comes a whole path: 'file://{_whole(rest)}'")
+        raise SpecError(f"{where} is {text!r}; after file:// comes a whole path: 'file://{_absolute(rest)}'")
     if scheme not in ("s3", "https", "file"):
         raise SpecError(f"{where} is {uri!r}; its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI")
     if not rest:
@@ -213,12 +242,12 @@ def _check_uri(where: str, uri: object) -> None:
 
 
 def _without_scheme(text: str) -> str:
-    """Say what to write instead of a URI that has no ``://``."""
+    """Return what to write instead of a URI without ``://``."""
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "s3":
         return f"which lacks slashes; say 's3://{rest.lstrip('/')}'"
     if colon and scheme == "file":
-        return f"which lacks slashes; say 'file://{_whole(rest)}'"
+        return f"which lacks slashes; say 'file://{_absolute(rest)}'"
     if not text:
         return "which is empty; give an 's3://...' or 'file://...' string"
     here = Path(text)
@@ -232,11 +261,11 @@ def _without_scheme(text: str) -> str:
     return f"which names no scheme; {in_s3}, or, where the job runs on this machine too, {on_this_machine}"
 
 
-def _whole(path: str) -> Path:
-    """Give the whole path that was meant: from the root where it begins as something there, else from here."""
+def _absolute(path: str) -> Path:
+    """Return the absolute path that was probably meant: below / where its first part exists there."""
     from_root = Path("/", path.lstrip("/"))
-    begins_there = _exists(Path(*from_root.parts[:2])) and not _exists(Path(path).absolute())
-    return from_root if path.startswith("/") or begins_there else Path(path).absolute()
+    exists_there = _exists(Path(*from_root.parts[:2])) and not _exists(Path(path).absolute())
+    return from_root if path.startswith("/") or exists_there else Path(path).absolute()
 
 
 def _exists(path: Path) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean
-from scriptmode.spec.distribution import ALONE, MPI
+from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.spec.hyperparameters import encode
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.spec.whole_numbers import set_whole, whole_number
@@ -382,7 +382,7 @@ class TrainingJobSpec:
         self._check_tf_config(sum(counts[name] for name in dict.fromkeys(groups_together)) or self.resources.count)
         for role, groups in self._roles.items():
             count = sum(counts[group] for group in groups)
-            if role in ALONE and count != 1:
+            if role in SINGLE_HOST_ROLES and count != 1:
                 raise SpecError(
                     f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts; "
                     "there is one, give it a group with instance_count 1"
