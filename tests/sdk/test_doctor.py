@@ -21,15 +21,15 @@ LOCAL = ["Python", "scriptmode", "TensorFlow", "Keras", "Horovod", "MPI", "ssh",
 CLOUD = ["Python", "scriptmode", "credentials", "Region", "clock", "Amazon SageMaker", "config file"]
 
 PATIENT = """
-from scriptmode.doctor import asking, examination
-asking.SECONDS, examination._SECONDS = 35.0, 40.0
-asking.IMPORT_SECONDS, examination._IMPORT_SECONDS = 35.0, 40.0
+from scriptmode.doctor import check_runner, program_runner
+program_runner.SECONDS, check_runner._SECONDS = 35.0, 40.0
+program_runner.IMPORT_SECONDS, check_runner._IMPORT_SECONDS = 35.0, 40.0
 """
 
 BROKEN = """
-from scriptmode.doctor import machine
+from scriptmode.doctor import machine_checks
 def memory(): raise RuntimeError("odd")
-machine.memory = memory
+machine_checks.memory = memory
 """
 
 
@@ -131,7 +131,7 @@ def test_what_hangs_is_told_in_time_and_nothing_else_is_lost(environment, tmp_pa
         environment["DOCKER_HOST"] = f"unix://{tmp_path}/silent.sock"
         began = time.monotonic()
         done = doctor(
-            environment, "--json", prelude="from scriptmode.doctor import examination; examination._SECONDS = 2.0"
+            environment, "--json", prelude="from scriptmode.doctor import check_runner; check_runner._SECONDS = 2.0"
         )
         soon(time.monotonic() - began, 8)
     found = by_name(done)
@@ -142,7 +142,8 @@ def test_what_hangs_is_told_in_time_and_nothing_else_is_lost(environment, tmp_pa
 
 def test_imports_may_take_longer_than_all_else(environment, tmp_path):
     write_stubs(tmp_path / "stubs", tensorflow=f"import time\ntime.sleep(1.2)\n{TENSORFLOW}")
-    prelude = "from scriptmode.doctor import asking, examination\nasking.SECONDS, examination._SECONDS = 0.5, 1.0"
+    imports = "from scriptmode.doctor import check_runner, program_runner"
+    prelude = f"{imports}\nprogram_runner.SECONDS, check_runner._SECONDS = 0.5, 1.0"
     found = by_name(doctor(environment, "--json", "--platform", "local", prelude=prelude))
     assert [found[name]["outcome"] for name in ("TensorFlow", "Keras", "Horovod")] == ["ok", "ok", "ok"]
 

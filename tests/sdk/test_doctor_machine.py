@@ -99,9 +99,8 @@ def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch
 
 
 def test_what_is_asked_ends_with_whoever_asked(tmp_path):
-    asks = "from scriptmode.doctor.program_runner import ask; ask('sh', '-c', 'echo $$ >pid; exec sleep 100')".replace(
-        ">pid", f">{tmp_path}/pid"
-    )
+    argv = f"'sh', '-c', 'echo $$ >{tmp_path}/pid; exec sleep 100'"
+    asks = f"from scriptmode.doctor.program_runner import run_program; run_program({argv})"
     waits = f"while not os.path.exists('{tmp_path}/pid') or not os.path.getsize('{tmp_path}/pid'): time.sleep(0.01)"
     code = f"import os, threading, time\nthreading.Thread(target=exec, args=({asks!r},), daemon=True).start()\n{waits}"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
