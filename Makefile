@@ -1,8 +1,8 @@
-# Everything is set up in .venv (or $SCRIPTMODE_VENV) by .ci/setup; no step needs another to have run before.
+# .ci/setup creates the environment in .venv (or $SCRIPTMODE_VENV). Every target can be run first.
 SHELL := /bin/bash
 VENV := $(or $(SCRIPTMODE_VENV),.venv)
 BIN := $(VENV)/bin
-# In two processes: most tests wait for others' processes, and tests/conftest.py says which belong together.
+# In two processes, because most tests wait for other processes. tests/conftest.py groups tests that must share one.
 PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 .PHONY: demo test test-all test-images check bench docs screens lint setup light packages clean
@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 demo: setup
 	$(BIN)/python notebooks/demo.py
 
-## Lint, types and every test, with a Docker daemon that is started for them where none answers.
+## Run lint, type checks and every test; start a Docker daemon for them if none answers.
 test: packages setup lint
 	.ci/docker run $(PYTEST) -raR
 
@@ -19,25 +19,25 @@ test: packages setup lint
 test-all: PYTEST += --thorough
 test-all: test
 
-## Build the training images and test them and the hosts made of them.
+## Build the training images, and test them and container hosts.
 test-images: packages setup
 	.ci/docker run $(BIN)/python -m pytest -ra tests/containers
 
-## Lint, types and the fast tests: all but those that start jobs, launchers and clusters.
+## Run lint, type checks and the fast tests: all except those that start jobs, launchers and clusters.
 check: light lint
 	$(PYTEST) -q -m "not slow and not tf and not mpi and not docker and not live" \
 		--ignore=tests/processes --ignore=tests/containers
 
-## The figures that the README shows.
+## Measure and print the figures in the README.
 bench: setup
 	$(BIN)/python -m tests.benchmarks
 
-## The guides and the API reference, as HTML in build/docs.
+## Build the guides and the API reference as HTML in build/docs.
 docs: setup
 	$(BIN)/python -m sphinx -n -W --keep-going -q -d build/docs-trees sdk/docs build/docs
 	@echo build/docs/index.html
 
-## Write the screens that the README and the guides show anew, from real jobs.
+## Regenerate the screens in the README and the guides from real jobs.
 screens: setup
 	$(BIN)/python sdk/docs/screens.py
 
@@ -49,11 +49,11 @@ lint: light
 setup:
 	@.ci/setup
 
-## The environment without TensorFlow, Open MPI and Horovod, made in seconds; a complete one serves as well.
+## Create the environment without TensorFlow, Open MPI and Horovod, in seconds; a complete environment is kept.
 light:
 	@.ci/setup light
 
-## What tests run beside Python: real hosts, ssh, Open MPI 4.
+## Install the Debian packages that tests need: namespaces as hosts, ssh, Open MPI 4.
 packages:
 	@.ci/packages
 

@@ -1,7 +1,7 @@
-"""Sphinx: guides in MyST Markdown, the reference from docstrings and from the command line's own help.
+"""Sphinx's configuration: guides in MyST Markdown, the reference from docstrings and from `--help`.
 
-Built with every warning as an error (`make docs`, and the tests). Nothing is fetched: names of other projects are
-written as they are, without links.
+`make docs` and the tests build with every warning as an error. The build downloads nothing, so names of other projects
+have no links.
 """  # noqa: INP001 - Sphinx's, no package
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-# The reference imports TensorFlow, which is not to talk about this machine.
+# The reference imports TensorFlow: hide its messages about this machine.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
@@ -26,11 +26,11 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 exclude_patterns = ["extensions"]
 
-# Docstrings write references in single backticks, and a reference that leads nowhere is a mistake.
+# Docstrings write references in single backticks, and a reference that cannot be resolved is an error.
 default_role = "any"
 nitpicky = True
 
-# A page that needs them is made without them too.
+# Pages that need these packages are built without them too.
 autodoc_mock_imports = [name for name in ("tensorflow", "horovod") if find_spec(name) is None]
 autoclass_content = "both"
 autodoc_class_signature = "mixed"
@@ -43,7 +43,7 @@ python_maximum_signature_line_length = 88
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
-# Prompts and what they print are for reading.
+# Console blocks are not highlighted.
 highlight_language = "text"
 
 html_theme = "furo"

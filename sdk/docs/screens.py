@@ -1,10 +1,10 @@
-"""Writes the screens of the README and the guides anew: what a terminal and a notebook show of real jobs.
+"""Regenerate the screens in the README and the guides: the output of real jobs in a terminal and in a notebook.
 
     python sdk/docs/screens.py [NAME...]
 
-A screen stands between ``<!-- screen: NAME -->`` and ``<!-- end -->``. Its commands run in a terminal of their own,
-which is read as a person would; places of this machine are written as a reader's. Without names all are made, and the
-picture of a job's card, which needs Chromium.
+A screen is the text between ``<!-- screen: NAME -->`` and ``<!-- end -->``. Its commands run in a terminal emulator,
+and paths of this machine are replaced by typical ones. Without names all screens are generated, and the picture of a
+job's card, which needs Chromium.
 """  # noqa: INP001 - a program, no package
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ PICTURES = ROOT / "sdk" / "docs" / "pictures"
 MARKED = re.compile(
     r"(<!-- screen: (?P<name>[a-z_]+) -->\n```(?:text|console)\n)(?P<text>.*?)(```\n<!-- end -->)", re.DOTALL
 )
-#: The rows of a host that a short plan has.
-TOLD = ("    TF_CONFIG", "    runs")
-#: Columns that a page shows without scrolling, and lines enough for what is read whole.
+#: Prefixes of the rows of a host that the shortened plan keeps.
+KEPT_ROWS = ("    TF_CONFIG", "    runs")
+#: Columns that a page shows without scrolling, and enough lines for the output of a whole command.
 WIDTH, TALL = 110, 400
-#: For what is a table of long lines.
+#: Columns for tables with long lines.
 WIDE = 190
 CARD_SIZE = "800,330"
 CARD_STYLE = "body { font-family: system-ui, sans-serif; margin: 12px; width: 776px }"
 CHROMIUM = "chromium"
-#: Seconds for one command.
-PATIENCE = 180.0
+#: Time limit of a command, in seconds.
+TIMEOUT = 180.0
 
 FASHION = (
     "scriptmode run train_ps.py --source-dir notebooks/code --instance-count 2"
@@ -79,7 +79,7 @@ PROGRAMS = {
 
 @dataclass(frozen=True)
 class Terminal:
-    """A terminal in a folder that has what a clone has; jobs lie in a data directory beside it."""
+    """A terminal in a directory like a clone; jobs are stored in a data directory beside it."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -92,7 +92,7 @@ class Terminal:
         width: int = WIDTH,
         until: Callable[[list[str]], bool] | None = None,
     ) -> list[str]:
-        """Give what the terminal shows when the command has ended, or as soon as ``until`` holds of it."""
+        """Return what the terminal shows when the command ends, or as soon as ``until`` returns True for its lines."""
         import pyte
 
         screen = pyte.Screen(width, lines)
@@ -106,11 +106,11 @@ class Terminal:
         return [self.plain(line) for line in _trimmed(shown)]
 
     def has(self, job: str) -> bool:
-        """Say whether there is such a job."""
+        """Return whether the job exists."""
         return Path(self.environment["SCRIPTMODE_DATA_DIR"], "jobs", job).is_dir()
 
     def plain(self, line: str) -> str:
-        """Write a reader's places instead of this machine's."""
+        """Replace paths of this machine by typical ones."""
         data = self.environment["SCRIPTMODE_DATA_DIR"]
         for place, name in (
             (f"file://{data}", "file:///home/me/.local/share/scriptmode"),
@@ -132,7 +132,7 @@ class Terminal:
         )  # fmt: skip
         os.close(theirs)
         try:
-            yield from _chunks(ours, time.monotonic() + PATIENCE)
+            yield from _chunks(ours, time.monotonic() + TIMEOUT)
         finally:
             os.close(ours)
             if process.poll() is None:
@@ -151,30 +151,30 @@ def _chunks(descriptor: int, deadline: float) -> Iterator[bytes]:
         if not chunk:
             return
         yield chunk
-    raise SystemExit(f"a command went on for {PATIENCE:.0f} s")
+    raise SystemExit(f"a command did not end within {TIMEOUT:.0f} s")
 
 
 def _trimmed(lines: list[str]) -> list[str]:
-    """Leave out the empty lines at both ends."""
+    """Remove the empty lines at both ends."""
     text = "\n".join(lines).strip("\n")
     return text.split("\n")
 
 
 def live(terminal: Terminal) -> list[str]:
-    """Look at a job while it trains."""
+    """Show a job while it trains."""
     shown = terminal.read(FASHION, lines=18, until=lambda lines: any("epoch 8:" in line for line in lines))
     terminal.read("scriptmode attach fashion-1")
     return shown
 
 
 def failure(terminal: Terminal) -> list[str]:
-    """Show how a failure is told."""
+    """Show how a failure is reported."""
     *shown, code = terminal.read(f"{WORDS}; echo $?", width=WIDE)
     return [*_wrapped(WORDS), *shown, "$ echo $?", code]
 
 
 def job_list(terminal: Terminal) -> list[str]:
-    """List jobs that ended in different ways, of a data directory that has no others."""
+    """List jobs with different outcomes, in a separate data directory."""
     data = Path(terminal.environment["SCRIPTMODE_DATA_DIR"]).with_name("listed")
     alone = replace(terminal, environment={**terminal.environment, "SCRIPTMODE_DATA_DIR": str(data)})
     for name, command in (("mirrored-1", MIRRORED), ("slow-1", SLOW), ("words-1", WORDS)):
@@ -184,12 +184,12 @@ def job_list(terminal: Terminal) -> list[str]:
 
 
 def plan(terminal: Terminal) -> list[str]:
-    """Plan a job for Amazon SageMaker; of the request only how it begins, of each host its task and what it runs."""
+    """Plan a job for Amazon SageMaker; shorten the request to its first lines, each host to task and commands."""
     shown = _session(terminal, PLAN)
     first = next(place for place, line in enumerate(shown) if line.startswith("Request")) + 4
     short = [*shown[:first], "  ..."]
     for line in shown[shown.index("", first) :]:
-        if line.startswith(TOLD) or not line.startswith("    "):
+        if line.startswith(KEPT_ROWS) or not line.startswith("    "):
             short.append(line)
         elif short[-1] != "    ...":
             short.append("    ...")
@@ -197,17 +197,17 @@ def plan(terminal: Terminal) -> list[str]:
 
 
 def horovod_plan(terminal: Terminal) -> list[str]:
-    """Plan a job of many ranks."""
+    """Plan a job with many ranks."""
     return _session(terminal, HOROVOD_PLAN)
 
 
 def doctor(terminal: Terminal) -> list[str]:
-    """Examine this machine."""
+    """Check this machine."""
     return _session(terminal, "scriptmode doctor")
 
 
 def card(terminal: Terminal) -> None:
-    """Take a picture of a job's card, as a notebook shows it."""
+    """Save a picture of a job's card as a notebook displays it."""
     if not terminal.has("fashion-1"):
         terminal.read(FASHION)
     program = "from scriptmode import TrainingJob; print(TrainingJob.attach('fashion-1')._repr_html_())"
@@ -219,7 +219,7 @@ def card(terminal: Terminal) -> None:
             CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
             f"--window-size={CARD_SIZE}", f"--screenshot={PICTURES / 'card.png'}", page.as_uri(),
         ],
-        check=True, capture_output=True, timeout=PATIENCE,
+        check=True, capture_output=True, timeout=TIMEOUT,
     )  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def _session(terminal: Terminal, command: str) -> list[str]:
 
 
 def _wrapped(command: str) -> list[str]:
-    """Break a long command before its options, as a person types it."""
+    """Break a long command before its options."""
     lines = [f"$ {command}"]
     while len(lines[-1]) > WIDTH:
         place = lines[-1].rfind(" -", 0, WIDTH - 2)
@@ -247,12 +247,12 @@ SCREENS: dict[str, Callable[[Terminal], list[str]]] = {
 
 
 def rewritten(text: str, screens: Mapping[str, str]) -> str:
-    """Give a document with these screens in it."""
+    """Return a document with these screens."""
     return MARKED.sub(lambda found: found[1] + screens.get(found["name"], found["text"]) + found[4], text)
 
 
 def main(names: list[str]) -> None:
-    """Make the screens of these names, all and the picture if there are none, and write them into the documents."""
+    """Generate the named screens, or all screens and the picture, and write them to the documents."""
     with tempfile.TemporaryDirectory() as folder:
         terminal = terminal_in(Path(folder))
         screens = {name: "\n".join(SCREENS[name](terminal)) + "\n" for name in names or SCREENS}
@@ -263,7 +263,7 @@ def main(names: list[str]) -> None:
 
 
 def terminal_in(place: Path) -> Terminal:
-    """Make what a clone has, and the screens' own programs, below a folder; give a terminal in it."""
+    """Create a directory like a clone with the screens' programs; return a terminal in it."""
     folder = place / "scriptmode"
     folder.mkdir()
     (folder / "notebooks").symlink_to(ROOT / "notebooks")

@@ -1,4 +1,4 @@
-"""The directive `command-line`: the help of every command of `scriptmode`, as the command itself prints it."""  # noqa: INP001 - Sphinx's, no package
+"""The directive `command-line`: the `--help` output of every command of `scriptmode`."""  # noqa: INP001 - Sphinx's, no package
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
-#: Characters that a page shows without scrolling.
+#: Width in characters that a page shows without scrolling.
 WIDTH = 84
 
 
 def commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
-    """Yield each command's whole name and its help, a group before what is in it."""
+    """Yield the full name and the help of each command; a group comes before its commands."""
     context = click.Context(command, info_name=name, terminal_width=WIDTH, **command.context_settings)
     yield name, command.get_help(context)
     if isinstance(command, click.Group):
@@ -30,13 +30,13 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
 
 
 class CommandLine(SphinxDirective):
-    """A section for each command."""
+    """A directive that creates a section for each command."""
 
     def run(self) -> list[nodes.Node]:
-        """Give the sections."""
+        """Return the sections."""
         from scriptmode.cli import scriptmode
 
-        # What it prints depends on more files than Sphinx could see.
+        # The help depends on files that Sphinx does not track: rebuild the page each time.
         self.env.note_reread()
         found: list[nodes.Node] = []
         for name, text in commands(scriptmode, "scriptmode"):
@@ -49,6 +49,6 @@ class CommandLine(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Take part in the build."""
+    """Register the directive with Sphinx."""
     app.add_directive("command-line", CommandLine)
     return {"parallel_read_safe": True}

@@ -1,7 +1,7 @@
-"""Leads references to where public names are documented, and leaves names of other projects as they are written.
+"""Resolve references to the documentation of public names, and leave names of other projects without a link.
 
-A class is documented under the name that users import, `scriptmode.TrainingJob`, while annotations and docstrings name
-the module that it is written in, `scriptmode.job.TrainingJob`.
+A class is documented under the name that users import, `scriptmode.TrainingJob`. Annotations and docstrings use the
+module that defines it, `scriptmode.job.TrainingJob`.
 """  # noqa: INP001 - Sphinx's, no package
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-#: Modules whose names annotations use, as Python's documentation has them; nothing of ours is in them.
+#: Modules of the standard library whose names annotations use without the module.
 FOREIGN = ("collections.abc", "datetime", "os", "pathlib", "types", "typing", "enum", "concurrent.futures")
-#: Short words for types, said out where they are used.
+#: Type aliases, which are not documented separately.
 ALIASES = frozenset({"Channel", "Distribution", "Files", "GitSource", "Input", "Lines", "OnLine", "Points"})
 
 
 def resolve(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Element) -> nodes.Node | None:
-    """Give the link, or the text alone, for a reference that Sphinx itself could not lead anywhere."""
+    """Return a link, or only the text, for a reference that Sphinx cannot resolve."""
     target = str(node.get("reftarget", ""))
     if node.get("refdomain") not in ("py", "", None):
         return None
@@ -38,13 +38,13 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: Any, content: nodes.Elemen
 
 
 def default_values(_app: object, _what: str, _name: str, _thing: object, *rest: Any) -> tuple[str, str] | None:
-    """Write what a dataclass calls `<factory>` as Python would read it."""
+    """Replace a dataclass's `<factory>` by `...` in a signature."""
     _options, signature, returned = rest
     return (signature.replace("<factory>", "..."), returned) if signature else None
 
 
 def trees(_app: object, _what: str, _name: str, _thing: object, *rest: Any) -> None:
-    """Show a tree, such as that of the errors, line by line as it is drawn."""
+    """Render a tree in a docstring, such as the tree of errors, as a literal block."""
     _options, lines = rest
     if any("├──" in line for line in lines):
         first = next(place for place, line in enumerate(lines) if "├──" in line) - 1
@@ -52,7 +52,7 @@ def trees(_app: object, _what: str, _name: str, _thing: object, *rest: Any) -> N
 
 
 def documented_as(target: str, documented: typing.Mapping[str, Any]) -> str | None:
-    """Give the public name of an object of ours that is named by its own module, as `scriptmode.job.TrainingJob`."""
+    """Return the public name of an object named by its defining module, such as `scriptmode.job.TrainingJob`."""
     first, _, last = target.rpartition(".")
     if first.partition(".")[0] not in ("", "scriptmode", "scriptmode_runtime"):
         return None
@@ -61,7 +61,7 @@ def documented_as(target: str, documented: typing.Mapping[str, Any]) -> str | No
 
 
 def is_foreign(target: str) -> bool:
-    """Say whether a name is one of Python's own, or of a package that is installed and not ours."""
+    """Return whether a name belongs to Python, or to an installed package of another project."""
     first, _, last = target.rpartition(".")
     if not first:
         return hasattr(builtins, last) or any(hasattr(importlib.import_module(name), last) for name in FOREIGN)
@@ -76,7 +76,7 @@ def is_foreign(target: str) -> bool:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Take part in the build."""
+    """Connect the event handlers to Sphinx."""
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", default_values)
     app.connect("autodoc-process-docstring", trees)
