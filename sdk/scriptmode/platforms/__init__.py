@@ -1,1 +1,9 @@
-"""What runs training jobs: the protocol of a platform, the look-up of one, Amazon SageMaker and this machine."""
+"""Training platforms: Amazon SageMaker and this machine behind one protocol.
+
+- `base`: the protocol, and the values that it takes and returns
+- `registry`: chooses a platform by instance type, by name, or by which one has a job
+- `requested_hosts`, `opt_ml`, `planned_containers`: what both platforms compute from a request
+- `sagemaker`, `local`: the platforms
+
+The estimator, the job handle and the command line get a platform from `registry` and use it by the protocol alone.
+"""

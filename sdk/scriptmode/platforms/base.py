@@ -1,4 +1,8 @@
-"""What a training platform is: the service's verbs over its own shapes, and places for source and model."""
+"""The protocol of a training platform, and the values that it takes and returns.
+
+A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest in Amazon SageMaker's
+shapes. There are two, `platforms.sagemaker` and `platforms.local`; `platforms.registry` chooses between them.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +19,16 @@ if TYPE_CHECKING:
     from scriptmode.clock import Clock
     from scriptmode.spec.training_job import TrainingJobSpec
 
-#: Each host a plain process of this machine.
+#: Instance type whose hosts are plain processes of this machine.
 LOCAL_PROCESS = "local_process"
-#: Each host a container of this machine, without and with GPUs (names of the SageMaker SDK).
+#: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
 LOCAL_GPU = "local_gpu"
 LOCAL_CONTAINER = ("local", LOCAL_GPU)
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
 ENDED = frozenset({COMPLETED, FAILED, STOPPED})
 #: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
 NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
-#: What the service describes where the request was silent.
+#: Values that the service describes for fields that the request left out.
 DESCRIBED_DEFAULTS: dict[str, Any] = {
     "EnableNetworkIsolation": False,
     "EnableInterContainerTrafficEncryption": False,
@@ -35,9 +39,9 @@ STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 
 @dataclass(frozen=True)
 class LogEvent:
-    """One line of one host's log, without its line end; one of more than 1 MiB comes in pieces.
+    """One line of one host's log, without its line end; a line of more than 1 MiB comes in several events.
 
-    ``continues`` says that the host's next event goes on with the same line.
+    ``continues``: whether the host's next event continues the same line.
     """
 
     host: str
@@ -47,7 +51,7 @@ class LogEvent:
 
 @dataclass(frozen=True)
 class JobFilter:
-    """Which training jobs to list: those that satisfy everything said. ``limit`` counts jobs, newest first."""
+    """Conditions on the training jobs to list, all of which a job must meet; ``limit`` counts jobs, newest first."""
 
     name_contains: str | None = None
     status: str | None = None
@@ -72,7 +76,7 @@ class JobFilter:
                 )
 
     def takes(self, summary: Mapping[str, Any]) -> bool:
-        """Say whether a TrainingJobSummary is one of them, ``limit`` aside."""
+        """Return whether a TrainingJobSummary meets the conditions; ``limit`` is not one of them."""
         return (
             (self.name_contains is None or self.name_contains in summary["TrainingJobName"])
             and (self.status is None or self.status == summary["TrainingJobStatus"])
@@ -96,9 +100,9 @@ class Metric:
 
 @dataclass(frozen=True)
 class ChannelProgress:
-    """How far a channel's data is: staged before training in File mode, or streamed since, to all its hosts, in Pipe.
+    """Progress of a channel: bytes staged before training in File mode, or streamed to all its hosts in Pipe mode.
 
-    ``done`` and ``total`` are bytes; ``total`` is ``None`` where nobody knows it. ``epoch`` counts from 0.
+    ``done`` and ``total`` are bytes; ``total`` is ``None`` where it is unknown. ``epoch`` counts from 0.
     """
 
     channel: str
@@ -110,10 +114,10 @@ class ChannelProgress:
 
 @dataclass(frozen=True)
 class PlannedHost:
-    """What one host of a job would find, were it started: its root folder, the files there, its variables.
+    """Environment of one host of a job that is not started: its root folder, the files there, its variables.
 
-    ``files`` are the contents of the platform's own, by their names below ``base_dir``. ``python`` is the interpreter
-    of a host that is a process of this machine, and "" for every other.
+    ``files`` holds the content of each configuration file that the platform writes, by its path below ``base_dir``.
+    ``python`` is the interpreter of a host that is a process of this machine, and "" for every other host.
     """
 
     instance_type: str
@@ -124,65 +128,65 @@ class PlannedHost:
 
 
 def instance_groups(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Give the instance groups of a described job or of a request; a job without any is one, of all its hosts."""
+    """Return the instance groups of a described job or a request; without any it is one group of all hosts."""
     resources = description.get("ResourceConfig") or {}
     return resources.get("InstanceGroups") or [resources]
 
 
 def host_count(description: Mapping[str, Any]) -> int:
-    """Give how many hosts a described job has, all its instance groups together."""
+    """Return the number of hosts of a described job, of all its instance groups together."""
     return sum(int(group.get("InstanceCount", 1)) for group in instance_groups(description))
 
 
 def host_names(description: Mapping[str, Any]) -> list[str]:
-    """Give the names that a described job's hosts have, in order; none where it does not say how many there are."""
+    """Return the names of a described job's hosts, in order; none where their number is not described."""
     if "ResourceConfig" not in description:
         return []
     return [f"algo-{number}" for number in range(1, host_count(description) + 1)]
 
 
 def is_on_this_machine(description: Mapping[str, Any]) -> bool:
-    """Say whether a described job's hosts are processes or containers of this machine."""
+    """Return whether a described job's hosts are processes or containers of this machine."""
     return _instance_types(description) <= {LOCAL_PROCESS, *LOCAL_CONTAINER}
 
 
 def is_of_processes(description: Mapping[str, Any]) -> bool:
-    """Say whether each host of a described job is a plain process of this machine."""
+    """Return whether each host of a described job is a plain process of this machine."""
     return _instance_types(description) == {LOCAL_PROCESS}
 
 
 class Platform(Protocol):
-    """A training service. Every method raises only `scriptmode.errors`."""
+    """A training service. Its methods raise only errors of `scriptmode.errors`."""
 
-    #: Seconds between two looks at a job that is waited for.
+    #: Seconds between two requests for the state of a job that a caller waits for.
     poll_seconds: float
 
     @property
     def clock(self) -> Clock:
-        """The time that waiting goes by."""
+        """The clock that measures waiting."""
 
     @property
     def region(self) -> str:
-        """The AWS Region that jobs are told to be in."""
+        """The AWS Region that jobs run in, or are told to run in."""
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
-        """Fill in what the caller left to the platform: role, output path, code location, image, defaults of a file.
+        """Fill in what the caller left out: role, output path, code location, image, defaults of a configuration file.
 
-        Raises `SpecError` for a spec that this platform cannot run. Changes nothing anywhere; asks the platform only
-        what neither the spec nor a setting tells (a role's ARN by its name).
+        Raises `SpecError` for a spec that this platform cannot run. Has no side effect; asks the service only for what
+        neither the spec nor a setting contains (a role's ARN by its name).
         """
 
     def validate(self, request: Mapping[str, Any]) -> None:
-        """Raise `RequestError` with everything for which the service would refuse a request; no call."""
+        """Raise `RequestError` listing all reasons why the service would refuse a request; sends nothing."""
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
-        """Give what each host of a request would find, in their order. Nothing is stored, held or called.
+        """Return the environment that each host of a request would have, in the order of the hosts; no side effect.
 
-        What is not chosen before the job starts is 0 (a port) or ``******`` (a secret).
+        A port, which is chosen when the job starts, is 0; a secret, which is made then, is ``******``.
         """
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
-        """Store a source archive at ``uri``, below the code location; the same archive is stored once.
+        """Store a source archive at ``uri``, below the code location; leave one that is stored already as it is.
 
         ``kms_key`` encrypts it; ``role`` is the ARN of the job's role.
         """
@@ -194,44 +198,44 @@ class Platform(Protocol):
         """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
-        """Return the tags of a described job, which DescribeTrainingJob does not tell."""
+        """Return the tags of a described job, which DescribeTrainingJob does not return."""
 
     def stop(self, name: str) -> None:
-        """Ask a job to stop: SIGTERM, the platform's grace, SIGKILL. A job that ended is left as it is."""
+        """Request that a job stop: SIGTERM, the platform's grace period, SIGKILL. A job that ended is left as it is."""
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
     ) -> Iterator[LogEvent]:
-        """Yield the job's log lines, each host's in order; with ``follow`` until the job ended.
+        """Yield the job's log lines, those of each host in order; with ``follow`` until the job ended.
 
-        ``on_description`` is given the job's description as often as following asks for it.
+        ``on_description`` is called with the job's description each time that following requests it.
         """
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
-        """Return every value so far of a described job's metrics, each metric's in order of time."""
+        """Return all values of a described job's metrics up to now, those of each metric in order of time."""
 
     def host_folders(self, name: str) -> dict[str, Path]:
-        """Return the ``/opt/ml`` of each host of a job, by host, where that is a folder of this machine and (still) is.
+        """Return the folder that is ``/opt/ml`` of each host, by host; only folders of this machine that (still) exist.
 
-        In the order of the hosts; raises `JobNotFoundError`.
+        They are in the order of the hosts. Raises `JobNotFoundError`.
         """
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
-        """Return how far the data of a job's channels is, as far as that is known; raises `JobNotFoundError`."""
+        """Return the progress of the data of a job's channels, where it is known; raise `JobNotFoundError`."""
 
     def log_locations(self, name: str) -> dict[str, str]:
-        """Return where the whole log of each host is, by host; only hosts that have one where they are found by asking.
+        """Return the location of the complete log of each host, by host; hosts without a log are left out.
 
-        On this machine the path of a file, in Amazon SageMaker CloudWatch's log group and stream.
+        On this machine it is the path of a file, for Amazon SageMaker the log group and stream of CloudWatch.
         """
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
-        """Copy the object, or all objects below the prefix, ``uri`` into ``folder``; return the files written."""
+        """Copy the object ``uri``, or all objects below that prefix, into ``folder``; return the files written."""
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
 
 
 def _instance_types(description: Mapping[str, Any]) -> set[str]:
-    """Give the hosts' instance types, "" for those that it does not tell."""
+    """Return the instance types of the hosts, "" for a group without one."""
     return {str(group.get("InstanceType", "")) for group in instance_groups(description)}

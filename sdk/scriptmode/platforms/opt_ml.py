@@ -1,4 +1,4 @@
-"""One host's ``/opt/ml``: this module alone knows what is where in it and how its files are spelled."""
+"""The folder that is a host's ``/opt/ml``: this module alone knows its layout and the content of its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOPBACK_INTERFACE = "lo"
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The tree of one host below ``base``, which the host itself knows as ``root``: by default as it is."""
+    """The tree of one host below the directory ``base``; the host sees it as ``root``, by default the same path."""
 
     host: str
     base: Path
@@ -33,39 +33,39 @@ class Sandbox:
 
     @property
     def model(self) -> Path:
-        """What the script leaves to be packed into model.tar.gz."""
+        """The directory that is packed into model.tar.gz."""
         return self.base / contract.MODEL_DIR
 
     @property
     def output_data(self) -> Path:
-        """What the script leaves to be packed into output.tar.gz."""
+        """The directory that is packed into output.tar.gz."""
         return self.base / contract.OUTPUT_DATA_DIR
 
     @property
     def failure(self) -> Path:
-        """What the runtime says of a failure."""
+        """The file in which the runtime describes a failure."""
         return self.base / contract.FAILURE_FILE
 
     def channel(self, name: str) -> Path:
-        """Give a channel's folder."""
+        """Return the folder of a channel."""
         return self.base / contract.DATA_DIR / name
 
     def mapped(self, text: str) -> str:
-        """Give what ``text`` means to this host: ``/opt/ml`` and paths below it are its own tree's."""
+        """Return ``text`` with ``/opt/ml``, or a path below it, changed to the same path of this host's tree."""
         return _moved(text, self.root or str(self.base))
 
     def checkpoints(self, config: Mapping[str, Any]) -> Path:
-        """Return the directory that a CheckpointConfig names, or the usual one."""
+        """Return the directory that a CheckpointConfig names, by default ``/opt/ml/checkpoints``."""
         return self.base / checkpoints_path(config)
 
     def directory(self) -> beneath.Directory:
-        """Open the host's tree; a container's absolute links mean what it sees below its ``/opt/ml``."""
+        """Open the host's tree; absolute links of a container are resolved as the container sees them."""
         return beneath.Directory(self.base, seen_as=self.root)
 
     def tree(self, path: str) -> beneath.Directory:
-        """Open a directory of the host; raise ``NotADirectoryError`` where a container put a link in its place.
+        """Open a directory of the host; raise ``NotADirectoryError`` where a container replaced it by a link.
 
-        A process's links are this machine's own, and followed.
+        Links of a host that is a process are links of this machine, and are followed.
         """
         if not self.root:
             return beneath.Directory(self.base / path)
@@ -73,7 +73,7 @@ class Sandbox:
             return directory.below(path)
 
     def status(self, path: str) -> os.stat_result:
-        """Return the status of what ``path`` is to the host; raise `EscapeError` for a container's link out of it."""
+        """Return the status of ``path`` for the host; raise `EscapeError` for a container's link out of its tree."""
         try:
             with self.directory() as directory:
                 return directory.stat(path)
@@ -83,7 +83,7 @@ class Sandbox:
             return (self.base / path).stat()
 
     def open_file(self, path: str) -> BinaryIO:
-        """Open the regular file that ``path`` is to the host; raise `EscapeError` for a container's link out of it."""
+        """Open the regular file ``path`` of the host; raise `EscapeError` for a container's link out of its tree."""
         try:
             with self.directory() as directory:
                 return os.fdopen(directory.open_file(path), "rb")
@@ -97,17 +97,17 @@ class Sandbox:
         return file
 
     def read_failure(self) -> str:
-        """Return what the failure file says of the host's end; "" where there is none, or something else."""
+        """Return the text of the host's failure file; "" where there is no such regular file."""
         try:
             with self.open_file(contract.FAILURE_FILE) as file:
-                # No character has more than 4 bytes.
+                # A character of UTF-8 has at most 4 bytes.
                 content = file.read(4 * contract.FAILURE_LIMIT)
         except OSError:
             return ""
         return content.decode("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
 
     def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
-        """Make the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
+        """Create the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
         for folder in (
             contract.CONFIG_DIR,
             contract.DATA_DIR,
@@ -123,13 +123,13 @@ class Sandbox:
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
 
     def files(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Give the content of each configuration file; without ``scriptmode`` there is no cluster file."""
-        told = {
+        """Return the content of each configuration file by its path; None for ``scriptmode``: no cluster file."""
+        files = {
             contract.HYPERPARAMETERS_FILE: self._hyperparameters(request),
             contract.INPUT_DATA_CONFIG_FILE: self._input_data_config(request),
             contract.RESOURCE_CONFIG_FILE: self._resource_config(request),
         }
-        return told if scriptmode is None else {**told, contract.CLUSTER_FILE: scriptmode}
+        return files if scriptmode is None else {**files, contract.CLUSTER_FILE: scriptmode}
 
     def _hyperparameters(self, request: Mapping[str, Any]) -> dict[str, str]:
         return {name: self._mapped_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
@@ -138,7 +138,7 @@ class Sandbox:
         value = contract.decode(text)
         if not isinstance(value, str) or self.mapped(value) == value:
             return text
-        # Text that is not JSON stands for itself, and goes on doing so.
+        # Text that is not JSON is a plain string, and stays one.
         return self.mapped(value) if value == text else contract.encode(self.mapped(value))
 
     def _input_data_config(self, request: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -171,7 +171,7 @@ class Sandbox:
 def one_machine(
     sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str
 ) -> dict[str, Any]:
-    """Give the cluster file of hosts that are processes of one machine."""
+    """Return the content of the cluster file of hosts that are processes of one machine."""
     return {
         "hosts": {
             name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": dict(ports[name])}
@@ -184,29 +184,29 @@ def one_machine(
 
 
 def checkpoints_path(config: Mapping[str, Any]) -> str:
-    """Return the path of the checkpoints below a host's ``/opt/ml``, where the request was validated to have them."""
+    """Return the path of the checkpoints relative to ``/opt/ml``; validation refuses a path elsewhere."""
     default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
     return os.path.relpath(config.get("LocalPath", default), contract.DEFAULT_BASE_DIR)
 
 
 def _moved(path: str, base: str) -> str:
-    """Give a path of ``/opt/ml`` as one of ``base``; every other text as it is."""
+    """Return a path below ``/opt/ml`` as the same path below ``base``; every other text unchanged."""
     root = contract.DEFAULT_BASE_DIR
     return base + path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
 def receivers(request: Mapping[str, Any], channel: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
-    """Give the hosts that a channel is for, in order."""
+    """Return the sandboxes of the hosts that a channel is for, in order."""
     hosts = requested_hosts.channel_hosts(request, channel)
     return [sandbox for sandbox in sandboxes if sandbox.host in hosts]
 
 
 def _input_data(request: Mapping[str, Any], channel: Mapping[str, Any]) -> dict[str, str]:
     source = channel["DataSource"].get("S3DataSource", {})
-    spelled = {
-        # FastFile looks like files to the script, and the service says so.
+    fields = {
+        # The script sees files in FastFile mode, and the service writes File, too.
         "TrainingInputMode": "Pipe" if input_mode(request, channel) == "Pipe" else "File",
         "S3DistributionType": source.get("S3DataDistributionType", "FullyReplicated"),
         "RecordWrapperType": channel.get("RecordWrapperType", "None"),
     }
-    return {**({"ContentType": channel["ContentType"]} if "ContentType" in channel else {}), **spelled}
+    return {**({"ContentType": channel["ContentType"]} if "ContentType" in channel else {}), **fields}

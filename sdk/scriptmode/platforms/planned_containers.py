@@ -1,4 +1,7 @@
-"""What hosts find that are containers, here or elsewhere: ``/opt/ml`` and a network interface ``eth0``. Pure."""
+"""The planned environment of hosts that are containers, of this machine or of Amazon SageMaker. Pure.
+
+They see their files at ``/opt/ml`` and have a network interface ``eth0``.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ if TYPE_CHECKING:
 
 #: The first interface of a container ("How Amazon SageMaker Provides Training Information").
 INTERFACE = "eth0"
-#: What stands for a secret that is made when the job starts.
+#: Shown instead of a secret, which is made when the job starts.
 HIDDEN = "******"
 
 
 def hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
-    """Give what each host of Amazon SageMaker would find: a request's own variables, and the service's."""
+    """Return the environment of each host of Amazon SageMaker: the request's variables, and those of the service."""
     variables = {
         contract.REGION_VARIABLE: region,
         contract.JOB_NAME_VARIABLE: str(request["TrainingJobName"]),
@@ -34,7 +37,7 @@ def hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
 def planned(
     request: Mapping[str, Any], variables: Mapping[str, str], scriptmode: Mapping[str, Any] | None = None
 ) -> dict[str, PlannedHost]:
-    """Give what each host would find, with these variables and, if there is to be one, this cluster file."""
+    """Return the environment of each host with these variables and, unless ``scriptmode`` is None, a cluster file."""
     root = contract.DEFAULT_BASE_DIR
     found = {}
     for group in requested_hosts.groups(request):

@@ -1,4 +1,7 @@
-"""Which platform runs a job or has it. This module alone compares "local" and "sagemaker"."""
+"""The choice of a platform: by instance type, by name, or by which one has a job.
+
+This module alone compares the names "local" and "sagemaker".
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,14 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
 
 _CONTAINER = "container"
-#: A family and a size; which there are the service knows best.
+#: A family and a size. The list of those that exist changes often; the service validates them.
 _SAGEMAKER_TYPE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 
 
 def for_instance_types(instance_types: tuple[str, ...], session: object = None) -> Platform:
-    """Choose the platform that a job's instance types name; raise `SpecError` for what cannot run yet.
+    """Return the platform for a job's instance types; raise `SpecError` for types that no platform runs together.
 
-    ``session`` is a boto3 session or a ``sagemaker`` one, as the estimator was given it.
+    ``session`` is the boto3 or ``sagemaker`` session that the estimator was given, or ``None``.
     """
     kinds = {_kind(instance_type) for instance_type in instance_types}
     if len(kinds) > 1:
@@ -36,7 +39,7 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
 
 
 def find_job_platform(job_name: str, session: object = None) -> Platform:
-    """Find the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
+    """Return the platform that has a training job: this machine, else Amazon SageMaker; raise `JobNotFoundError`.
 
     With a ``session``, as `for_instance_types` takes it, Amazon SageMaker alone is asked.
     """
@@ -48,9 +51,9 @@ def find_job_platform(job_name: str, session: object = None) -> Platform:
 
 
 def local_platform_or(other: Platform, job_name: str) -> Platform:
-    """Find which has a training job: this machine, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
+    """Return the local platform if it has the job, else ``other``, Amazon SageMaker; raise `JobNotFoundError`.
 
-    Where ``other`` is this machine with a data directory of its own, it alone is asked.
+    Where ``other`` is a local platform with a data directory of its own, it alone is asked.
     """
     here = local_platform() if _runs_local_jobs() else other
     if type(here) is type(other):
@@ -72,14 +75,14 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
 
 
 def sagemaker_platform(session: object) -> Platform:
-    """Give Amazon SageMaker by a session, as the estimators take it; ``None`` is boto3's own settings."""
+    """Return Amazon SageMaker for a session as the estimators take it; ``None`` stands for boto3's own settings."""
     from scriptmode.platforms.sagemaker import SageMakerPlatform
 
     return SageMakerPlatform(session)
 
 
 def resolve_platform(platform: Platform | str | None) -> Platform:
-    """Give the platform that ``"local"`` (or nothing) or ``"sagemaker"`` names, or the platform given."""
+    """Return the platform for ``"local"`` (or ``None``) or ``"sagemaker"``; return a platform object as it is."""
     if platform is None or platform == "local":
         return local_platform()
     if platform == "sagemaker":
@@ -90,7 +93,7 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
 
 
 def local_platform() -> Platform:
-    """Give the local platform; raise `SpecError` where it cannot run."""
+    """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
     if not _runs_local_jobs():
         raise SpecError(
             f"jobs on this machine need Linux, whose /proc and process groups their hosts are looked after with; this "
@@ -103,9 +106,10 @@ def local_platform() -> Platform:
 
 
 def delete_local_job(job_name: str) -> None:
-    """Delete a training job of this machine, whatever its folder holds; one that still runs is ended first.
+    """Delete a training job of this machine, also one whose files are damaged; a running job is killed first.
 
-    It has no time to save anything. Raises `JobNotFoundError`, and `DataError` where it cannot be deleted.
+    A running job has no time to save anything. Raises `JobNotFoundError`, and `DataError` where the job cannot be
+    deleted.
     """
     local_platform()
     from scriptmode.platforms.local import LocalPlatform
@@ -114,9 +118,17 @@ def delete_local_job(job_name: str) -> None:
 
 
 def get_execution_role(sagemaker_session: object = None) -> str:
-    """Give the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
+    """Return the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
 
-    ``sagemaker_session`` is one as the estimators take it. Raises `CredentialsError` for credentials of a user.
+    Args:
+        sagemaker_session: A boto3 or ``sagemaker`` session, as the estimators take it; by default boto3's own settings.
+
+    Returns:
+        The role's ARN.
+
+    Raises:
+        CredentialsError: There are no credentials, or they are those of an IAM user.
+
     """
     from scriptmode.platforms.sagemaker import iam_role
 

@@ -1,4 +1,4 @@
-"""Which hosts a request asks for, in which groups. Pure."""
+"""Functions of a CreateTrainingJob request: its hosts and groups, and which host gets which channel. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Group:
 
 
 def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
-    """Give the request's groups; hosts are numbered through them in order."""
+    """Return the request's groups of hosts; the hosts are numbered through all groups in order."""
     resources = request["ResourceConfig"]
     parts = resources.get("InstanceGroups") or [{**resources, "InstanceGroupName": HOMOGENEOUS_GROUP}]
     found: list[Group] = []
@@ -37,23 +37,23 @@ def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
 
 
 def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give every host's name, in order."""
+    """Return the name of every host, in order."""
     return tuple(host for group in groups(request) for host in group.hosts)
 
 
 def is_in_containers(request: Mapping[str, Any]) -> bool:
-    """Say whether each host is a container, not a process."""
+    """Return whether the hosts are containers of this machine."""
     return any(group.get("InstanceType") in LOCAL_CONTAINER for group in instance_groups(request))
 
 
 def told_model_dir(request: Mapping[str, Any]) -> str:
-    """Give what the script is told as ``model_dir``; "" where that is no text."""
+    """Return the script's hyperparameter ``model_dir``; "" where there is none or it is not a string."""
     value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
     return value if isinstance(value, str) else ""
 
 
 def served_uris(request: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give what channels that are read while the hosts run name: those in Pipe and FastFile mode."""
+    """Return the S3 URIs of the channels that are read while the hosts run: those in Pipe and FastFile mode."""
     return tuple(
         channel["DataSource"]["S3DataSource"]["S3Uri"]
         for channel in request.get("InputDataConfig", ())
@@ -62,7 +62,7 @@ def served_uris(request: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def channel_hosts(request: Mapping[str, Any], channel: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the hosts that a channel is for."""
+    """Return the names of the hosts that a channel is for."""
     # A file system is for every host.
     wanted = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames")
     return tuple(host for group in groups(request) if not wanted or group.name in wanted for host in group.hosts)
