@@ -1,1 +1,12 @@
-"""The record of a job on disk: its request, its state, its logs. One directory for each job."""
+"""The record of jobs on disk: one directory for each job, which outlives the client and the agent.
+
+- `job_store`: the layout of the data directory and of a job's directory; the only module that knows it
+- `state`: the state of a job as a value, and its JSON; `state_recorder` writes it, on a full disk too
+- `job_shape`, `shapes`: validation of what is read back
+- `heartbeat`: the sign of life of an agent in its lock file
+- `logs`: reading hosts' logs while they are written
+- `description`: state and request rendered as Describe and List responses
+- `probe`: whether a folder can hold a store, and which of its jobs are damaged
+
+The service and the agent import this package; it imports neither.
+"""

@@ -1,4 +1,4 @@
-"""A job's request and state in the service's shapes. Pure."""
+"""Rendering of a job's request and state as the service's responses. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def max_runtime(request: Mapping[str, Any]) -> int:
-    """Give the seconds a request lets its job run; the service's default is a day."""
+    """Return the number of seconds that a request lets its job run; the service's default is a day."""
     from scriptmode.spec.training_job import Limits
 
     return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
@@ -31,7 +31,7 @@ def render_description(request: Mapping[str, Any], state: JobState) -> dict[str,
     response.update(
         TrainingJobName=state.name,
         TrainingJobArn=state.arn,
-        # The shape demands it before there is one.
+        # The shape requires it also before there is a model.
         ModelArtifacts={"S3ModelArtifacts": state.artifacts},
         TrainingJobStatus=state.status,
         SecondaryStatus=state.secondary,
@@ -58,7 +58,7 @@ def render_description(request: Mapping[str, Any], state: JobState) -> dict[str,
 
 
 def render_summary(job: JobSummary) -> dict[str, Any]:
-    """Render a TrainingJobSummary; ``StatusMessage``, which the service's has not, says what is wrong with the job."""
+    """Render a TrainingJobSummary; ``StatusMessage``, which the service lacks, describes a problem of the job."""
     summary = {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
@@ -74,9 +74,9 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
     return summary
 
 
-def algorithm_error(said: str, exit_code: int) -> str:
-    """Return the reason of a job whose training failed, in the service's form; `describe` shortens it."""
-    return f"AlgorithmError: {said}, exit code: {exit_code}"
+def algorithm_error(message: str, exit_code: int) -> str:
+    """Return the failure reason for a script that failed, in the service's form; `render_description` shortens it."""
+    return f"AlgorithmError: {message}, exit code: {exit_code}"
 
 
 def _transition(transition: Transition) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The sign of life that a job's agent leaves in the job's lock file, and how long it has been missing.
+"""The heartbeat of a job's agent: a time in the job's lock file that the agent writes every few seconds.
 
-The kernel says whether the agent is there: it holds the lock. That it also works is said by the agent alone, which
-records the time in the lock file every few seconds. A machine that was suspended makes no agent silent: the time is
-that of the monotonic clock, which stands still meanwhile. Where the boot is another one (a data directory shared by
-machines) the file's time of change has to do.
+The lock tells whether the agent is alive, because the kernel releases it when the process dies. The heartbeat tells
+whether the agent works, or is stopped or hangs. The time is that of the monotonic clock, which does not advance while
+the machine is suspended, so a suspended machine makes no agent silent. It can be compared only within one boot; for
+another boot (a data directory that several machines share) the file's modification time is used instead.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INTERVAL_SECONDS = 5.0
-#: An agent that was silent for so long is stopped or hangs: even on a machine that has a hundred times more to do than
-#: processors to do it with, a process runs some times a minute.
+#: An agent without a heartbeat for so long is stopped or hangs: even on a machine with a hundred times more runnable
+#: processes than processors, each process runs some times a minute.
 SILENT_SECONDS = 60.0
-#: An agent that waits for Docker, a disk or another program for longer hangs. `job_containers` has the longest limit of
-#: its own, 600 s to change the owner of millions of files.
+#: An agent that waits longer for Docker, a disk or another program hangs. The longest limit of a single operation is in
+#: `job_containers`, 600 s to change the owner of millions of files.
 LONGEST_WORK_SECONDS = 900.0
 _LENGTH = 64
 
 
 class Heartbeat:
-    """Records at most every `INTERVAL_SECONDS` that this process works. ``lock`` is the lock file's descriptor."""
+    """Writer of heartbeats, at most one every `INTERVAL_SECONDS`; ``lock`` is the lock file's descriptor."""
 
     def __init__(self, lock: int) -> None:
         self._lock = lock
         self._next = 0.0
 
     def beat(self) -> None:
-        """Record the time, unless that was done a moment ago."""
+        """Write the time, unless the last heartbeat is younger than `INTERVAL_SECONDS`."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + INTERVAL_SECONDS
@@ -46,9 +46,10 @@ class Heartbeat:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """Record the time all the while that this process waits for others, `LONGEST_WORK_SECONDS` at most.
+        """Write heartbeats while the block runs, for at most `LONGEST_WORK_SECONDS`.
 
-        A timer's signal does so, because the agent has no threads. It is for work without a turn to call `beat`.
+        It is for blocking work, which cannot call `beat`. A timer's signal writes them, because the agent has no
+        threads.
         """
         until = time.monotonic() + LONGEST_WORK_SECONDS
         before = signal.signal(signal.SIGALRM, lambda *_: self.beat() if time.monotonic() < until else None)
@@ -61,23 +62,23 @@ class Heartbeat:
 
 
 def write_heartbeat(lock: int) -> None:
-    """Record in the open lock file that the agent works at this moment."""
+    """Write the current time to the open lock file."""
     from scriptmode.platforms.local.system.process_tree import boot
 
     content = f"{boot()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
-        # As long as what it replaces, so that no reader sees half of it.
+        # Of constant length and written at once, so that no reader sees a part of it.
         os.pwrite(lock, content.encode(), 0)
     except OSError:
-        # A full disk takes a time, if nothing else.
+        # A full disk still takes a new modification time.
         with suppress(OSError):
             os.utime(lock)
 
 
 def silent_since(lock_file: Path) -> float | None:
-    """Return since when the agent has been silent, in seconds since the epoch; ``None`` while it is not.
+    """Return since when the agent has been silent, in seconds since the epoch; ``None`` while it is not silent.
 
-    Of an agent that never recorded anything, one of an earlier version, nothing is known: ``None``.
+    Also ``None`` for an agent that never wrote a heartbeat, one of an earlier version.
     """
     from scriptmode.platforms.local.system.process_tree import boot
 

@@ -1,4 +1,4 @@
-"""What the record of a created job must hold for every reader of it. Pure."""
+"""Validation of ``job.json``, the record of a created job, before any code relies on its content. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import instance_groups
 from scriptmode.platforms.local.store import shapes
 
-#: More hosts than one machine can have: a damaged count must not be counted through.
+#: More hosts than one machine can have. A damaged count must not make a loop of billions of turns.
 _MOST_HOSTS = 100_000
 _TEXTS = {"*": str}
-#: The parts of a request that code reads without asking whether they are what the service takes.
+#: The parts of a request that other code reads without validating them again.
 _REQUEST: dict[str, Any] = {
     "TrainingJobName!": str,
     "RoleArn": str,
@@ -55,7 +55,7 @@ _JOB: dict[str, Any] = {
 
 
 def validate_job_record(content: Any, name: str) -> None:
-    """Raise ``ValueError`` for what is not the record of the job ``name``."""
+    """Raise ``ValueError`` for content that is not the record of the job ``name``."""
     shapes.validate_shape(content, _JOB, "")
     request = content["request"]
     if request["TrainingJobName"] != name:

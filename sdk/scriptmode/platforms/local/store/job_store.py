@@ -1,22 +1,26 @@
-"""The durable job store: one folder a job, and this module alone knows what is where in it.
+"""The durable job store: one folder for each job. This module alone knows the layout of that folder.
 
 ``<data dir>/jobs/<job>/``
   ``job.json``        the request and how it is run; written once
-  ``state.json``      where it stands; small, replaced as a whole
-  ``agent.lock``      held (flock) by the job's agent as long as that lives; in it, when the agent last worked
+  ``state.json``      its state; small, replaced as a whole
+  ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
   ``processes.json``  the agent and the hosts' launchers
-  ``progress.json``   how far the channels' data is
-  ``reserve``         space for the last state, on a disk that is full by then; gone when the job ended
-  ``stop``            there once somebody asked the job to stop
-  ``agent.log``       the agent's own trouble
-  ``logs/``           one file a host
-  ``channels/``       staged inputs, shared by the hosts, and what is known of checkpoints; gone when the job ended
-  ``hosts/<host>/``   the host's /opt/ml; kept after a failure
+  ``progress.json``   the progress of the channels' data
+  ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
+  ``stop``            exists once a stop was requested; its modification time is that of the request
+  ``agent.log``       warnings and errors of the agent
+  ``logs/``           one file for each host
+  ``channels/``       staged inputs, shared by the hosts, and the record of copied checkpoints; removed at the end
+  ``hosts/<host>/``   the host's /opt/ml; kept only after a failure
   ``output/``         model.tar.gz and output.tar.gz, unless the job's output path is elsewhere
 
-Files are replaced by rename after fsync, so a reader sees the old or the new one, also after a power cut. That a job
-was created and how it ended is durable at once.
-A job whose files are damaged all the same, by whatever, raises `UnreadableJobError` and leaves the others alone.
+Writers: the client that creates the job writes everything once, before the folder gets its name by a rename. From then
+on the agent, which inherits the lock, is the only writer, but for ``stop``. When the agent is dead, the process that
+gets the lock next writes the final state (`agent.recovery`).
+
+Files are replaced by rename after fsync, so a reader sees the old or the new one, also after a power cut. The creation
+of a job and its final state are durable before the call returns.
+A job whose files are damaged nevertheless raises `UnreadableJobError`; other jobs are not affected.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.system.process_tree import Identity
 
 _Read = TypeVar("_Read")
-#: What is said where a file may be looked at and not be written.
+#: Errors of opening a file for writing that may still be readable.
 _READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 #: The service's pattern for names of training jobs. (CreateTrainingJob, TrainingJobName)
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
@@ -62,16 +66,16 @@ _PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
 
 @dataclass(frozen=True)
 class Job:
-    """What is settled about a job when it is created."""
+    """The part of a job that does not change after its creation."""
 
     request: Mapping[str, Any]
     arn: str
     region: str
     python: str
     stop_grace: float
-    #: File systems' ids and their folders on this machine.
+    #: Folders of this machine by the ids of the file systems that they stand for.
     file_systems: Mapping[str, str] = field(default_factory=dict)
-    #: What containers may use: the fields of `limits.ContainerLimits`.
+    #: The fields of `container_limits.ContainerLimits`; empty for hosts that are processes.
     limits: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,27 +92,27 @@ class JobFolder:
 
     @property
     def label(self) -> str:
-        """What tells this job from every other of this machine."""
+        """A name of the job that is unique on this machine."""
         return str(self.path)
 
     @property
     def agent_log(self) -> Path:
-        """The agent's own trouble."""
+        """The log of the agent: its warnings and errors."""
         return self.path / "agent.log"
 
     @property
     def lock_file(self) -> Path:
-        """Held by the job's agent as long as it lives."""
+        """The file whose lock the job's agent holds while it lives."""
         return self.path / "agent.lock"
 
     @property
     def reserve(self) -> full_disk.Reserve:
-        """Space for the job's last state."""
+        """Reserved space for the job's final state."""
         return full_disk.Reserve(self.path / "reserve")
 
     @property
     def channels(self) -> Path:
-        """Where inputs are staged once for all hosts."""
+        """The folder where inputs are staged once for all hosts."""
         return self.path / "channels"
 
     @property
@@ -118,23 +122,23 @@ class JobFolder:
 
     @property
     def output(self) -> Path:
-        """Where artifacts are packed, and stay when they cannot be delivered."""
+        """The folder where artifacts are packed, and stay when they cannot be delivered."""
         return self.path / "output"
 
     def host(self, name: str) -> Path:
-        """Give one host's sandbox."""
+        """Return the folder of a host's sandbox."""
         return self.hosts / name
 
     def log(self, host: str) -> Path:
-        """Give one host's log."""
+        """Return the path of a host's log."""
         return self.path / "logs" / f"{host}.log"
 
     def read_job(self) -> Job:
-        """Return what was settled at creation; raise `UnreadableJobError` or `JobNotFoundError`."""
+        """Return the record of the job's creation; raise `UnreadableJobError` or `JobNotFoundError`."""
         return self._read("job.json", self._job)
 
     def read_state(self) -> JobState:
-        """Return where the job stands; raise `UnreadableJobError` or `JobNotFoundError`."""
+        """Return the job's state; raise `UnreadableJobError` or `JobNotFoundError`."""
         return self._read("state.json", self._state)
 
     def _job(self, content: Any) -> Job:
@@ -148,7 +152,7 @@ class JobFolder:
         return state
 
     def write_state(self, state: JobState) -> None:
-        """Record where the job stands, on a full disk too once it ended; that is durable when this returns."""
+        """Write the job's state; a final one is written on a full disk too, and is durable when this returns."""
         content, file = _json(state.to_json()), self.path / "state.json"
         try:
             replace_file(file, content, directory=state.ended)
@@ -164,16 +168,16 @@ class JobFolder:
                 self.reserve.release()
 
     def version(self) -> object:
-        """Give a value that changes whenever the state is written, and when the job is asked to stop."""
+        """Return a value that changes whenever the state is written, and when a stop is requested."""
         with suppress(OSError):
             status = (self.path / "state.json").stat()
             return status.st_ino, status.st_mtime_ns, (self.path / "stop").exists()
         return None
 
     def request_stop(self) -> None:
-        """Leave the request to stop where the agent looks; on a full disk, ask the agent by SIGTERM.
+        """Create the file that requests a stop; on a full disk, send SIGTERM to the agent instead.
 
-        Raises `DataError` where nothing can be written.
+        Raises `DataError` where the folder cannot be written.
         """
         try:
             (self.path / "stop").touch()
@@ -186,21 +190,21 @@ class JobFolder:
             ) from error
 
     def stop_requested(self) -> float | None:
-        """Return when the stop was asked, in seconds since the epoch; None when it was not."""
+        """Return when a stop was requested, in seconds since the epoch; None when it was not."""
         try:
             return min(max(0.0, (self.path / "stop").stat().st_mtime), shapes.LAST_SECOND)
         except OSError:
             return None
 
     def write_processes(self, processes: Mapping[str, Identity]) -> None:
-        """Record the agent and the launchers for whoever finds the agent dead."""
+        """Record the agent and the launchers for the process that later finds the agent dead."""
         content = {name: asdict(identity) for name, identity in processes.items()}
         replace_file(self.path / "processes.json", _json(content))
 
     def read_processes(self) -> dict[str, Identity]:
-        """Return what `write_processes` recorded; nothing of a file that cannot be read.
+        """Return what `write_processes` recorded; an empty dict for a file that cannot be read.
 
-        After a power cut none of its processes is left.
+        That is safe after a power cut, which none of the processes survives.
         """
         from scriptmode.platforms.local.system.process_tree import Identity
 
@@ -213,11 +217,11 @@ class JobFolder:
 
     @property
     def never_had_processes(self) -> bool:
-        """Whether no agent came so far as to record itself."""
+        """Whether no agent has ever recorded itself."""
         return not os.path.lexists(self.path / "processes.json")
 
     def write_progress(self, progress: list[ChannelProgress]) -> bool:
-        """Record how far the channels' data is; False where it cannot be written."""
+        """Write the progress of the channels; return whether that was possible."""
         try:
             replace_file(self.path / "progress.json", _json([asdict(each) for each in progress]), durable=False)
         except OSError:
@@ -225,7 +229,7 @@ class JobFolder:
         return True
 
     def read_progress(self) -> tuple[ChannelProgress, ...]:
-        """Return what `write_progress` recorded; nothing of a file that cannot be read, for it is only shown."""
+        """Return what `write_progress` recorded; nothing for a file that cannot be read, as it is only displayed."""
         try:
             content = regular_files.read_json(self.path / "progress.json")
             shapes.validate_shape(content, _PROGRESS, "")
@@ -235,11 +239,11 @@ class JobFolder:
             return ()
 
     def silent_since(self) -> float | None:
-        """Return since when the agent has not answered, in seconds since the epoch; None while it does."""
+        """Return since when the agent has had no heartbeat, in seconds since the epoch; None while it has."""
         return heartbeat.silent_since(self.lock_file)
 
     def is_deleted(self, lock: int) -> bool:
-        """Say whether the job whose agent holds ``lock`` was deleted: by removing its folder, wholly or not yet."""
+        """Return whether the job was deleted: its folder is removed, wholly or in part. ``lock`` is the agent's."""
         try:
             mine = os.path.samestat(os.fstat(lock), self.lock_file.stat())
             return not (mine and (self.path / "state.json").exists())
@@ -247,16 +251,16 @@ class JobFolder:
             return True
 
     def remove_rest(self) -> None:
-        """Remove what was written while the folder was being removed; a new job of the same name is left alone."""
+        """Remove files written while the folder was being removed; leave a new job of the same name as it is."""
         if not self.lock_file.exists() and not (self.path / "state.json").exists():
             with suppress(OSError):
                 beneath.remove_tree(self.path)
 
     @contextmanager
     def try_lock(self) -> Iterator[bool | None]:
-        """Try to take the dead agent's place; False while an agent (or another in its place) lives.
+        """Try to lock the job in place of its agent; yield True when it is locked, False if another process holds it.
 
-        Where the folder cannot be written, no process takes that place: None says that the agent is dead.
+        Yield None where the agent is dead and the folder cannot be written, so that no process can act for it.
         """
         descriptor, is_writable = self._open_lock()
         try:
@@ -271,7 +275,7 @@ class JobFolder:
             os.close(descriptor)
 
     def _open_lock(self) -> tuple[int, bool]:
-        """Open the lock file; return its descriptor and whether it, and so the folder, can be written."""
+        """Open the lock file; return its descriptor and whether the file, and so the folder, can be written."""
         flags = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
             try:
@@ -284,18 +288,18 @@ class JobFolder:
             raise self._missing(self.lock_file, error) from error
 
     def agent_log_tail(self, lines: int = 5) -> str:
-        """Give the last lines of the agent's log."""
+        """Return the last lines of the agent's log."""
         return logs.last_lines(self.agent_log, lines, 1000)
 
     def unreadable(self, path: Path, cause: object) -> UnreadableJobError:
-        """Return the error that says which file of the job cannot be read, and why."""
-        # The path is named already.
+        """Return the error for a file of the job that cannot be read, with the cause."""
+        # The message names the path, so only the reason is taken of an OSError.
         if isinstance(cause, OSError) and cause.strerror:
             cause = cause.strerror
         return UnreadableJobError(self.name, path, cause, is_running=self._has_agent())
 
     def _has_agent(self) -> bool:
-        """Return whether an agent holds the job's lock; False where that cannot be found out."""
+        """Return whether an agent holds the job's lock; False where that is unknown."""
         with suppress(OSError):
             descriptor = os.open(self.lock_file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             try:
@@ -329,21 +333,21 @@ class JobFolder:
 
 
 class JobStore:
-    """All jobs of one data directory, and the places they share."""
+    """All jobs of one data directory, and the folders that they share."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir
         self.jobs = data_dir / "jobs"
         self.sources = data_dir / "sources"
         self.ports = data_dir / "ports"
-        #: What is known of ended jobs without reading their states.
+        #: Cache of the summaries of ended jobs.
         self.ended_jobs = data_dir / "ended-jobs.json"
 
     @contextmanager
     def create(self, job: Job, state: JobState) -> Iterator[tuple[JobFolder, int]]:
-        """Write a new job's folder, complete or not at all; yield it and the agent's lock, held.
+        """Write a new job's folder, completely or not at all; yield it with the descriptor of its lock, which is held.
 
-        The lock is handed on to the agent by inheritance, so no one ever finds it free while the job is coming up.
+        The agent inherits the lock, so no process ever finds it free while the job starts.
         """
         draft, lock = self._draft(job, state)
         try:
@@ -373,7 +377,7 @@ class JobStore:
             replace_file(draft.path / "job.json", _json(asdict(job)))
             draft.write_state(state)
             draft.reserve.allocate()
-            # What comes up later finds it, on a full disk too.
+            # So that the agent can open it later, on a full disk too.
             draft.agent_log.touch()
             entries.add(draft.path)
             entries.sync()
@@ -394,7 +398,7 @@ class JobStore:
         return draft, lock
 
     def find(self, name: str) -> JobFolder:
-        """Return a job's folder, in whatever state; raise `JobNotFoundError`."""
+        """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
         if not self.exists(name):
             known = self.names() - {name}
             raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_did_you_mean(name, known)}")
@@ -406,7 +410,7 @@ class JobStore:
         return bool(name) and name[0] != "." and "/" not in name and os.path.isdir(self.jobs / name)  # noqa: PTH112
 
     def names(self) -> set[str]:
-        """Give every job's name."""
+        """Return every job's name."""
         try:
             return {entry for entry in os.listdir(self.jobs) if entry[0] != "."}  # noqa: PTH208 - thousands
         except FileNotFoundError:
@@ -418,16 +422,16 @@ class JobStore:
             ) from error
 
     def folder(self, name: str) -> JobFolder:
-        """Give the folder of a job that is known to be there."""
+        """Return the folder of a job that is known to exist."""
         return JobFolder(self.jobs / name)
 
     def versions(self) -> Iterator[tuple[str, list[int]]]:
-        """Yield every job's name with numbers that change whenever its state or its request is written, in no order.
+        """Yield every job's name with its version: numbers that change whenever its state or request is written.
 
-        Each file has two, which are 0 where it is missing. Folders with names that no job can have are not this
-        store's.
+        The order is arbitrary. Each of the two files contributes inode and modification time, zeros where it is
+        missing. Folders whose names no job can have are skipped.
         """
-        # First, as it says what is wrong with the folder.
+        # First, because its error describes what is wrong with the folder.
         names = self.names()
         try:
             jobs = os.open(self.jobs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -436,7 +440,7 @@ class JobStore:
         try:
             for name in names:
                 try:
-                    # Thousands of jobs: a function for each file would take longer than the calls of the system.
+                    # For thousands of jobs a Python function for each file would take longer than the system calls.
                     state = os.stat(f"{name}/state.json", dir_fd=jobs)
                     job = os.stat(f"{name}/job.json", dir_fd=jobs)
                 except OSError:  # noqa: PERF203 - of what the loop does it is the cheapest
@@ -449,7 +453,7 @@ class JobStore:
 
 
 def _damaged_version(name: str, jobs: int) -> list[int] | None:
-    """Return the version of a job of which a file cannot be looked at, zeros for that file; None for what is no job."""
+    """Return the version of a job with a missing file, zeros for that file; None for an entry that is not a job."""
     version = [*_file_version(f"{name}/state.json", jobs), *_file_version(f"{name}/job.json", jobs)]
     if version[0]:
         return version
@@ -467,7 +471,7 @@ def _file_version(path: str, jobs: int) -> tuple[int, int]:
 
 
 def _above_streams(descriptor: int) -> int:
-    """Move a file out of the place of a standard stream that this process was started without."""
+    """Move a descriptor above 2, which it has where this process was started without a standard stream."""
     if descriptor > 2:  # noqa: PLR2004 - stdin, stdout, stderr
         return descriptor
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -478,7 +482,7 @@ def _above_streams(descriptor: int) -> int:
 def _did_you_mean(name: str, known: set[str]) -> str:
     if len(known) > 1000:  # noqa: PLR2004 - difflib's time is what limits it
         return "; scriptmode list shows those that there are"
-    return did_you_mean(name, known, most=5) or "; there are no jobs at all"
+    return did_you_mean(name, known, most=5) or "; the data directory has no jobs"
 
 
 def _is_count(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Host logs as lines, read while they are written."""
+"""Reading of host logs as lines, while they are written."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: Bytes of a read, and of a line's piece at most: what a client holds of one log.
+#: Bytes of one read, and at most of one piece of a line. It bounds the memory that a reader needs for a log.
 CHUNK = 1024 * 1024
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line of its own to a log, of which the last line may have no end; raise ``OSError``."""
+    """Append a separate line to a log whose last line may lack its line feed; raise ``OSError``."""
     with open_to_append(path) as log:
         size = log.seek(0, os.SEEK_END)
         log.seek(max(0, size - 1))
@@ -27,25 +27,26 @@ def append_line(path: Path, line: str) -> None:
 
 
 class LogReader:
-    """One host's log. A line is what ends with a line feed: a progress bar's carriage returns stay within it.
+    """Reader of one host's log. A line ends with a line feed; carriage returns of a progress bar are part of it.
 
-    A line of more than `CHUNK` bytes comes in pieces, so that memory does not grow with it. One is cut before a
-    carriage return where it has any, so that what a progress bar draws at once stays together.
+    A line of more than `CHUNK` bytes is returned in pieces, so that memory does not grow with it. It is cut before a
+    carriage return where it has one, so that one drawing of a progress bar stays together.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: BinaryIO | None = None
-        #: Of the line that is not complete, what was not given out; less than a chunk.
+        #: The part of the incomplete line that was not yielded yet; less than a chunk.
         self._begun = b""
-        #: A character's bytes may be divided between two pieces.
+        #: The bytes of one character may be divided between two pieces.
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._is_divided = False
 
     def lines(self, *, final: bool) -> Iterator[tuple[str, bool]]:
-        """Yield the lines completed since the last call, each with whether it goes on in the next one.
+        """Yield the lines completed since the last call, each with whether the next one continues it.
 
-        With ``final`` also what no line feed ended. Raises ``OSError`` for what is no regular file or cannot be read.
+        With ``final`` also the text after the last line feed. Raises ``OSError`` for a log that is not a regular file
+        or cannot be read.
         """
         if self._file is None:
             with suppress(FileNotFoundError):
@@ -59,7 +60,7 @@ class LogReader:
                     first, more, whole = whole.partition(b"\n")
                     yield self._ended(first)
                 if more:
-                    # Decoded at once, which takes half the time of decoding line by line.
+                    # Decoded together, which takes half the time of decoding line by line.
                     for line in whole.decode("utf-8", "replace").split("\n"):
                         yield line, False
             self._begun += begun
@@ -78,7 +79,7 @@ class LogReader:
         return text, False
 
     def _piece(self) -> tuple[str, bool]:
-        """Take all that was read of a long line but its last drawing."""
+        """Return what was read of a long line, except for what follows its last carriage return."""
         at = self._begun.rfind(b"\r", 1)
         piece, self._begun = (self._begun, b"") if at < 0 else (self._begun[:at], self._begun[at:])
         self._is_divided = True
@@ -94,7 +95,7 @@ class LogReader:
 def last_lines(path: Path, lines: int, limit: int) -> str:
     """Return the end of a text file: at most ``lines`` whole lines and ``limit`` characters; "" when there is no file.
 
-    Only a last line that is longer than ``limit`` is cut.
+    Only a last line that is longer than ``limit`` is cut, at its start.
     """
     with suppress(OSError), open_regular(path) as file:
         file.seek(0, os.SEEK_END)

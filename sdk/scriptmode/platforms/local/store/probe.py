@@ -1,4 +1,4 @@
-"""Whether a folder can hold jobs: found out by doing there what the job store does."""
+"""Tests of a data directory: whether it can hold jobs, and which of its jobs are damaged, orphaned or silent."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _FIFO_MODE = 0o600
 
 
 def probe_writable(data_dir: Path) -> float:
-    """Write, rename, lock and make a FIFO in the data directory, which is there; leave nothing behind.
+    """Write, rename, lock and create a FIFO in an existing data directory, as the store does; remove them again.
 
-    Give the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
+    Return the seconds by which the file system's clock is ahead of this machine's. Raises ``OSError``.
     """
     draft = Path(tempfile.mkdtemp(prefix=".new-", dir=data_dir))
     try:
@@ -44,16 +44,16 @@ def probe_writable(data_dir: Path) -> float:
 
 
 def existing_folder(data_dir: Path) -> Path:
-    """Give the data directory, or the folder that it would be made in; raises ``NotADirectoryError``."""
-    place = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
-    if not place.is_dir():
-        message = "it is no folder" if place == data_dir else f"{place} is no folder"
+    """Return the data directory, or the nearest existing folder above it; raise ``NotADirectoryError``."""
+    nearest = next(folder for folder in (data_dir, *data_dir.parents) if folder.exists())
+    if not nearest.is_dir():
+        message = "it is not a folder" if nearest == data_dir else f"{nearest} is not a folder"
         raise NotADirectoryError(message)
-    return place
+    return nearest
 
 
 def _lock(path: Path) -> None:
-    """Take a lock that a second one must not be given: some network file systems give it to everybody."""
+    """Lock a file twice and raise ``OSError`` if both succeed, as on network file systems without working locks."""
     first, second = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) for _ in range(2))
     try:
         fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,26 +68,26 @@ def _lock(path: Path) -> None:
 
 @dataclass
 class UnhealthyJobs:
-    """The names of jobs that something is wrong with: nothing of it is changed by looking."""
+    """Names of jobs with a problem."""
 
-    #: What cannot be read of each, by the job's name.
+    #: The error of reading each, by the job's name.
     unreadable: dict[str, str] = field(default_factory=dict)
-    #: Not ended, though their agents died.
+    #: Jobs that have not ended, though their agents died.
     orphaned: list[str] = field(default_factory=list)
-    #: Their agents live and do not answer.
+    #: Jobs whose agents are alive and have no heartbeat.
     silent: list[str] = field(default_factory=list)
 
 
 def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
-    """Return which jobs of a data directory something is wrong with; reads the files of all, changes nothing."""
+    """Return the jobs of a data directory that have a problem; reads the files of all jobs, changes nothing."""
     store = JobStore(data_dir)
     names: list[str] = []
-    # What is no folder has no jobs; that it is none is told elsewhere.
+    # A path that is not a folder has no jobs; another check reports it.
     with suppress(DataError):
         names = sorted(name for name, _ in store.versions())
     found = UnhealthyJobs()
     for name in names:
-        # Removed meanwhile.
+        # The job was removed in the meantime.
         with suppress(JobNotFoundError):
             try:
                 _look(store.folder(name), found)

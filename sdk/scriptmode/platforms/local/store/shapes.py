@@ -1,4 +1,4 @@
-"""Check what was read from a record before anything relies on it. Pure."""
+"""Validation of the JSON that was read from a record, before any code relies on it. Pure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _SHOWN_CHARACTERS = 60
 
 def is_time(value: object) -> bool:
     """Return whether a value is a time in seconds since the epoch that can be rendered as a date."""
-    # Neither infinity nor NaN is within.
+    # The comparison is false for infinity and NaN.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= LAST_SECOND
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a finite number; a boolean is none."""
+    """Return whether a value is a finite number and not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def validate_shape(value: Any, shape: Any, where: str) -> None:
-    """Raise ``ValueError`` for a value of another shape, naming the part by its path from ``where``, "" for the whole.
+    """Raise ``ValueError`` for a value of another shape; the message names the part by its path below ``where``.
 
     A shape is a type, a list of one shape, or a dict of shapes by key: ``"*"`` stands for every other key, and a key
-    that ends in ``!`` has to be there. Keys without a shape may hold anything.
+    that ends in ``!`` is required. Keys without a shape may hold any value. ``where`` is "" for the whole value.
     """
     if isinstance(shape, list):
         _require(value, list, where)
@@ -57,6 +57,6 @@ def _require(value: object, kind: type, where: str) -> None:
 
 
 def shortened_repr(value: object) -> str:
-    """Return a value for an error, shortened."""
+    """Return the ``repr`` of a value for an error message, shortened."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

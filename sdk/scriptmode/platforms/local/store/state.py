@@ -1,4 +1,10 @@
-"""Where one training job stands, as a value. Pure: the clock's readings are handed in."""
+"""The state of one training job, as an immutable value. Pure: callers pass the time.
+
+A job is in one secondary status at a time; ``STATUS_OF`` maps it to the status. The usual path is Starting,
+DownloadingTrainingImage (containers whose image is missing), Downloading, Training, Uploading, Completed. A stop goes
+through Stopping to Stopped or MaxRuntimeExceeded, and Failed is reached from every status. ``Completed``, ``Failed``,
+``Stopped`` and ``MaxRuntimeExceeded`` are final.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from typing import Any, NamedTuple
 
 from scriptmode.platforms.local.store.shapes import is_time, shortened_repr
 
-#: Every secondary status a local job can have, and the status it means.
+#: Every secondary status that a local job can have, and the status that it belongs to.
 STATUS_OF = {
     "Starting": "InProgress",
     "Downloading": "InProgress",
@@ -37,7 +43,7 @@ MESSAGES = {
     "Failed": "Training job failed",
 }
 
-#: What a list says of a job whose files cannot be read, in the place of a status.
+#: Shown instead of a status in a list, for a job whose files cannot be read.
 UNREADABLE = "Unreadable"
 _TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
 _TIMES = frozenset({"created", "modified", "started"})
@@ -46,7 +52,7 @@ _MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
 
 @dataclass(frozen=True)
 class Transition:
-    """One stay in a secondary status; times are seconds since the epoch."""
+    """One period in a secondary status; times are seconds since the epoch."""
 
     status: str
     message: str
@@ -55,7 +61,7 @@ class Transition:
 
 
 class JobSummary(NamedTuple):
-    """What a list says of a job; times are seconds since the epoch."""
+    """Summary of a job for lists; times are seconds since the epoch."""
 
     name: str
     arn: str
@@ -63,13 +69,13 @@ class JobSummary(NamedTuple):
     modified: float
     secondary: str
     training_ended: float | None = None
-    #: What is wrong with the job, beside its status; "" where nothing is.
+    #: A problem of the job that its status does not tell; "" without one.
     note: str = ""
 
 
 @dataclass(frozen=True)
 class JobState:
-    """What changes while a job lives; times are seconds since the epoch."""
+    """The part of a job that changes while it runs; times are seconds since the epoch."""
 
     name: str
     arn: str
@@ -80,7 +86,7 @@ class JobState:
     training_ended: float | None = None
     reason: str = ""
     artifacts: str = ""
-    #: What is wrong with the job now, found by the process that looks at it; never recorded.
+    #: A problem that the reading process found, such as a silent agent; never written to the file.
     note: str = ""
 
     @property
@@ -105,13 +111,13 @@ class JobState:
 
     @property
     def summary(self) -> JobSummary:
-        """What a list says of it."""
+        """The job's summary for lists."""
         return JobSummary(
             self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note
         )
 
     def with_status(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
-        """Enter ``secondary``; the same one again changes nothing, and neither does any after the job ended."""
+        """Return the state after entering ``secondary``; unchanged for the current one and after the job ended."""
         if secondary == self.secondary or self.ended:
             return self
         last = replace(self.transitions[-1], ended=now)
@@ -130,24 +136,24 @@ class JobState:
         )
 
     def with_message(self, message: str, now: float) -> JobState:
-        """Change what is said of the secondary status that the job is in, as the service does."""
+        """Return the state with another message of the current secondary status, as the service changes it."""
         current = replace(self.transitions[-1], message=message)
         return replace(self, modified=now, transitions=(*self.transitions[:-1], current))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the state file's content."""
+        """Return the content of the state file."""
         content = asdict(self)
         del content["note"]
         return content
 
 
 def starting_state(name: str, arn: str, now: float) -> JobState:
-    """Give the state every job begins with."""
+    """Return the state that every job begins with."""
     return JobState(name, arn, now, now, (Transition("Starting", MESSAGES["Starting"], now),))
 
 
 def state_from_json(content: Any) -> JobState:
-    """Parse what `JobState.to_json` gave; raise ``TypeError`` or ``ValueError`` for anything else."""
+    """Parse the result of `JobState.to_json`; raise ``TypeError`` or ``ValueError`` for any other content."""
     fields = _checked(content)
     found = fields.get("transitions")
     if not isinstance(found, list) or not found:

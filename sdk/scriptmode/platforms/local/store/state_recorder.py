@@ -1,4 +1,4 @@
-"""Records a job's state, on a full disk too: a state on the way waits for space, the last one has space reserved."""
+"""Writing of a job's state, on a full disk too: intermediate states are retried, the final one has reserved space."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
 
-#: How often a state that could not be written is tried again.
+#: Interval of retries of a state that could not be written.
 RETRY_SECONDS = 1.0
-#: How long the last state is tried; the agent ends without having recorded it then.
+#: How long writing the final state is retried; after that the agent ends without having written it.
 LAST_STATE_SECONDS = 600.0
 
 
 class StateRecorder:
-    """Writes the states of one job into its folder."""
+    """Writer of the states of one job to its folder."""
 
-    def __init__(self, folder: JobFolder, say: Callable[[str], None]) -> None:
-        """``say`` writes a line to the agent's log."""
+    def __init__(self, folder: JobFolder, log: Callable[[str], None]) -> None:
+        """``log`` writes a line to the agent's log."""
         self._folder = folder
-        self._say = say
+        self._log = log
         self._pending: JobState | None = None
         self._next = 0.0
 
     def record(self, state: JobState) -> None:
-        """Write a state after which others follow, at once or as soon as it can be written."""
+        """Write an intermediate state, now or as soon as it can be written."""
         self._next = time.monotonic() + RETRY_SECONDS
         error = self._refusal(state)
         if error and self._pending is None:
-            self._say(f"the state cannot be written, which is tried again: {error}")
+            self._log(f"the state cannot be written, which is tried again: {error}")
         self._pending = state if error else None
 
     def retry(self) -> None:
-        """Write a state that could not be written before, at most once in `RETRY_SECONDS`."""
+        """Retry a state that could not be written, at most once in `RETRY_SECONDS`."""
         if self._pending is not None and time.monotonic() >= self._next:
             self.record(self._pending)
 
     def record_last(self, state: JobState, wait: Callable[[float], None]) -> None:
-        """Write the last state, durably; raise ``OSError`` where that was impossible for `LAST_STATE_SECONDS`.
+        """Write the final state durably; raise ``OSError`` after `LAST_STATE_SECONDS` of failed retries.
 
-        ``wait`` returns after the given seconds at the latest.
+        ``wait`` is called between two attempts with the seconds to wait at most.
         """
         self._pending = None
         deadline = time.monotonic() + LAST_STATE_SECONDS
-        said = ""
+        logged = ""
         while error := self._refusal(state):
             if time.monotonic() >= deadline:
                 raise error
-            if str(error) != said:
-                said = str(error)
-                self._say(f"the last state, {state.secondary}, cannot be written, which is tried again: {said}")
+            if str(error) != logged:
+                logged = str(error)
+                self._log(f"the last state, {state.secondary}, cannot be written, which is tried again: {logged}")
             wait(RETRY_SECONDS)
 
     def _refusal(self, state: JobState) -> OSError | None:
-        """Write a state; return why it could not be written."""
+        """Write a state; return the error where it could not be written."""
         try:
             self._folder.write_state(state)
         except OSError as error:
