@@ -36,7 +36,7 @@ class Impatient:
     """The stores of a process, with short time-outs."""
 
     def of(self, _):
-        return S3Store(patience=1, stall=0.3)
+        return S3Store(retry_seconds=1, stall=0.3)
 
 
 def file_mode(_, tmp_path):
@@ -77,7 +77,7 @@ def test_a_dead_connection_is_an_error_that_says_what_happened(server, views, tm
 def test_an_error_is_not_its_own_cause(server):
     server.fault = lambda request: Fault(cut=True) if request.is_get else None
     with pytest.raises(DataError) as caught:
-        S3Store(patience=1).read(S3Store().find("s3://bkt/x"), 0, len(CONTENT))
+        S3Store(retry_seconds=1).read(S3Store().find("s3://bkt/x"), 0, len(CONTENT))
     seen, error = [], caught.value
     while error is not None:
         assert error not in seen
@@ -98,7 +98,7 @@ def test_a_chain_of_causes_without_an_end_is_no_full_disk():
 def test_listing_and_looking_up_end_the_same_way(server, action, fault):
     server.fault = lambda _: fault
     with pytest.raises(DataError, match=rf"the connection to the S3 endpoint {server.endpoint} broke: "):
-        action(S3Store(patience=1, stall=0.3))
+        action(S3Store(retry_seconds=1, stall=0.3))
 
 
 def test_a_small_object_whose_transfer_breaks_once_is_read_again(server):

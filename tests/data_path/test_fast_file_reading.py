@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.data.fast_file import ObjectTree
-from scriptmode.data.file_prefetch import BUDGET_BYTES, LEAST_PART_BYTES, MOST_AHEAD_BYTES, MOST_PART_BYTES, Prefetcher
+from scriptmode.data.file_prefetch import (
+    BUDGET_BYTES,
+    LEAST_CHUNK_BYTES,
+    MOST_AHEAD_BYTES,
+    MOST_CHUNK_BYTES,
+    Prefetcher,
+)
 from scriptmode.data.file_store import FileStore
 from scriptmode.data.object_store import StoredObject
 
@@ -61,10 +67,10 @@ def store():
 
 
 @pytest.fixture
-def shelf(store):
-    shelf = Prefetcher(lambda _: store)
-    yield shelf
-    shelf.close()
+def prefetcher(store):
+    prefetcher = Prefetcher(lambda _: store)
+    yield prefetcher
+    prefetcher.close()
 
 
 def item(size, name="a"):
@@ -84,11 +90,16 @@ def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
             assert 0 <= start < end <= size
             return content[start:end]
 
-    shelf = Prefetcher(lambda _: Small(), budget)
+    prefetcher = Prefetcher(lambda _: Small(), budget)
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("LEAST_PART_BYTES", 8), ("MOST_PART_BYTES", 32), ("WHOLE_BYTES", 20), ("BEHIND_BYTES", 5)):
+        for name, value in (
+            ("LEAST_CHUNK_BYTES", 8),
+            ("MOST_CHUNK_BYTES", 32),
+            ("WHOLE_BYTES", 20),
+            ("BEHIND_BYTES", 5),
+        ):
             patch.setattr(f"scriptmode.data.file_prefetch.{name}", value)
-        reading, at, answers = shelf.open(item(size)), 0, []
+        reading, at, answers = prefetcher.open(item(size)), 0, []
         for start, length, goes_on in reads:
             at = at if goes_on else start
             reading.read(at, length, lambda parts, at=at, length=length: answers.append((at, length, b"".join(parts))))
@@ -96,46 +107,46 @@ def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
         until(lambda: len(answers) == len(reads))
     assert all(found == content[at : at + length] for at, length, found in answers)
     reading.close()
-    shelf.close()
+    prefetcher.close()
 
 
-def test_a_small_file_comes_in_one_piece(store, shelf):
-    sequence(shelf.open(item(3 * MIB)), 0, 3 * MIB)
+def test_a_small_file_comes_in_one_piece(store, prefetcher):
+    sequence(prefetcher.open(item(3 * MIB)), 0, 3 * MIB)
     assert store.reads == [(0, 3 * MIB)]
 
 
-def test_a_large_file_comes_in_parts_that_grow_and_each_byte_once(store, shelf):
+def test_a_large_file_comes_in_parts_that_grow_and_each_byte_once(store, prefetcher):
     size = 200 * MIB
-    sequence(shelf.open(item(size)), 0, size)
+    sequence(prefetcher.open(item(size)), 0, size)
     reads = sorted(store.reads)
     assert [start for start, _ in reads] == [0, *(end for _, end in reads[:-1])]
     assert reads[-1][1] == size
-    assert reads[0] == (0, LEAST_PART_BYTES)
-    assert max(end - start for start, end in reads) == MOST_PART_BYTES
+    assert reads[0] == (0, LEAST_CHUNK_BYTES)
+    assert max(end - start for start, end in reads) == MOST_CHUNK_BYTES
     assert len(reads) < 50
 
 
-def test_who_reads_the_beginning_alone_gets_little_more(store, shelf):
-    assert get(shelf.open(item(1000 * MIB)), 0, 4096) == 4096
+def test_who_reads_the_beginning_alone_gets_little_more(store, prefetcher):
+    assert get(prefetcher.open(item(1000 * MIB)), 0, 4096) == 4096
     assert sum(end - start for start, end in store.reads) <= 2 * MIB
 
 
-def test_who_jumps_about_gets_what_was_asked_for_and_no_more(store, shelf):
-    reading = shelf.open(item(1000 * MIB))
+def test_who_jumps_about_gets_what_was_asked_for_and_no_more(store, prefetcher):
+    reading = prefetcher.open(item(1000 * MIB))
     wanted = [(500 * MIB, 4096), (3 * MIB, 100), (900 * MIB, KERNEL_READ), (1000 * MIB - 10, 4096)]
     assert [get(reading, start, size) for start, size in wanted] == [4096, 100, KERNEL_READ, 10]
     assert store.reads == [(start, min(start + size, 1000 * MIB)) for start, size in wanted]
 
 
-def test_a_sequence_in_the_middle_is_noticed(store, shelf):
-    reading = shelf.open(item(1000 * MIB))
+def test_a_sequence_in_the_middle_is_noticed(store, prefetcher):
+    reading = prefetcher.open(item(1000 * MIB))
     sequence(reading, 500 * MIB, 532 * MIB)
     assert len(store.reads) < 40
     assert min(store.reads) == (500 * MIB, 500 * MIB + KERNEL_READ)
 
 
-def test_a_look_elsewhere_does_not_end_a_sequence(store, shelf):
-    reading = shelf.open(item(1000 * MIB))
+def test_a_look_elsewhere_does_not_end_a_sequence(store, prefetcher):
+    reading = prefetcher.open(item(1000 * MIB))
     sequence(reading, 0, 16 * MIB)
     assert get(reading, 999 * MIB, 4096) == 4096
     before = len(store.reads)
@@ -143,47 +154,47 @@ def test_a_look_elsewhere_does_not_end_a_sequence(store, shelf):
     assert all(start > 16 * MIB for start, _ in store.reads[before:])
 
 
-def test_what_is_ahead_is_bounded_for_one_and_for_all(store, shelf):
-    readings = [shelf.open(item(1000 * MIB, name)) for name in "abcd"]
+def test_what_is_ahead_is_bounded_for_one_and_for_all(store, prefetcher):
+    readings = [prefetcher.open(item(1000 * MIB, name)) for name in "abcd"]
     for reading in readings:
         sequence(reading, 0, 100 * MIB)
-    held = [shelf.held(reading) for reading in readings]
-    assert max(held) <= MOST_AHEAD_BYTES + 3 * MOST_PART_BYTES
+    held = [prefetcher.held(reading) for reading in readings]
+    assert max(held) <= MOST_AHEAD_BYTES + 3 * MOST_CHUNK_BYTES
     assert sum(held) <= BUDGET_BYTES
     for reading in readings:
         reading.close()
-    assert shelf.held() == 0
+    assert prefetcher.held() == 0
 
 
 def test_who_reads_takes_the_room_of_who_rests(store):
     now = [0.0]
-    shelf = Prefetcher(lambda _: store, budget=24 * MIB, clock=lambda: now[0])
-    resting, *busy = (shelf.open(item(1000 * MIB, name)) for name in "abcdefghi")
+    prefetcher = Prefetcher(lambda _: store, budget=24 * MIB, clock=lambda: now[0])
+    resting, *busy = (prefetcher.open(item(1000 * MIB, name)) for name in "abcdefghi")
     sequence(resting, 0, 12 * MIB)
-    assert shelf.held(resting) > 8 * MIB
+    assert prefetcher.held(resting) > 8 * MIB
     now[0] += 2
     for reading in busy:
         sequence(reading, 0, 12 * MIB)
-    assert shelf.held(resting) == 0
-    assert shelf.held(busy[0]) > 0
-    assert shelf.held() <= 24 * MIB
+    assert prefetcher.held(resting) == 0
+    assert prefetcher.held(busy[0]) > 0
+    assert prefetcher.held() <= 24 * MIB
     sequence(resting, 12 * MIB, 14 * MIB)
-    shelf.close()
+    prefetcher.close()
 
 
 def test_more_readers_than_there_is_room_for_get_what_they_ask_for_and_no_more(store):
-    shelf = Prefetcher(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
-    readings = [shelf.open(item(1000 * MIB, str(number))) for number in range(100)]
+    prefetcher = Prefetcher(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
+    readings = [prefetcher.open(item(1000 * MIB, str(number))) for number in range(100)]
     for at in range(0, 2 * MIB, KERNEL_READ):
         assert {get(reading, at) for reading in readings} == {KERNEL_READ}
-        assert shelf.held() <= 10 * MIB
+        assert prefetcher.held() <= 10 * MIB
     asked = len(readings) * 2 * MIB
     assert sum(end - start for start, end in store.reads) <= asked + 10 * MIB
-    shelf.close()
+    prefetcher.close()
 
 
-def test_after_an_error_the_next_read_asks_again(store, shelf):
-    reading = shelf.open(item(MIB))
+def test_after_an_error_the_next_read_asks_again(store, prefetcher):
+    reading = prefetcher.open(item(MIB))
     store.failing = True
     assert str(get(reading, 0)) == "no route"
     store.failing = False
@@ -191,8 +202,8 @@ def test_after_an_error_the_next_read_asks_again(store, shelf):
     assert store.reads == [(0, MIB), (0, MIB)]
 
 
-def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, shelf):
-    greedy, other = shelf.open(item(1000 * MIB, "a")), shelf.open(item(100, "b"))
+def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, prefetcher):
+    greedy, other = prefetcher.open(item(1000 * MIB, "a")), prefetcher.open(item(100, "b"))
     sequence(greedy, 0, 8 * MIB)
     store.free.clear()
     for at in range(8 * MIB, 40 * MIB, KERNEL_READ):
@@ -206,16 +217,16 @@ def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, shelf):
 
 
 def test_closing_ends_the_fetching_that_nobody_waits_for(store):
-    shelf = Prefetcher(lambda _: store, fetchers=1)
-    reading = shelf.open(item(1000 * MIB))
+    prefetcher = Prefetcher(lambda _: store, fetchers=1)
+    reading = prefetcher.open(item(1000 * MIB))
     store.free.clear()
     answered = threading.Event()
     reading.read(0, 16 * MIB, lambda _: answered.set())
-    assert shelf.held() >= 40 * MIB
+    assert prefetcher.held() >= 40 * MIB
     reading.close()
     store.free.set()
     assert answered.wait(30)
-    shelf.close()
+    prefetcher.close()
     ahead = [start for start, _ in store.reads if start >= 16 * MIB]
     assert len(ahead) <= 1
 

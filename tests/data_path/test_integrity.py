@@ -48,19 +48,19 @@ def crc32(content):
 
 
 def file_mode(server, key, _, tmp_path):
-    store = S3Store(patience=2)
+    store = S3Store(retry_seconds=2)
     staging.fetch([(store.find(f"s3://bkt/{key}"), "x")], tmp_path / "data", lambda _done, _total: None)
     return (tmp_path / "data" / "x").read_bytes()
 
 
 def pipe_mode(server, key, _, __):
-    store = S3Store(patience=2)
+    store = S3Store(retry_seconds=2)
     return b"".join(bytes(chunk.data) for chunk in prefetch(lambda _: store, iter([store.find(f"s3://bkt/{key}")])))
 
 
 def fast_file_mode(server, key, views, tmp_path):
     def make():
-        store = S3Store(patience=2)
+        store = S3Store(retry_seconds=2)
         return ObjectTree([(store.find(f"s3://bkt/{key}"), "x")], lambda _: store)
 
     view = views.mount(make, tmp_path / "train")
@@ -129,7 +129,7 @@ def test_a_bit_that_flips_each_time_is_an_error(server, views, tmp_path, mode, k
         return request.is_get and (key == "small" or not request.span or request.span.startswith("bytes=0-"))
 
     with pytest.raises(
-        DataError, match=rf"s3://bkt/{key}: the bytes that came are not the object's: their (CRC32|MD5) is"
+        DataError, match=rf"s3://bkt/{key}: the downloaded bytes are not the object's: their (CRC32|MD5) is"
     ):
         mode(server, key, views, tmp_path)
 
@@ -169,7 +169,7 @@ def test_every_algorithm_of_s3_is_compared(server, views, tmp_path, mode, algori
     if is_right:
         assert mode(server, "y", views, tmp_path) == content
     else:
-        with pytest.raises(DataError, match=rf"s3://bkt/y: .* their {algorithm.upper()} is .* where S3 has"):
+        with pytest.raises(DataError, match=rf"s3://bkt/y: .* their {algorithm.upper()} is .*, but S3 has"):
             mode(server, "y", views, tmp_path)
 
 

@@ -209,7 +209,7 @@ def test_bytes_that_are_broken_each_time_are_told(server, tmp_path):
     content = bytes(1_000)
     Corrupting(server, content, [0, 1, 2])
     with pytest.raises(
-        DataError, match=r"s3://bkt/x: the bytes that came are not the object's: their MD5 is .* ETag is .*, twice"
+        DataError, match=r"s3://bkt/x: the downloaded bytes are not the object's: their MD5 is .* ETag is .*, twice"
     ):
         fetched(tmp_path / "data", entries())
 
@@ -221,7 +221,7 @@ def test_an_object_that_is_broken_in_the_store_is_told_where_others_are_whole(se
     server.contents["whole"] = b"whole"
     store = S3Store()
     store.check(whole, {}, lambda: [b"whole"], pytest.fail)
-    with pytest.raises(DataError, match="store the object anew"):
+    with pytest.raises(DataError, match="upload the object again"):
         store.check(found[0][0], {}, lambda: [b"\1" + bytes(999)], lambda: None)
 
 

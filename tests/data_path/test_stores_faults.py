@@ -55,7 +55,7 @@ def test_what_has_come_is_not_asked_for_again(server):
 
 def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
     server.fault = first(1_000, Fault(cut=True, at=20_000))
-    assert read(S3Store(patience=2)) == CONTENT
+    assert read(S3Store(retry_seconds=2)) == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
 )
 def test_a_server_in_trouble_is_asked_again(server, status, code):
     server.fault = first(4, Fault(status=status, code=code))
-    assert read(S3Store(patience=20)) == CONTENT
+    assert read(S3Store(retry_seconds=20)) == CONTENT
 
 
 @pytest.mark.prompt
@@ -78,7 +78,7 @@ def test_patience_ends_with_the_reason(server):
     server.fault = first(10_000, Fault(status=503, code="SlowDown"))
     began = time.monotonic()
     with pytest.raises(DataError, match=r"s3://bkt/x: S3 answered SlowDown: SlowDown; try again later"):
-        read(S3Store(patience=1))
+        read(S3Store(retry_seconds=1))
     soon(time.monotonic() - began, 5)
 
 
@@ -178,7 +178,7 @@ def test_many_threads_read_whatever_breaks(server):
         Fault(status=500, code="InternalError"),
     ]
     server.fault = lambda request: chance.choice(faults) if request.key and chance.random() < 0.3 else None
-    store = S3Store(patience=30)
+    store = S3Store(retry_seconds=30)
     item, wrong = store.find("s3://bkt/x"), []
 
     def run(seed):

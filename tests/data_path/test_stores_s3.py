@@ -114,7 +114,7 @@ def test_an_endpoint_that_cannot_be_reached_is_told_soon(s3, monkeypatch):
         with pytest.raises(
             DataError, match=r"s3://b/x: the S3 endpoint http://127.0.0.1:9 cannot be reached: .*AWS_ENDPOINT_URL"
         ):
-            ask(S3Store(patience=0.5))
+            ask(S3Store(retry_seconds=0.5))
 
 
 @pytest.mark.usefixtures("s3")

@@ -43,7 +43,7 @@ def test_a_server_that_is_not_trusted_is_not_read(secure_server, monkeypatch):
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     with pytest.raises(DataError, match="certificate"):
-        S3Store(patience=0.2).read(StoredObject("s3://bkt/x", 5), 0, 5)
+        S3Store(retry_seconds=0.2).read(StoredObject("s3://bkt/x", 5), 0, 5)
     assert secure_server.gets == 0
 
 

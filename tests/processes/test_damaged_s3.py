@@ -33,9 +33,9 @@ def test_a_job_whose_bytes_are_damaged_each_time_fails_with_that_reason(jobs, se
     description = jobs.run(f"import os; {READ[mode]}", channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
     assert description["TrainingJobStatus"] == "Failed"
     told = description["FailureReason"] + "\n".join(jobs.lines(description["TrainingJobName"]))
-    assert "s3://bkt/train/x: the bytes that came are not the object's: their CRC32 is" in told
+    assert "s3://bkt/train/x: the downloaded bytes are not the object's: their CRC32 is" in told
     if mode != "FastFile":
-        assert "the bytes that came are not the object's" in description["FailureReason"]
+        assert "the downloaded bytes are not the object's" in description["FailureReason"]
 
 
 @pytest.mark.parametrize("mode", READ)

@@ -1,6 +1,6 @@
 """Retrying calls that fail with a transient error: exponential backoff with jitter, up to a time limit.
 
-A failed download is retried elsewhere: `scriptmode.data.s3_objects` resumes an object where the connection broke.
+A failed download is retried elsewhere: `scriptmode.data.s3_store` resumes an object where the connection broke.
 """
 
 from __future__ import annotations

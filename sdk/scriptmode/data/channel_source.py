@@ -1,4 +1,4 @@
-"""One entry of CreateTrainingJob's InputDataConfig, as the data path asks about it. Pure."""
+"""Parse one entry of CreateTrainingJob's InputDataConfig for the data path. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChannelSource:
-    """What a channel names and how it is to arrive; the service's defaults are filled in."""
+    """The source of a channel and how it is delivered; the service's defaults are filled in."""
 
     name: str
     #: ``File``, ``Pipe`` or ``FastFile``.
     mode: str
     #: ``S3Prefix``, ``ManifestFile`` or ``AugmentedManifestFile``.
     data_type: str
-    #: A prefix or a manifest: ``s3://`` or ``file://``, as it was given.
+    #: Of a prefix or a manifest: ``s3://`` or ``file://``, as the request has it.
     uri: str
     is_sharded: bool = False
     is_gzipped: bool = False
-    #: Whether each piece is to become one RecordIO record.
+    #: Whether each piece becomes one RecordIO record.
     is_wrapped: bool = False
-    #: What of an augmented manifest's line is sent, in this order.
+    #: The attributes of an augmented manifest's line that are sent, in this order.
     attribute_names: tuple[str, ...] = ()
     shuffle_seed: int | None = None
     content_type: str | None = None

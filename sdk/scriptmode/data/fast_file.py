@@ -46,7 +46,7 @@ class ObjectTree:
     seconds = FOREVER_SECONDS
 
     def __init__(self, entries: Iterable[tuple[StoredObject, str]], store_of: Callable[[str], ObjectStore]) -> None:
-        self._shelf = Prefetcher(store_of)
+        self._prefetcher = Prefetcher(store_of)
         self._layout = Layout()
         # Objects' own times would cost a request each where a list does not tell them.
         self._listed_ns = time.time_ns()
@@ -77,7 +77,7 @@ class ObjectTree:
 
     def open(self, number: int) -> Opened:
         """Open an object."""
-        return self._shelf.open(self._layout.item(number))
+        return self._prefetcher.open(self._layout.item(number))
 
     def forget(self, number: int, count: int) -> None:
         """Do nothing: numbers stay as they are."""

@@ -1,4 +1,21 @@
-"""Files that are open below a FastFile mount: what is read next is fetched ahead, within one bound for all of them."""
+"""Prefetch for the open files of a FastFile mount, within one budget for all of them.
+
+A file that is read at random is read by the ranges that its reader asks for. From its first byte on, or where the last
+read ended, a file counts as read in sequence, and its chunks go through these states:
+
+    pending --fetch thread--> ready --reader has passed it--> dropped
+       |                        ^
+       +--------- error --------+      (the read that needs it fails; the next one drops all and asks the store again)
+
+* The *server's thread* calls `PrefetchedFile.read`. It submits the chunks that the read covers to the pool for reads
+  that a reader waits for, and twice as much as was read in sequence so far to the pool for prefetches.
+* *Fetch threads* read from the store, and answer the reads that waited for their chunk.
+
+Bounded are the bytes of all chunks, pending or ready (`BUDGET_BYTES`; one file holds a share of them and at most
+`MOST_AHEAD_BYTES`), and the requests at a time (`FETCHERS` for each pool). A file that was not read for `IDLE_SECONDS`
+loses its chunks to one that needs them. Without budget a read asks the store directly. Retries are bounded by the
+store: see `s3_store.S3Store`.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +37,33 @@ if TYPE_CHECKING:
     from scriptmode.errors import DataError
 
 MIB = 1024 * 1024
-#: What lies ready or is on its way for all open files together.
+#: Bytes of the pending and ready chunks of all open files together.
 BUDGET_BYTES = 128 * MIB
-#: A file up to this size comes in one piece with its first bytes.
+#: A file up to this size is one chunk.
 WHOLE_BYTES = 4 * MIB
-#: Parts grow with what was read in sequence: nobody waits long for the first bytes, and large files come in few parts.
-LEAST_PART_BYTES, MOST_PART_BYTES = 1 * MIB, CHUNK_BYTES
+#: Chunks grow with what was read in sequence: the first bytes come soon, and a large file takes few requests.
+LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES = 1 * MIB, CHUNK_BYTES
 MOST_AHEAD_BYTES = 64 * MIB
 #: The kernel reads ahead by itself, a little out of order.
 BEHIND_BYTES = 1 * MIB
 FETCHERS = 16
-#: A reader that did not read for so long may lose what was fetched ahead for it.
-RESTING_SECONDS = 1.0
+#: Seconds without a read after which a file may lose its chunks.
+IDLE_SECONDS = 1.0
 
 
 @dataclass
 class PendingChunk:
-    """A stretch of an object on its way, or there."""
+    """A range of an object's bytes, pending or ready."""
 
     start: int
     end: int
     data: Future[Buffer]
-    #: Whether somebody was promised some of it.
-    wanted: bool = False
+    #: Whether a read waits for it, or has got some of it.
+    is_needed: bool = False
 
 
 class Prefetcher:
-    """What all open files of a mount share: the threads that fetch, and the bound. Used by one thread."""
+    """What all open files of a mount share: the fetch threads and the budget. Used by one thread."""
 
     def __init__(
         self,
@@ -59,77 +76,77 @@ class Prefetcher:
         self._store_of = store_of
         self._budget = budget
         self._clock = clock
-        #: Bytes and time of last use, the longest unused first.
+        #: Bytes and time of the last read, the least recently read first.
         self._used: OrderedDict[PrefetchedFile, tuple[int, float]] = OrderedDict()
         self._total = 0
         #: Objects whose bytes differ from their checksum, and the reason.
         self.damaged: dict[StoredObject, DataError] = {}
-        # What somebody waits for does not stand in line behind what somebody might want.
-        self._now = ThreadPoolExecutor(fetchers, "fetch")
-        self._ahead = ThreadPoolExecutor(fetchers, "fetch-ahead")
+        # A read that a reader waits for is not queued behind prefetches.
+        self._needed = ThreadPoolExecutor(fetchers, "fetch")
+        self._prefetches = ThreadPoolExecutor(fetchers, "prefetch")
 
-    def held(self, reading: PrefetchedFile | None = None) -> int:
-        """Give the bytes that one of the readers, or all of them, hold ready or on their way."""
-        return self._used.get(reading, (0, 0.0))[0] if reading else self._total
+    def held(self, file: PrefetchedFile | None = None) -> int:
+        """Return the bytes of the pending and ready chunks of one file, or of all."""
+        return self._used.get(file, (0, 0.0))[0] if file else self._total
 
     def share(self) -> int:
-        """Give how much one reader may hold, so that another could begin."""
-        return max(min(MOST_AHEAD_BYTES, self._budget // (1 + len(self._used))), LEAST_PART_BYTES)
+        """Return the bytes that one file may hold, so that one more file has as many."""
+        return max(min(MOST_AHEAD_BYTES, self._budget // (1 + len(self._used))), LEAST_CHUNK_BYTES)
 
     def open(self, item: StoredObject) -> PrefetchedFile:
-        """Give a new reader of an object."""
+        """Open an object."""
         return PrefetchedFile(item, self)
 
     def close(self) -> None:
-        """End the threads once they fetched what they are at."""
-        for pool in (self._now, self._ahead):
+        """Stop the threads after the requests in progress."""
+        for pool in (self._needed, self._prefetches):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def fetch(
         self, item: StoredObject, start: int, end: int, *, ahead: bool = False, check: ObjectCheck | None = None
     ) -> PendingChunk:
-        """Start to fetch a stretch; ``check`` gets its bytes before they count as there."""
-        pool = self._ahead if ahead else self._now
+        """Start to fetch a range; its bytes are added to ``check`` before the chunk is ready."""
+        pool = self._prefetches if ahead else self._needed
         return PendingChunk(start, end, pool.submit(_fetch, self._store_of, item, start, end, check))
 
     def object_check(self, item: StoredObject) -> ObjectCheck | None:
-        """Return what compares an object that is read in parts; none where its store has no checksums."""
+        """Return the check of an object that is read in chunks; None where its store has no checksums."""
         store = self._store_of(item.uri)
         return store.object_check(item) if isinstance(store, Verifying) else None
 
-    def has_room(self, size: int, keeper: PrefetchedFile) -> bool:
-        """Say whether ``keeper`` may hold so much more; readers that rest lose what they hold for it."""
+    def reserve(self, size: int, file: PrefetchedFile) -> bool:
+        """Return whether the budget has ``size`` more bytes for ``file``; idle files lose their chunks for it."""
         while self._total + size > self._budget:
-            resting = next((reading for reading in self._used if reading is not keeper), None)
-            # Readers that take turns would take each other's bytes away again and again.
-            if resting is None or self._clock() - self._used[resting][1] < RESTING_SECONDS:
+            idle = next((other for other in self._used if other is not file), None)
+            # Not sooner: files that are read in turns would take each other's chunks away again and again.
+            if idle is None or self._clock() - self._used[idle][1] < IDLE_SECONDS:
                 return False
-            resting.drop()
+            idle.drop()
         return True
 
-    def account(self, reading: PrefetchedFile, size: int) -> None:
-        """Note how much one of them holds now, and that it was used."""
-        self._total += size - self._used.pop(reading, (0, 0.0))[0]
+    def account(self, file: PrefetchedFile, size: int) -> None:
+        """Record the bytes that a file holds now, and the time as that of its last read."""
+        self._total += size - self._used.pop(file, (0, 0.0))[0]
         if size:
-            self._used[reading] = (size, self._clock())
+            self._used[file] = (size, self._clock())
 
 
 class PrefetchedFile:
-    """One open object: knows whether it is read in sequence. Used by one thread; answers come on others."""
+    """An open object, prefetched while it is read in sequence. Used by one thread; answers come on others."""
 
-    def __init__(self, item: StoredObject, shelf: Prefetcher) -> None:
+    def __init__(self, item: StoredObject, prefetcher: Prefetcher) -> None:
         self._item = item
-        self._shelf = shelf
-        #: Consecutive; the first begins at or before what was read last.
-        self._parts: deque[PendingChunk] = deque()
-        #: Where reading in sequence began, and how far it came.
-        self._begun = 0
-        self._reached = 0
-        #: Compares the object while it is read in sequence from its first byte on.
+        self._prefetcher = prefetcher
+        #: Consecutive; the first one starts at or before the last read.
+        self._chunks: deque[PendingChunk] = deque()
+        #: Offsets: where reading in sequence started, and where the last read ended.
+        self._sequence_start = 0
+        self._offset = 0
+        #: Verifies the object while it is read in sequence from its first byte on.
         self._check: ObjectCheck | None = None
 
     def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
-        """Answer with the bytes from ``start`` on, up to the object's end, once they are there."""
+        """Call ``answer`` with the bytes from ``start`` on, up to the object's end, once they are ready."""
         end = min(start + size, self._item.size)
         if start >= end:
             answer(())
@@ -137,95 +154,95 @@ class PrefetchedFile:
         if error := self._damage():
             answer(error)
             return
-        parts = self._covering(start, end) if self._in_sequence(start) else []
-        if not parts:
-            parts = [self._shelf.fetch(self._item, start, end)]
-        for part in parts:
-            part.wanted = True
-        self._reached = end
-        if self._parts:
-            self._fetch_ahead()
-        _when_there(parts, lambda: answer(_cut(parts, start, end)))
+        chunks = self._covering(start, end) if self._is_sequential(start) else []
+        if not chunks:
+            chunks = [self._prefetcher.fetch(self._item, start, end)]
+        for chunk in chunks:
+            chunk.is_needed = True
+        self._offset = end
+        if self._chunks:
+            self._prefetch()
+        _when_ready(chunks, lambda: answer(_cut(chunks, start, end)))
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Drop all chunks."""
         self.drop()
 
     def drop(self) -> None:
-        """Forget what was fetched ahead; who waits for some of it still gets it."""
-        for part in self._parts:
-            if not part.wanted:
-                part.data.cancel()
-        self._parts.clear()
+        """Drop all chunks; reads that wait for one still get it."""
+        for chunk in self._chunks:
+            if not chunk.is_needed:
+                chunk.data.cancel()
+        self._chunks.clear()
         if self._check is not None:
             self._damage()
             self._check.stop()
             self._check = None
-        self._shelf.account(self, 0)
+        self._prefetcher.account(self, 0)
 
     def _damage(self) -> DataError | None:
-        """Return why the object's bytes are not to be used: the kernel asks again for what it could not read."""
+        """Return why the object's bytes must not be used; kept: the kernel repeats reads that failed."""
         if self._check is not None and self._check.error is not None:
-            self._shelf.damaged[self._item] = self._check.error
-        return self._shelf.damaged.get(self._item)
+            self._prefetcher.damaged[self._item] = self._check.error
+        return self._prefetcher.damaged.get(self._item)
 
-    def _in_sequence(self, start: int) -> bool:
-        """Say whether to read through the parts; begin them anew where a sequence begins."""
-        if any(_failed(part) for part in self._parts):
-            # Whoever reads again asks the store again.
+    def _is_sequential(self, start: int) -> bool:
+        """Return whether a read goes through the chunks; drop them first where a new sequence starts."""
+        if any(_failed(chunk) for chunk in self._chunks):
+            # A read after a failed one asks the store again.
             self.drop()
-        if self._parts and self._parts[0].start <= start <= self._parts[-1].end:
+        if self._chunks and self._chunks[0].start <= start <= self._chunks[-1].end:
             return True
-        if start not in (0, self._reached):
+        if start not in (0, self._offset):
             return False
         self.drop()
-        self._begun = start
+        self._sequence_start = start
         if start == 0:
-            self._check = self._shelf.object_check(self._item)
+            self._check = self._prefetcher.object_check(self._item)
         return True
 
     def _covering(self, start: int, end: int) -> list[PendingChunk]:
-        """Give the parts that a stretch lies in; none when there is no room for them."""
-        while self._parts and self._parts[0].end + BEHIND_BYTES <= start:
-            self._parts.popleft()
-        while (at := self._parts[-1].end if self._parts else start) < end:
-            size = min(max(self._part_size(start), end - at), self._item.size - at)
+        """Return the chunks that cover a range, fetching what is missing; none when the budget is used up."""
+        while self._chunks and self._chunks[0].end + BEHIND_BYTES <= start:
+            self._chunks.popleft()
+        while (at := self._chunks[-1].end if self._chunks else start) < end:
+            size = min(max(self._chunk_size(start), end - at), self._item.size - at)
             if not self._add(at, size):
                 return []
-        return [part for part in self._parts if part.start < end and start < part.end]
+        return [chunk for chunk in self._chunks if chunk.start < end and start < chunk.end]
 
-    def _part_size(self, start: int) -> int:
-        share = self._shelf.share()
-        if self._begun == 0 and self._item.size <= min(WHOLE_BYTES, share):
+    def _chunk_size(self, start: int) -> int:
+        share = self._prefetcher.share()
+        if self._sequence_start == 0 and self._item.size <= min(WHOLE_BYTES, share):
             return self._item.size
-        return max(min(start - self._begun, MOST_PART_BYTES, share // 4), LEAST_PART_BYTES)
+        return max(min(start - self._sequence_start, MOST_CHUNK_BYTES, share // 4), LEAST_CHUNK_BYTES)
 
-    def _fetch_ahead(self) -> None:
-        """Fetch twice as much again as was read in sequence until now, as far as there is room."""
-        wanted = min(2 * (self._reached - self._begun), self._shelf.share())
-        goal = min(self._reached + wanted, self._item.size)
-        while (at := self._parts[-1].end) < goal:
-            size = min(self._part_size(self._reached), self._item.size - at)
+    def _prefetch(self) -> None:
+        """Prefetch twice as much as was read in sequence until now, as far as the budget goes."""
+        ahead = min(2 * (self._offset - self._sequence_start), self._prefetcher.share())
+        goal = min(self._offset + ahead, self._item.size)
+        while (at := self._chunks[-1].end) < goal:
+            size = min(self._chunk_size(self._offset), self._item.size - at)
             if not self._add(at, size, ahead=True):
                 break
         self._account()
 
     def _add(self, at: int, size: int, *, ahead: bool = False) -> bool:
         self._account()
-        if not self._shelf.has_room(size, self):
+        if not self._prefetcher.reserve(size, self):
             return False
-        # The store itself compares what is read as a whole.
+        # The store itself verifies an object that is read as a whole.
         check = None if size == self._item.size else self._check
-        self._parts.append(self._shelf.fetch(self._item, at, at + size, ahead=ahead, check=check))
+        self._chunks.append(self._prefetcher.fetch(self._item, at, at + size, ahead=ahead, check=check))
         self._account()
         return True
 
     def _account(self) -> None:
-        self._shelf.account(self, self._parts[-1].end - self._parts[0].start if self._parts else 0)
+        self._prefetcher.account(self, self._chunks[-1].end - self._chunks[0].start if self._chunks else 0)
 
 
-def _failed(part: PendingChunk) -> bool:
-    return part.data.done() and (part.data.cancelled() or part.data.exception() is not None)
+def _failed(chunk: PendingChunk) -> bool:
+    return chunk.data.done() and (chunk.data.cancelled() or chunk.data.exception() is not None)
 
 
 def _fetch(
@@ -237,23 +254,23 @@ def _fetch(
     return data
 
 
-def _when_there(parts: Sequence[PendingChunk], act: Callable[[], None]) -> None:
-    """Act now if all parts are there, else on the thread that brings the last one."""
-    for part in parts:
-        if not part.data.done():
-            part.data.add_done_callback(lambda _: _when_there(parts, act))
+def _when_ready(chunks: Sequence[PendingChunk], call: Callable[[], None]) -> None:
+    """Call ``call`` now if all chunks are ready, else on the thread that fetches the last one."""
+    for chunk in chunks:
+        if not chunk.data.done():
+            chunk.data.add_done_callback(lambda _: _when_ready(chunks, call))
             return
-    act()
+    call()
 
 
-def _cut(parts: Sequence[PendingChunk], start: int, end: int) -> Content:
-    """Give the bytes of a stretch from the parts that it lies in, or the error of one of them."""
+def _cut(chunks: Sequence[PendingChunk], start: int, end: int) -> Content:
+    """Return the bytes of a range from the chunks that cover it, or the error of one of them."""
     found = []
-    for part in parts:
-        if part.data.cancelled():
+    for chunk in chunks:
+        if chunk.data.cancelled():
             return CancelledError()
-        if error := part.data.exception():
+        if error := chunk.data.exception():
             return error
-        data = memoryview(part.data.result())
-        found.append(data[max(start - part.start, 0) : min(end, part.end) - part.start])
+        data = memoryview(chunk.data.result())
+        found.append(data[max(start - chunk.start, 0) : min(end, chunk.end) - chunk.start])
     return found

@@ -1,13 +1,13 @@
-"""Whether the bytes that came are the object's: by S3's checksums, else by an ETag that is an MD5.
+"""Verify that the downloaded bytes are the object's: by S3's checksums, else by an ETag that is an MD5.
 
-Independent of the HTTP client: it is given response headers and bytes. What is compared, the cheapest first:
+Independent of the HTTP client: it gets response headers and bytes. What is compared, the cheapest first:
 
 * The checksum of the whole object that S3 keeps (Checking object integrity, S3 user guide). S3 returns it where a whole
-  object is asked for. One that was composed of its parts' checksums ("-3" at its end) cannot be compared.
+  object is asked for. A composite one, of its parts' checksums ("-3" at its end), cannot be compared.
 * The ETag of an object that was stored in one part is its content's MD5, unless it is encrypted with a key of KMS or
   of the client's; then it looks the same (Object, S3 API). Some stores that are not S3 write other ETags.
 
-Of parts of an object alone nothing can be compared; their ranges, lengths and ETags are checked where they are read.
+A range of an object alone cannot be verified; its length and ETag are checked where it is read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Checksum(NamedTuple):
     """The checksum of a whole object."""
 
     algorithm: str
-    #: As the response says it: base64, an MD5 in hexadecimal digits.
+    #: As in the response: base64, an MD5 in hexadecimal digits.
     value: str
 
 
@@ -49,7 +49,7 @@ class Digest(Protocol):
     """Computes a checksum of bytes that come in order."""
 
     def update(self, data: Buffer, /) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
 
     def value(self) -> str:
         """Return the checksum so far, written as `Checksum.value`."""
@@ -71,7 +71,7 @@ class _Crc:
 class _Hash:
     def __init__(self, algorithm: str) -> None:
         self._algorithm = algorithm
-        # Damaged bytes are told from whole ones; no secret depends on it.
+        # Detects damage; no secret depends on it.
         self._hash = hashlib.new(algorithm, usedforsecurity=False)
 
     def update(self, data: Buffer, /) -> None:
@@ -83,7 +83,7 @@ class _Hash:
 
 @cache
 def _crc_function(algorithm: str) -> CrcFunction | None:
-    """Return what computes a CRC; ``None`` where it is not installed."""
+    """Return the function of a CRC; ``None`` where it is not installed."""
     if algorithm == "crc32":
         return zlib.crc32
     try:
@@ -110,7 +110,7 @@ def digest_of(algorithm: str, content: Iterable[Buffer]) -> str:
 
 
 def checksum(headers: Mapping[str, str], etag: str) -> Checksum | None:
-    """Return what an object's bytes can be compared with, ``None`` where there is nothing.
+    """Return the checksum of an object, ``None`` where its response has none that can be compared.
 
     ``headers`` are those of a response for the whole object, their names in lower case.
     """
@@ -125,24 +125,24 @@ def checksum(headers: Mapping[str, str], etag: str) -> Checksum | None:
 
 
 class Verifier:
-    """Compares what one store's objects are read as; safe to share between threads.
+    """The comparison of one store's objects with their checksums; safe to share between threads.
 
-    ``ask`` returns the headers of a response about an object (HeadObject).
+    ``head`` returns the headers of a response about an object (HeadObject).
     """
 
-    def __init__(self, ask: Callable[[StoredObject], Mapping[str, str]]) -> None:
-        self._ask = ask
-        #: An object's ETag was its MD5 once; or it was not though the same bytes came twice.
-        self._are_md5s = False
-        self._are_others = False
+    def __init__(self, head: Callable[[StoredObject], Mapping[str, str]]) -> None:
+        self._head = head
+        #: Whether an object's ETag was its MD5 once; whether one was not, though the same bytes came twice.
+        self._etags_are_md5s = False
+        self._etags_are_others = False
 
     def checksum(self, item: StoredObject, headers: Mapping[str, str] | None, *, md5: bool) -> Checksum | None:
-        """Return what an object can be compared with; where no response told of the whole, the store is asked.
+        """Return the checksum of an object; without headers of the whole object the store is asked for them.
 
-        ``md5`` says whether an ETag is worth its MD5, which costs 1.6 s of CPU for a GB.
+        ``md5``: whether an ETag is worth its MD5, which costs 1.6 s of CPU for a GB.
         """
-        found = checksum(self._ask(item) if headers is None else headers, item.version)
-        if found is not None and found.algorithm == MD5 and (self._are_others or not md5):
+        found = checksum(self._head(item) if headers is None else headers, item.version)
+        if found is not None and found.algorithm == MD5 and (self._etags_are_others or not md5):
             return None
         return found
 
@@ -153,44 +153,44 @@ class Verifier:
         content: Callable[[], Iterable[Buffer]],
         read_again: Callable[[], object],
     ) -> None:
-        """Raise `DataError` unless ``content`` is the object's; where it is not, ``read_again`` once."""
+        """Raise `DataError` unless ``content`` has the checksum; ``read_again`` is called once before."""
         if expected is None or self._matches(expected, first := digest_of(expected.algorithm, content())):
             return
         read_again()
         second = digest_of(expected.algorithm, content())
-        if not self._matches(expected, second) and not self._is_no_md5(expected, first, second):
+        if not self._matches(expected, second) and not self._is_not_md5(expected, first, second):
             raise _damaged(item, expected, second, ", twice")
 
     def require_end(
         self, item: StoredObject, expected: Checksum, found: str, content: Callable[[], Iterable[Buffer]]
     ) -> None:
-        """Raise `DataError` where ``found``, of bytes that were handed on, is not what was expected."""
+        """Raise `DataError` where ``found``, of bytes that were passed on already, is not the expected value."""
         if self._matches(expected, found):
             return
-        # Where MD5s were seen, or the checksum is none, there is no doubt.
-        doubtful = expected.algorithm == MD5 and not self._are_md5s
-        if not doubtful or not self._is_no_md5(expected, found, digest_of(MD5, content())):
+        # Only an ETag may be something else, and only until one was seen that is an MD5.
+        doubtful = expected.algorithm == MD5 and not self._etags_are_md5s
+        if not doubtful or not self._is_not_md5(expected, found, digest_of(MD5, content())):
             raise _damaged(item, expected, found, "")
 
     def _matches(self, expected: Checksum, found: str) -> bool:
         if found != expected.value:
             return False
-        self._are_md5s = self._are_md5s or expected.algorithm == MD5
+        self._etags_are_md5s = self._etags_are_md5s or expected.algorithm == MD5
         return True
 
-    def _is_no_md5(self, expected: Checksum, first: str, second: str) -> bool:
-        """Return whether the same bytes came twice, and no ETag of this store was an MD5 yet: it is something else."""
-        if expected.algorithm != MD5 or first != second or self._are_md5s:
+    def _is_not_md5(self, expected: Checksum, first: str, second: str) -> bool:
+        """Return whether the ETag is not an MD5: the same bytes came twice, and no ETag of this store was an MD5."""
+        if expected.algorithm != MD5 or first != second or self._etags_are_md5s:
             return False
-        self._are_others = True
+        self._etags_are_others = True
         return True
 
 
 class ObjectCheck:
-    """Compares an object that is read in parts from its beginning to its end, which may come in any order.
+    """The comparison of an object that is read in chunks, which may come in any order.
 
-    Each thread that brings a part takes it into the digest, with those after it that came before. A part is kept until
-    all before it are there. ``ask`` returns the checksum, ``content`` reads the object once more.
+    A chunk is kept until all before it have come. The thread that adds the next one adds it to the digest, with the
+    kept ones after it. ``ask`` returns the checksum, ``content`` reads the object once more.
     """
 
     def __init__(
@@ -204,18 +204,18 @@ class ObjectCheck:
         self._verifier = verifier
         self._ask = ask
         self._content = content
-        self._taking = Lock()
+        self._adding = Lock()
         self._expected: Checksum | None = None
         self._digest: Digest | None = None
         self._offset = 0
         self._kept: dict[int, Buffer] = {}
         self._ended = False
-        #: Why the object is not what S3 has, once that is known.
+        #: Set where the object differs from its checksum.
         self.error: DataError | None = None
 
     def add(self, start: int, data: Buffer) -> None:
-        """Take a part; raise `DataError` when it was the last that lacked and the object is not what S3 has."""
-        with self._taking:
+        """Add a chunk; raise `DataError` where it completes the object and the checksum differs."""
+        with self._adding:
             if self._ended:
                 return
             if self._expected is None:
@@ -228,7 +228,7 @@ class ObjectCheck:
             self._advance(self._expected)
 
     def stop(self) -> None:
-        """Compare nothing: not all of the object will be read. Never waits."""
+        """Stop comparing: not all of the object will be read. Never waits."""
         self._ended = True
         self._kept.clear()
 
@@ -250,13 +250,13 @@ class Verifying(Protocol):
     """A store whose objects have checksums."""
 
     def object_check(self, item: StoredObject) -> ObjectCheck:
-        """Return what compares an object that is read in parts."""
+        """Return the check of an object that is read in chunks."""
 
 
-def _damaged(item: StoredObject, expected: Checksum, found: str, how_often: str) -> DataError:
+def _damaged(item: StoredObject, expected: Checksum, found: str, times: str) -> DataError:
     name = expected.algorithm.upper()
-    said = f"the ETag is {item.version}" if expected.algorithm == MD5 else f"S3 has {expected.value}"
+    declared = f"the ETag is {item.version}" if expected.algorithm == MD5 else f"S3 has {expected.value}"
     return DataError(
-        f"{item.uri}: the bytes that came are not the object's: their {name} is {found} where {said}{how_often}; "
-        "start the job again, and store the object anew if it happens again"
+        f"{item.uri}: the downloaded bytes are not the object's: their {name} is {found}, but {declared}{times}; "
+        "start the job again, and upload the object again if that fails too"
     )

@@ -1,4 +1,4 @@
-"""What the rooms of the data path hand to each other: stored objects, pieces of a stream, chunks of bytes. Pure."""
+"""The `ObjectStore` protocol, and the values of the data path: stored objects, pieces of a stream, chunks. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: A larger object is read in parts of this size, several at a time.
+#: A larger object is read in chunks of this size, several at a time.
 CHUNK_BYTES = 8 * 1024 * 1024
 
-#: What is read without being copied.
+#: Bytes that are passed on without a copy.
 Buffer = Union[bytes, bytearray, memoryview]
 
 
@@ -21,18 +21,18 @@ class StoredObject(NamedTuple):
     uri: str
     #: Bytes.
     size: int
-    #: What changes when the content changes: an ETag, or a file's identity; "" where the store tells none.
+    #: Changes with the content: an ETag, or a file's identity; "" where the store has none.
     version: str = ""
 
 
 class Literal(NamedTuple):
-    """A piece whose bytes are known already: an attribute's JSON text; ``uri`` is the manifest it stands in."""
+    """A piece whose bytes are known already: an attribute's JSON text; ``uri`` is that of its manifest."""
 
     data: bytes
     uri: str = ""
 
 
-#: What a pipe sends one after another; RecordIO wraps each of them.
+#: A pipe sends pieces one after another; RecordIO wraps each.
 Piece = Union[StoredObject, Literal]
 
 
@@ -42,18 +42,18 @@ class Chunk(NamedTuple):
     data: Buffer
     #: Whether the piece ends with it.
     ends: bool
-    #: The piece it is of, for messages.
+    #: The URI of its piece, for messages.
     uri: str
 
 
 class ObjectStore(Protocol):
-    """Where objects lie. Safe to share between threads; raises only `scriptmode.errors.DataError` and its kinds."""
+    """A store of objects. Safe to share between threads; raises only `scriptmode.errors.DataError` and its kinds."""
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Yield every object whose URI begins so, in the order of its key's UTF-8 bytes; never a folder's mark."""
+        """Yield each object whose URI has the prefix, in the order of the UTF-8 bytes of keys; no folder markers."""
 
     def find(self, uri: str) -> StoredObject:
-        """Give the object of exactly that URI; raise `DataNotFoundError`."""
+        """Return the object of exactly that URI; raise `DataNotFoundError`."""
 
     def read(self, item: StoredObject, start: int, end: int) -> Buffer:
-        """Give all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now."""
+        """Return all bytes from ``start`` up to ``end``; raise `DataError` where the object was changed meanwhile."""

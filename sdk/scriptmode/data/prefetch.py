@@ -1,4 +1,21 @@
-"""Pieces of a stream as chunks of bytes in their order, fetched ahead of the reader by threads."""
+"""Prefetch the pieces of a stream with threads, and yield their bytes in order.
+
+A piece is cut into chunks of `CHUNK_BYTES`. A chunk goes through these states, in the order of the stream:
+
+    not scheduled --worker--> pending --worker--> ready --consumer--> yielded --consumer--> released
+                                 |                  ^
+                                 +---- error -------+   (raised when the consumer comes to it)
+
+* *Workers* (threads) schedule the next chunk while the window has budget left, read it from its store, and mark it
+  ready with its bytes or its error. One worker schedules at a time, so that the queue has the order of the stream.
+* The *consumer* (the generator's caller) waits for the first chunk of the queue to be ready. It returns a chunk's bytes
+  to the budget when it asks for the next one.
+
+Bounded are the bytes of all pending, ready and yielded chunks (the window: ``window_bytes``, exceeded by less than one
+chunk) and the requests at a time (``workers``). Retries are bounded by the store: see `s3_store.S3Store`.
+
+Scheduling stops at the end of the pieces, after the first error, and when the consumer closes the generator.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +36,7 @@ if TYPE_CHECKING:
 
 WINDOW_BYTES = 128 * 1024 * 1024
 WAITING_SECONDS = 0.2
-#: What a chunk counts for beside its bytes: it is listed, named and looked after, and many are small or empty.
+#: What a chunk costs of the window beside its bytes: it is an object with a name, and many chunks are small or empty.
 CHUNK_OVERHEAD_BYTES = 4096
 
 
@@ -31,16 +48,16 @@ def prefetch(
     workers: int = 16,
     waiting: Callable[[], None] = lambda: None,
 ) -> Generator[Chunk, None, None]:
-    """Yield the bytes of all pieces in their order; at most about ``window_bytes`` are fetched or waiting at a time.
+    """Yield the bytes of all pieces in their order; about ``window_bytes`` at most are prefetched at a time.
 
-    ``pieces`` is consumed as the window moves on, by one of the threads at a time. What fails, a piece or ``pieces``
-    itself, raises here after everything before it. Closing the generator ends the fetching: no request is begun
-    afterwards, and those under way are broken off. ``waiting`` is called every `WAITING_SECONDS` without a chunk; what
-    it raises is raised here.
+    ``pieces`` is consumed as the window moves on, by one of the threads at a time. An error of a piece, or of
+    ``pieces`` itself, is raised here after everything before it was yielded. Closing the generator stops the
+    prefetching: no request is sent afterwards, and those in progress are aborted. ``waiting`` is called every
+    `WAITING_SECONDS` without a chunk; what it raises is raised here.
     """
     window = _PrefetchWindow(store_of, iter(pieces), window_bytes)
     for number in range(workers):
-        Thread(target=window.work, name=f"read-ahead-{number}", daemon=True).start()
+        Thread(target=window.run_worker, name=f"prefetch-{number}", daemon=True).start()
     try:
         yield from window.chunks(waiting)
     finally:
@@ -48,32 +65,32 @@ def prefetch(
 
 
 class _SharedCheck:
-    """Compares one piece with its checksum, where its store has such."""
+    """The comparison of one piece with its checksum, where its store has checksums; shared by the piece's chunks."""
 
     def __init__(self, piece: StoredObject) -> None:
         self._piece = piece
-        self._beginning = Lock()
-        self._sequence: ObjectCheck | None = None
+        self._creating = Lock()
+        self._check: ObjectCheck | None = None
 
     def add(self, store: ObjectStore, start: int, data: Buffer) -> None:
-        """Take a part; raise `DataError` once all have come and are not the object's."""
+        """Add a chunk; raise `DataError` with the last one if the checksum of all is not the object's."""
         if not isinstance(store, Verifying):
             return
-        with self._beginning:
-            if self._sequence is None:
-                self._sequence = store.object_check(self._piece)
-        self._sequence.add(start, data)
+        with self._creating:
+            if self._check is None:
+                self._check = store.object_check(self._piece)
+        self._check.add(start, data)
 
 
 @dataclass
 class _PendingChunk:
-    """A stretch of a piece on its way: it is ready once it has its ``data`` or an ``error``."""
+    """A chunk that was scheduled; it is ready once it has its ``data`` or an ``error``."""
 
     piece: Piece | None
     start: int
     end: int
     ends: bool
-    #: Shared by the parts of one piece.
+    #: Shared by the chunks of one piece.
     check: _SharedCheck | None = None
     data: Buffer | None = None
     error: BaseException | None = None
@@ -88,116 +105,119 @@ class _PendingChunk:
 
 
 class _PrefetchWindow:
-    """The parts under way, in order. Threads take the next one when there is room; the reader takes the first."""
+    """The queue of pending and ready chunks, and the bytes of the budget that are left (the module has the picture)."""
 
-    def __init__(self, store_of: Callable[[str], ObjectStore], pieces: Iterator[Piece], room: int) -> None:
+    def __init__(self, store_of: Callable[[str], ObjectStore], pieces: Iterator[Piece], budget: int) -> None:
         self._store_of = store_of
         self._pieces = pieces
-        self._parts = _parts(pieces)
-        self._under_way: deque[_PendingChunk] = deque()
-        self._room = room
-        #: Nothing is taken any more: all is taken, something failed, or the reader went away.
-        self._ended = False
+        self._unscheduled = _chunks_of(pieces)
+        self._queue: deque[_PendingChunk] = deque()
+        #: Bytes left; less than 0 by at most one chunk.
+        self._budget = budget
+        #: No chunk is scheduled any more: all were, one failed, or the consumer closed the generator.
+        self._stopped = False
         self._closed = False
-        #: Held by the thread that takes the next part: whoever is first there stands first in the order.
-        self._taking = Lock()
+        #: Held by the worker that schedules: the order of the locking is the order of the queue.
+        self._scheduling = Lock()
         changing = Lock()
-        self._first_ready = Condition(changing)
-        self._has_room = Condition(changing)
+        self._first_is_ready = Condition(changing)
+        self._has_budget = Condition(changing)
 
     def chunks(self, waiting: Callable[[], None]) -> Iterator[Chunk]:
-        """Yield what is ready, in order; a chunk's room is given back when the next one is asked for."""
-        part = self._first(waiting)
-        while part is not None:
-            if part.error is not None:
-                raise part.error
-            if part.data is not None and part.piece is not None:
-                yield Chunk(part.data, part.ends, part.piece.uri)
-            part.data = None
-            with self._has_room:
-                self._room += part.cost
-                self._has_room.notify()
-            part = self._first(waiting)
+        """Yield chunks in order as they become ready; each is released when the next one is asked for."""
+        pending = self._wait_for_first(waiting)
+        while pending is not None:
+            if pending.error is not None:
+                raise pending.error
+            if pending.data is not None and pending.piece is not None:
+                yield Chunk(pending.data, pending.ends, pending.piece.uri)
+            pending.data = None
+            with self._has_budget:
+                self._budget += pending.cost
+                self._has_budget.notify()
+            pending = self._wait_for_first(waiting)
 
-    def work(self) -> None:
-        """Fetch one part after another until all are taken."""
+    def run_worker(self) -> None:
+        """Schedule and read one chunk after another until scheduling stops."""
         with reading_while(lambda: not self._closed):
-            while (part := self._next()) is not None:
-                self._fetch(part)
+            while (pending := self._schedule()) is not None:
+                self._read(pending)
 
     def close(self) -> None:
-        """Let no part be taken any more."""
-        with self._has_room:
+        """Stop scheduling and abort the reads in progress."""
+        with self._has_budget:
             self._closed = True
-            self._end()
-            self._under_way.clear()
-        # A thread that is just taking closes the pieces itself when they come back to it.
-        if self._taking.acquire(blocking=False):
+            self._stop()
+            self._queue.clear()
+        # A worker that is scheduling closes the pieces itself when its call of them returns.
+        if self._scheduling.acquire(blocking=False):
             self._close_pieces()
-            self._taking.release()
+            self._scheduling.release()
 
-    def _first(self, waiting: Callable[[], None]) -> _PendingChunk | None:
-        """Wait for the first part in order; none when that was the last."""
-        with self._first_ready:
-            while not self._under_way or not self._under_way[0].is_ready:
-                if self._ended and not self._under_way:
+    def _wait_for_first(self, waiting: Callable[[], None]) -> _PendingChunk | None:
+        """Wait for the first chunk of the queue and remove it; return None after the last one."""
+        with self._first_is_ready:
+            while not self._queue or not self._queue[0].is_ready:
+                if self._stopped and not self._queue:
                     return None
-                if not self._first_ready.wait(WAITING_SECONDS):
+                if not self._first_is_ready.wait(WAITING_SECONDS):
                     waiting()
-            return self._under_way.popleft()
+            return self._queue.popleft()
 
-    def _next(self) -> _PendingChunk | None:
-        with self._taking:
-            return self._take()
+    def _schedule(self) -> _PendingChunk | None:
+        """Append the next chunk to the queue once there is budget; return None when scheduling has stopped."""
+        with self._scheduling:
+            with self._has_budget:
+                while self._budget <= 0 and not self._stopped:
+                    self._has_budget.wait()
+                if self._stopped:
+                    return None
+            return self._append_next()
 
-    def _take(self) -> _PendingChunk | None:
-        with self._has_room:
-            while self._room <= 0 and not self._ended:
-                self._has_room.wait()
-            if self._ended:
-                return None
+    def _append_next(self) -> _PendingChunk | None:
         try:
-            part = next(self._parts, None)
-        except Exception as error:  # noqa: BLE001 - raised where the reader comes to it
-            part = _PendingChunk(None, 0, 0, ends=True, error=error)
-        with self._first_ready:
-            if self._ended:
-                part = None
-            if part is not None:
-                self._under_way.append(part)
-                self._room -= part.cost
-            if part is None or part.error is not None:
-                self._end()
-            elif part.is_ready:
-                self._first_ready.notify()
-        if part is None:
+            pending = next(self._unscheduled, None)
+        except Exception as error:  # noqa: BLE001 - raised where the consumer comes to it
+            pending = _PendingChunk(None, 0, 0, ends=True, error=error)
+        with self._first_is_ready:
+            if self._stopped:
+                pending = None
+            if pending is not None:
+                self._queue.append(pending)
+                self._budget -= pending.cost
+            if pending is None or pending.error is not None:
+                self._stop()
+            elif pending.is_ready:
+                self._first_is_ready.notify()
+        if pending is None:
             self._close_pieces()
-        return part
+        return pending
 
-    def _fetch(self, part: _PendingChunk) -> None:
-        piece = part.piece
-        if part.is_ready or piece is None or isinstance(piece, Literal):
+    def _read(self, pending: _PendingChunk) -> None:
+        piece = pending.piece
+        if pending.is_ready or piece is None or isinstance(piece, Literal):
             return
         data, error = None, None
         try:
             store = self._store_of(piece.uri)
-            data = store.read(piece, part.start, part.end)
-            if part.check is not None:
-                part.check.add(store, part.start, data)
-        except Exception as caught:  # noqa: BLE001 - raised where the reader comes to it
+            data = store.read(piece, pending.start, pending.end)
+            if pending.check is not None:
+                pending.check.add(store, pending.start, data)
+        except Exception as caught:  # noqa: BLE001 - raised where the consumer comes to it
             error = caught
-        with self._first_ready:
-            part.data, part.error = data, error
+        with self._first_is_ready:
+            pending.data, pending.error = data, error
             if error is not None:
-                # The reader gets no further than here.
-                self._end()
-            elif self._under_way and self._under_way[0] is part:
-                self._first_ready.notify()
+                # The consumer gets no further than here.
+                self._stop()
+            elif self._queue and self._queue[0] is pending:
+                self._first_is_ready.notify()
 
-    def _end(self) -> None:
-        self._ended = True
-        self._first_ready.notify()
-        self._has_room.notify_all()
+    def _stop(self) -> None:
+        """Stop scheduling; the caller holds the lock of both conditions."""
+        self._stopped = True
+        self._first_is_ready.notify()
+        self._has_budget.notify_all()
 
     def _close_pieces(self) -> None:
         close = getattr(self._pieces, "close", None)
@@ -205,14 +225,14 @@ class _PrefetchWindow:
             close()
 
 
-def _parts(pieces: Iterator[Piece]) -> Iterator[_PendingChunk]:
+def _chunks_of(pieces: Iterator[Piece]) -> Iterator[_PendingChunk]:
     for piece in pieces:
         if isinstance(piece, Literal):
             yield _PendingChunk(piece, 0, len(piece.data), ends=True, data=piece.data)
         elif piece.size == 0:
             yield _PendingChunk(piece, 0, 0, ends=True, data=b"")
         else:
-            # The store itself compares what is read as a whole.
+            # The store itself verifies an object that is read as a whole.
             check = _SharedCheck(piece) if piece.size > CHUNK_BYTES else None
             for start in range(0, piece.size, CHUNK_BYTES):
                 end = min(start + CHUNK_BYTES, piece.size)

@@ -1,7 +1,11 @@
-"""Amazon S3 as a store of objects: read by `SignedGets` as long as all is well, and by boto3 where it is not.
+"""Amazon S3 as a store of objects, with its downloads and their retries.
 
-boto3 knows the settings and the reasons but takes 1,500 microseconds of CPU for a GET: what fails the fast way, or
-cannot go it, boto3 reads; it tells the cause, or goes on where the connection broke.
+A download takes the fast path, `SignedGets`, first. boto3 knows all settings and the reasons of errors, but takes 1,500
+microseconds of CPU for a GET: it reads what the fast path cannot read, and what is left where the fast path failed.
+
+**This is where a failed download is retried**: `S3Store._resume` reads the rest of an object from the byte where the
+connection broke, within `S3Store._retry`, which retries each transient error (`s3_errors.is_transient`) with
+exponential backoff and jitter until `RETRY_SECONDS` pass without a new byte.
 """
 
 from __future__ import annotations
@@ -30,11 +34,12 @@ if TYPE_CHECKING:
 
 #: Seconds without a byte after which a connection counts as broken.
 STALL = 15.0
-#: Seconds that something is tried again for without any progress; less before S3 has ever answered.
-PATIENCE = 60.0
-FIRST_PATIENCE = 10.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-#: So often the fast way may fail before it ever worked; then it is taken no more.
+#: Seconds without progress after which retrying ends; fewer before S3 has answered for the first time.
+RETRY_SECONDS = 60.0
+FIRST_RETRY_SECONDS = 10.0
+#: Seconds of backoff: doubled after each attempt without progress.
+FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
+#: Failures of the fast path after which it is given up, if it has never worked.
 FAILURES = 8
 
 _T = TypeVar("_T")
@@ -43,53 +48,53 @@ _T = TypeVar("_T")
 class S3Store:
     """An `ObjectStore` of the objects of S3, or of any endpoint that boto3's standard settings name."""
 
-    def __init__(self, *, patience: float = PATIENCE, stall: float = STALL) -> None:
+    def __init__(self, *, retry_seconds: float = RETRY_SECONDS, stall: float = STALL) -> None:
         settings = {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": stall,
             "max_pool_connections": 64,
-            # Repeating is done here, where it is known what has come already.
+            # Retries are done here, where it is known which bytes have come.
             "retries": {"total_max_attempts": 1},
         }
         self._s3 = s3.S3(settings=settings)
         self._buckets: dict[str, _Bucket] = {}
         self._opening = Lock()
         self._buffers = Buffers()
-        self._patience = patience
+        self._retry_seconds = retry_seconds
         self._stall = stall
         self._answered = False
         self._verifier = Verifier(self._headers)
 
     def prepare(self, uri: str) -> None:
-        """Load the clients and find the credentials for a bucket; nothing is connected."""
+        """Load the clients and find the credentials for a bucket, without connecting."""
         self._bucket(s3.parse(uri).bucket)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
         after: str | None = None
         while after != "":
-            found, after = self._patiently(partial(self._s3.page, prefix, after=after or ""))
+            found, after = self._retry(partial(self._s3.page, prefix, after=after or ""))
             for item in found:
-                # Such a key is what consoles make of a folder: it has no content.
+                # Consoles create such a key, without content, for a folder.
                 if not item.location.key.endswith("/"):
                     yield StoredObject(str(item.location), item.size, item.etag)
 
     def find(self, uri: str) -> StoredObject:
-        """Give the object of exactly that key; raise `DataNotFoundError`."""
-        found, _ = self._patiently(lambda: self._s3.head(uri))
+        """Return the object of exactly that key; raise `DataNotFoundError`."""
+        found, _ = self._retry(lambda: self._s3.head(uri))
         return StoredObject(uri, found.size, found.etag)
 
     def read(self, item: StoredObject, start: int, end: int) -> Buffer:
-        """Return all bytes from ``start`` up to ``end``; raise `DataError` when the object is another by now.
+        """Return all bytes from ``start`` up to ``end``; raise `DataError` where the object was changed meanwhile.
 
-        Where that is the whole object, its checksum is compared; it is read once more if it differs.
+        The checksum of a whole object is compared; the object is read once more if it differs.
         """
         content = self._buffers.of(end - start)
         headers = self.read_to(Memory(content), item, start)
         if (start, end) == (0, item.size):
-            expected = self._verifier.checksum(item, headers, md5=self._compares_md5(item))
-            again = partial(self.read_to, Memory(content), item, start)
-            self._verifier.check(item, expected, lambda: (content,), again)
+            expected = self._verifier.checksum(item, headers, md5=self._verifies_md5(item))
+            read_again = partial(self.read_to, Memory(content), item, start)
+            self._verifier.check(item, expected, lambda: (content,), read_again)
         return content
 
     def check(
@@ -99,7 +104,7 @@ class S3Store:
         content: Callable[[], Iterable[Buffer]],
         read_again: Callable[[], object],
     ) -> None:
-        """Compare a whole object that `read_to` wrote elsewhere; raise `DataError` if it differs after reading again.
+        """Verify a whole object that `read_to` wrote elsewhere; raise `DataError` if it differs after reading again.
 
         ``headers`` are what `read_to` returned.
         """
@@ -107,53 +112,53 @@ class S3Store:
         self._verifier.check(item, expected, content, read_again)
 
     def object_check(self, item: StoredObject) -> ObjectCheck:
-        """Return what compares an object that is read in parts."""
+        """Return the check of an object that is read in chunks."""
 
-        def parts() -> Iterator[Buffer]:
+        def chunks() -> Iterator[Buffer]:
             for start in range(0, item.size, CHUNK_BYTES):
                 yield self.read(item, start, min(start + CHUNK_BYTES, item.size))
 
         def ask() -> Checksum | None:
-            return self._verifier.checksum(item, None, md5=self._compares_md5(item))
+            return self._verifier.checksum(item, None, md5=self._verifies_md5(item))
 
-        return ObjectCheck(item, self._verifier, ask, parts)
+        return ObjectCheck(item, self._verifier, ask, chunks)
 
-    def _compares_md5(self, item: StoredObject) -> bool:
-        """Return whether a stream's bytes are worth an MD5: over TLS each record is authenticated on its way."""
+    def _verifies_md5(self, item: StoredObject) -> bool:
+        """Return whether a stream's bytes are worth an MD5: TLS already authenticates each record."""
         return not self._bucket(s3.parse(item.uri).bucket).is_encrypted
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
-        """Return what HeadObject tells of an object's content."""
-        asked = _asked(item)
-        bucket = self._bucket(asked.location.bucket)
+        """Return the headers of HeadObject about an object's content."""
+        wanted = _s3_object(item)
+        bucket = self._bucket(wanted.location.bucket)
         if bucket.gets is not None and bucket.works:
             with suppress(UnexpectedAnswerError):
-                return bucket.gets.head(asked.location.key, total=item.size, etag=item.version)
-        found, told = self._patiently(lambda: self._s3.head(item.uri, checksum=True))
+                return bucket.gets.head(wanted.location.key, total=item.size, etag=item.version)
+        found, response = self._retry(lambda: self._s3.head(item.uri, checksum=True))
         if item.version not in ("", found.etag):
-            raise s3.changed(asked)
-        headers: Mapping[str, str] = told["ResponseMetadata"]["HTTPHeaders"]
+            raise s3.changed(wanted)
+        headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
     def read_to(self, target: Target, item: StoredObject, start: int) -> Mapping[str, str] | None:
         """Fill ``target`` with an object's bytes from ``start`` on; raise as `read` does.
 
-        Return the headers that tell of the content where the whole object was asked for and S3 answered.
+        Return the headers about the content where the whole object was asked for and S3 answered.
         """
-        asked = _asked(item)
-        done, headers = self._fetched(asked, target, start)
+        wanted = _s3_object(item)
+        done, headers = self._read_fast(wanted, target, start)
         if done < target.size:
             try:
-                headers = self._resume(asked, target, start, done) or headers
+                headers = self._resume(wanted, target, start, done) or headers
             except PlatformError as error:
-                if (told := _told(asked, error)) is error:
-                    # An error that is its own cause is a chain without an end.
+                if (explained := _explained(wanted, error)) is error:
+                    # An error that is its own cause is an endless chain.
                     raise
-                raise told from error
+                raise explained from error
         return headers
 
-    def _fetched(self, item: s3.S3Object, target: Target, start: int) -> Answer:
-        """Read the fast way."""
+    def _read_fast(self, item: s3.S3Object, target: Target, start: int) -> Answer:
+        """Read over the fast path; return how many bytes came."""
         bucket = self._bucket(item.location.bucket)
         if bucket.gets is None or not (bucket.works or bucket.failures < FAILURES):
             return Answer(0, None)
@@ -167,16 +172,16 @@ class S3Store:
         return answer
 
     def _resume(self, item: s3.S3Object, target: Target, start: int, done: int) -> Mapping[str, str] | None:
-        """Read the rest through boto3; where the connection breaks again, what has come stays."""
+        """Read the rest through boto3, with retries; each attempt starts after the bytes that have come."""
         headers: Mapping[str, str] | None = None
 
-        def tell(found: Mapping[str, str]) -> None:
+        def keep_headers(found: Mapping[str, str]) -> None:
             nonlocal headers
             headers = found
 
-        def advance() -> None:
+        def read_rest() -> None:
             nonlocal done
-            for chunk in self._s3.stream(item, start + done, start + target.size, tell):
+            for chunk in self._s3.stream(item, start + done, start + target.size, keep_headers):
                 if len(chunk) > target.size - done:
                     raise s3.changed(item)
                 target.put(done, chunk)
@@ -187,15 +192,17 @@ class S3Store:
                     f"{target.size} bytes; retry, and check the network to it"
                 ) from ConnectionResetError()
 
-        self._patiently(advance, lambda: done)
+        self._retry(read_rest, lambda: done)
         return headers
 
-    def _patiently(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
-        """Retry while what fails may pass; raise the last error after some time without progress.
+    def _retry(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
+        """Call ``action`` until it succeeds; raise its last error after `RETRY_SECONDS` without progress.
 
-        A thread whose result is not wanted any more stops to retry (`targets.reading_while`).
+        Only transient errors are retried, with exponential backoff and jitter. ``progress`` returns the bytes that have
+        come: when it grows, the time limit and the backoff start again. A thread whose result is not wanted any more
+        stops retrying (`targets.reading_while`).
         """
-        pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
+        backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
         attempts = 0
         while True:
             require_wanted()
@@ -204,16 +211,16 @@ class S3Store:
                 done = action()
             except PlatformError as error:
                 if progress() != before:
-                    pause, before, began = FIRST_PAUSE, progress(), time.monotonic()
-                patience = self._patience if self._answered else min(self._patience, FIRST_PATIENCE)
+                    backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
+                limit = self._retry_seconds if self._answered else min(self._retry_seconds, FIRST_RETRY_SECONDS)
                 if not s3_errors.is_transient(error):
                     raise
                 waited = time.monotonic() - began
-                if waited + pause > patience:
+                if waited + backoff > limit:
                     raise _after_retries(error, attempts, waited) from error.__cause__
-                # Jitter: many threads that were throttled at once do not come back at once.
-                sleep_while_wanted(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
-                pause = min(pause * 2, LONGEST_PAUSE)
+                # Jitter: threads that were throttled together must not come back together.
+                sleep_while_wanted(backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
+                backoff = min(backoff * 2, LONGEST_BACKOFF)
             else:
                 self._answered = True
                 return done
@@ -227,12 +234,12 @@ class S3Store:
             return self._buckets[name]
 
 
-def _asked(item: StoredObject) -> s3.S3Object:
+def _s3_object(item: StoredObject) -> s3.S3Object:
     return s3.S3Object(s3.parse(item.uri), item.size, item.version)
 
 
 def _after_retries(error: PlatformError, attempts: int, seconds: float) -> PlatformError:
-    """Return an error that also tells how often and how long was retried without progress."""
+    """Return an error that also has the number of attempts, and the seconds without progress."""
     if attempts == 1:
         return error
     return type(error)(f"{error} (tried {attempts} times, {seconds:.0f} s without progress)")
@@ -240,17 +247,17 @@ def _after_retries(error: PlatformError, attempts: int, seconds: float) -> Platf
 
 @dataclass
 class _Bucket:
-    """One bucket, and whether it can be read the fast way."""
+    """One bucket, and whether the fast path can read it."""
 
     gets: SignedGets | None
-    #: Whether the connection to it is TLS.
+    #: Whether its connections use TLS.
     is_encrypted: bool
     works: bool = False
     failures: int = 0
 
 
-def _told(item: s3.S3Object, error: PlatformError) -> PlatformError:
-    """Say what an error means for an object that was there when it was listed."""
+def _explained(item: s3.S3Object, error: PlatformError) -> PlatformError:
+    """Return what an error means for an object that existed when it was listed."""
     code = s3_errors.code_of(error)
     if code == "PreconditionFailed":
         return s3.changed(item)

@@ -1,4 +1,7 @@
-"""Which part of a channel's records a host gets, and in which order: shuffled anew each epoch, then dealt out."""
+"""Sharding: which of a channel's records a host gets, and in which order.
+
+Records are shuffled again for each epoch where there is a seed, then divided among the hosts where they are sharded.
+"""
 
 from __future__ import annotations
 
@@ -20,51 +23,52 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LENGTH = Struct("<I")
-#: Most records come back with one read of this many bytes.
+#: Bytes that are read at once: enough for most records.
 _USUAL_RECORD = 512
 
 
 @dataclass(frozen=True)
 class Shard:
-    """One host's place in one epoch."""
+    """One host's share of one epoch."""
 
     epoch: int
-    #: This host's index among the hosts that get the records, and how many those are.
+    #: This host's index among the hosts that get the records, and their number.
     host: int
     count: int
     is_sharded: bool
     seed: int | None
-    #: The folder of a temporary file without a name that holds what is shuffled.
+    #: The directory of an unnamed temporary file for the records that are shuffled.
     spool: Path
 
 
-def shard_records(records: Iterable[Any], deal: Shard) -> Iterator[Any]:
-    """Yield the records of one host, in order; every host must be given the same ones.
+def shard_records(records: Iterable[Any], shard: Shard) -> Iterator[Any]:
+    """Yield the records of one host, in order; each host must pass the same records.
 
     A record is a value that JSON can hold; a shuffled tuple comes back as a list. Without a seed records stream;
-    shuffled, they lie in a temporary file, and 8 bytes of each in memory. Raises `DataError` when there is no space.
+    shuffled, they are written to a temporary file, and 8 bytes of each are in memory. Raises `DataError` when the disk
+    is full.
     """
-    if deal.seed is not None:
-        return _shuffled(records, deal)
-    if deal.is_sharded:
-        return itertools.islice(records, deal.host, None, deal.count)
+    if shard.seed is not None:
+        return _shuffled(records, shard)
+    if shard.is_sharded:
+        return itertools.islice(records, shard.host, None, shard.count)
     return iter(records)
 
 
-def _shuffled(records: Iterable[Any], deal: Shard) -> Iterator[Any]:
-    with _temporary(deal.spool) as file:
-        offsets = _write(records, file, deal.spool)
-        # A text as the seed: two whole numbers would have to be made one, and some pairs would then be the same.
-        random.Random(f"{deal.seed} {deal.epoch}").shuffle(offsets)  # noqa: S311 - no secret
-        for offset in offsets[deal.host :: deal.count] if deal.is_sharded else offsets:
+def _shuffled(records: Iterable[Any], shard: Shard) -> Iterator[Any]:
+    with _temporary(shard.spool) as file:
+        offsets = _write(records, file, shard.spool)
+        # A string as the seed: two integers would have to be combined, and some pairs would give the same seed.
+        random.Random(f"{shard.seed} {shard.epoch}").shuffle(offsets)  # noqa: S311 - no secret
+        for offset in offsets[shard.host :: shard.count] if shard.is_sharded else offsets:
             yield json.loads(_read(file.fileno(), offset))
 
 
 def _write(records: Iterable[Any], file: IO[bytes], spool: Path) -> array[int]:
     offsets = array("Q")
     offset = 0
-    # Each record passes here: what is raised below comes from the file, for `records` raises errors of ours only.
-    with _full(spool):
+    # An OSError below comes from the file: `records` raises errors of ours only.
+    with _translate_full_disk(spool):
         for record in records:
             text = json.dumps(record).encode()
             file.write(_LENGTH.pack(len(text)) + text)
@@ -84,17 +88,17 @@ def _read(descriptor: int, offset: int) -> bytes:
 
 @contextmanager
 def _temporary(spool: Path) -> Iterator[IO[bytes]]:
-    with _full(spool):
+    with _translate_full_disk(spool):
         file = tempfile.TemporaryFile(dir=spool, buffering=1024 * 1024)  # noqa: SIM115 - closed below
     with file:
         yield file
 
 
 @contextmanager
-def _full(spool: Path) -> Iterator[None]:
+def _translate_full_disk(spool: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise DataError(
-            f"{str(spool)!r} cannot hold the list that is to be shuffled: {error.strerror or error}; free space there"
+            f"the list to shuffle cannot be written to {str(spool)!r}: {error.strerror or error}; free some space there"
         ) from error

@@ -1,4 +1,4 @@
-"""Whole numbers that a forked child writes and its parent reads."""
+"""Counters that a forked child writes and its parent reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 
 
 class SharedCounters:
-    """A few numbers in memory that the processes forked after this share; each is written by one process alone."""
+    """Counters in memory shared with the processes forked afterwards; each is written by one process."""
 
     def __init__(self, count: int) -> None:
         self._layout = struct.Struct("q")

@@ -1,4 +1,4 @@
-"""File mode: objects fetched into files, many and large ones in parallel, each checked before it counts."""
+"""File mode: download objects to files, in parallel chunks, each file verified before it is complete."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def fetch(
     *,
     stores: Stores | None = None,
 ) -> list[str]:
-    """Write each object to the file of its name below ``folder``; give the names in order, none where nothing came.
+    """Write each object to the file of its name below ``folder``; return the names in order.
 
-    The files are read-only. ``report`` is told the bytes written and those of all, twice a second and at the end, in
-    the caller's thread. Raises `DataError`, before anything is fetched where the disk has not the space.
+    The files are read-only. ``report`` gets the bytes written and those of all, twice a second and at the end, in the
+    caller's thread. Raises `DataError`, before anything is downloaded where the disk is too small.
     """
     wanted = list(Layout().fill(entries))
     folder.mkdir(parents=True, exist_ok=True)
     total = sum(item.size for item, _ in wanted)
     _check_space([item for item, _ in wanted], folder)
-    work = _Work(wanted, folder, stores or Stores())
-    threads = [Thread(target=work.run, name=f"fetch-{number}", daemon=True) for number in range(WORKERS)]
+    downloads = _Downloads(wanted, folder, stores or Stores())
+    threads = [Thread(target=downloads.run, name=f"fetch-{number}", daemon=True) for number in range(WORKERS)]
     for thread in threads:
         thread.start()
     try:
-        while not work.ended.wait(REPORT_SECONDS):
-            report(work.done, total)
+        while not downloads.ended.wait(REPORT_SECONDS):
+            report(downloads.done, total)
     finally:
-        work.stop()
+        downloads.stop()
         for thread in threads:
             thread.join()
-        work.close()
-    if work.error is not None:
-        raise work.error
+        downloads.close()
+    if downloads.error is not None:
+        raise downloads.error
     report(total, total)
     return [name for _, name in wanted]
 
@@ -79,44 +79,44 @@ def _check_space(items: Sequence[StoredObject], folder: Path) -> None:
 
 
 def _share_blocks(items: Sequence[StoredObject], folder: Path) -> bool:
-    """Say whether all are files that the file system of ``folder`` can copy without using space."""
+    """Return whether all are files that the file system of ``folder`` can copy without using space."""
     import fcntl
 
     if not all(file_uris.is_file(item.uri) for item in items):
         return False
     clone = 0x40049409  # FICLONE, linux/fs.h
-    trial = folder / ".trial"
-    # A file's version begins with the file system it is of.
+    probe = folder / ".probe"
+    # A file's version begins with the device of its file system.
     one_of_each = {item.version.partition("-")[0]: item for item in items}
     try:
         for item in one_of_each.values():
-            with Path(path_of(item)).open("rb") as source, trial.open("wb") as target:
+            with Path(path_of(item)).open("rb") as source, probe.open("wb") as target:
                 fcntl.ioctl(target.fileno(), clone, source.fileno())
     except OSError:
         return False
     finally:
-        trial.unlink(missing_ok=True)
+        probe.unlink(missing_ok=True)
     return True
 
 
 @dataclass
 class _File:
-    """One file on its way; ``left`` counts the parts that are not written yet."""
+    """A file that is being written; ``left`` is the number of its chunks that are not written yet."""
 
     item: StoredObject
     descriptor: int
     left: int
-    #: What a response told of the whole object, where it was read by one request.
+    #: The response's headers about the whole object, where one request read it.
     headers: Mapping[str, str] | None = None
 
 
-class _Work:
-    """What the threads share: the next part to fetch, what is done, and the first thing that failed."""
+class _Downloads:
+    """What the threads share: the chunks that are left, the bytes that are written, and the first error."""
 
     def __init__(self, wanted: Sequence[tuple[StoredObject, str]], folder: Path, stores: Stores) -> None:
         self._stores = stores
         self._folder = folder
-        self._parts = _parted(wanted, folder)
+        self._chunks = _chunks_of(wanted, folder)
         self._open: set[int] = set()
         self._changing = Lock()
         self._running = WORKERS
@@ -125,15 +125,15 @@ class _Work:
         self.error: PlatformError | None = None
 
     def run(self) -> None:
-        """Fetch one part after another until all are taken or something failed."""
+        """Download one chunk after another until there are no more or one failed."""
         try:
             scratch = memoryview(bytearray(STEP_BYTES))
-            while (part := self._part()) is not None:
-                self._fetch(*part, scratch)
+            while (chunk := self._next_chunk()) is not None:
+                self._fetch(*chunk, scratch)
         except PlatformError as error:
             self._fail(error)
         except BaseException as error:
-            self._fail(DataError(f"the data cannot be fetched: {error!r}; try again"), error)
+            self._fail(DataError(f"the data cannot be downloaded: {error!r}; start the job again"), error)
             raise
         finally:
             with self._changing:
@@ -142,34 +142,34 @@ class _Work:
                     self.ended.set()
 
     def stop(self) -> None:
-        """Let nothing more be taken."""
+        """Start no further chunk."""
         with self._changing:
-            self._parts.close()
+            self._chunks.close()
 
     def _fail(self, error: PlatformError, cause: BaseException | None = None) -> None:
         if cause is not None:
             error.__cause__ = cause
         with self._changing:
             self.error = self.error or error
-            self._parts.close()
+            self._chunks.close()
 
     def close(self) -> None:
-        """Close what was not finished."""
+        """Close the files that are not complete."""
         for descriptor in self._open:
             os.close(descriptor)
 
-    def _part(self) -> tuple[_File, int, int] | None:
+    def _next_chunk(self) -> tuple[_File, int, int] | None:
         with self._changing:
-            part = next(self._parts, None)
-            if part is not None:
-                self._open.add(part[0].descriptor)
-            return part
+            chunk = next(self._chunks, None)
+            if chunk is not None:
+                self._open.add(chunk[0].descriptor)
+            return chunk
 
     def _fetch(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
         try:
             self._fill(file, start, end, scratch)
         except OSError as error:
-            raise _unwritten(error, file.item, self._folder) from error
+            raise _cannot_store(error, file.item, self._folder) from error
 
     def _fill(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
         if file_uris.is_file(file.item.uri):
@@ -182,15 +182,15 @@ class _Work:
             if file.left:
                 return
         if file.item.size and not file_uris.is_file(file.item.uri):
-            again = partial(self._read, file, 0, file.item.size, scratch)
-            self._s3(file.item).check(file.item, file.headers, lambda: _content(file.descriptor), again)
+            read_again = partial(self._read, file, 0, file.item.size, scratch)
+            self._s3(file.item).check(file.item, file.headers, lambda: _content(file.descriptor), read_again)
         os.fchmod(file.descriptor, READ_ONLY)
         with self._changing:
             self._open.discard(file.descriptor)
         os.close(file.descriptor)
 
     def _read(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
-        failed = partial(_unwritten, item=file.item, folder=self._folder)
+        failed = partial(_cannot_store, item=file.item, folder=self._folder)
         target = File(file.descriptor, start, end - start, scratch=scratch, failed=failed)
         file.headers = self._s3(file.item).read_to(target, file.item, start)
 
@@ -198,28 +198,30 @@ class _Work:
         return cast("S3Store", self._stores.store_of(item.uri))
 
 
-def _parted(wanted: Sequence[tuple[StoredObject, str]], folder: Path) -> Generator[tuple[_File, int, int], None, None]:
-    """Make the files one after another and give their parts: which file, from which byte, up to which."""
-    made = {folder}
+def _chunks_of(
+    wanted: Sequence[tuple[StoredObject, str]], folder: Path
+) -> Generator[tuple[_File, int, int], None, None]:
+    """Create the files one after another and yield their chunks: file, first byte, end."""
+    created = {folder}
     for item, name in wanted:
         path = folder / name
         # The kernel copies a file as a whole.
         size = item.size if file_uris.is_file(item.uri) else CHUNK_BYTES
         starts = range(0, item.size, size) if item.size else range(1)
         try:
-            if path.parent not in made:
+            if path.parent not in created:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                made.add(path.parent)
+                created.add(path.parent)
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _unwritten(error, item, folder) from error
+            raise _cannot_store(error, item, folder) from error
         file = _File(item, descriptor, len(starts))
         for start in starts:
             yield file, start, min(start + size, item.size)
 
 
-def _unwritten(error: OSError, item: StoredObject, folder: Path) -> DataError:
-    """Say what keeps an object from becoming a file, and what helps."""
+def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError:
+    """Return the error of an object that cannot be written to a file, with what helps."""
     advice = "set SCRIPTMODE_DATA_DIR to a folder where the data fits"
     if error.errno == errno.ENAMETOOLONG:
         advice = "rename the object, or use input mode Pipe, which needs no files"
@@ -227,7 +229,7 @@ def _unwritten(error: OSError, item: StoredObject, folder: Path) -> DataError:
         disk = os.statvfs(folder)
         advice = f"{format_bytes(disk.f_bavail * disk.f_frsize)} are free; free some space, or {advice}"
     elif error.errno not in (errno.EDQUOT, errno.EFBIG):
-        advice = "see to that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
+        advice = "check that folder's disk, or set SCRIPTMODE_DATA_DIR to another folder"
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}; {advice}")
 
 
@@ -244,6 +246,6 @@ def _read(item: StoredObject, source: int, start: int) -> bytes:
 
 def _content(descriptor: int) -> Iterator[bytes]:
     start = 0
-    while part := os.pread(descriptor, READ_BYTES, start):
-        yield part
-        start += len(part)
+    while data := os.pread(descriptor, READ_BYTES, start):
+        yield data
+        start += len(data)

@@ -1,4 +1,4 @@
-"""Which store a URI lies in."""
+"""Open the store of a URI: files or S3."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Stores:
-    """The stores of one process, each opened when its first URI comes; safe to share between threads.
+    """The stores of one process, each opened with its first URI; safe to share between threads.
 
-    A store keeps connections: after a fork the child opens its own. What was only prepared has none yet.
+    A store keeps connections: after a fork the child opens its own. One that was only prepared has none yet.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Stores:
         self._opening = Lock()
 
     def store_of(self, uri: str) -> ObjectStore:
-        """Give the store that a ``file://`` or ``s3://`` URI lies in."""
+        """Return the store of a ``file://`` or ``s3://`` URI."""
         is_file = file_uris.is_file(uri)
         with self._opening:
             store = self._opened.get(is_file)
@@ -33,7 +33,7 @@ class Stores:
         return store
 
     def prepare(self, uri: str) -> None:
-        """Load what reading needs, so that children forked afterwards have it at once; what fails there fails again."""
+        """Load the client of a URI's store for children that are forked afterwards; they raise its errors."""
         if not file_uris.is_file(uri):
             from scriptmode.data.s3_store import S3Store
 
@@ -44,7 +44,7 @@ class Stores:
 
 
 def _opened(*, is_file: bool) -> ObjectStore:
-    # Imported when they are needed: a job without S3 loads no S3 client.
+    # Imported on use: a job without S3 loads no S3 client.
     if is_file:
         from scriptmode.data.file_store import FileStore
 

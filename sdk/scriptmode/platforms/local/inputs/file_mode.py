@@ -80,8 +80,8 @@ def _fetched(source: ChannelSource, stores: Stores, place: Path, report: Callabl
 def _distribute(source: ChannelSource, hosts: Sequence[Sandbox], copies: Path, names: Sequence[str]) -> None:
     seed = source.shuffle_seed if source.is_sharded else None
     for index, sandbox in enumerate(hosts):
-        deal = sharding.Shard(0, index, len(hosts), source.is_sharded, seed, copies)
-        _link(sharding.shard_records(names, deal), copies, sandbox.channel(source.name))
+        shard = sharding.Shard(0, index, len(hosts), source.is_sharded, seed, copies)
+        _link(sharding.shard_records(names, shard), copies, sandbox.channel(source.name))
 
 
 def _link(names: Iterable[str], copies: Path, channel: Path) -> None:
