@@ -44,7 +44,7 @@ class RepeatedKeyError(RefusedError):
     """A mapping with a key that occurs twice, of which PyYAML would keep the last alone."""
 
 
-def read(path: Path) -> bytes:
+def read_yaml(path: Path) -> bytes:
     """Return the bytes of a file, at most one more than `MAX_BYTES`: a device has no end.
 
     Raises ``OSError`` for a FIFO that no process writes to, instead of waiting for one.
@@ -76,7 +76,7 @@ def _first_byte(fifo: int) -> bytes:
     return start
 
 
-def load(content: str | bytes) -> Any:
+def load_yaml(content: str | bytes) -> Any:
     """Return what a YAML document holds; raise `RefusedError`, and what PyYAML raises for text that is no YAML."""
     import yaml
 

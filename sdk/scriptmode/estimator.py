@@ -14,7 +14,7 @@ from scriptmode.platforms.registry import find_job_platform, for_instance_types
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
 from scriptmode.spec.arguments import Arguments
-from scriptmode.spec.distribution import parse as parse_distribution
+from scriptmode.spec.distribution import parse_distribution
 from scriptmode.spec.training_job import (
     Algorithm,
     Features,
@@ -24,7 +24,7 @@ from scriptmode.spec.training_job import (
     Resources,
     Script,
     TrainingJobSpec,
-    switch,
+    require_bool,
 )
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class Estimator(Arguments):
                 output=Output(
                     path=output_path,
                     kms_key=output_kms_key,
-                    compress=not switch("disable_output_compression", disable_output_compression),
+                    compress=not require_bool("disable_output_compression", disable_output_compression),
                     code_location=code_location,
                     checkpoint_uri=checkpoint_s3_uri,
                     checkpoint_local_path=checkpoint_local_path,
@@ -275,7 +275,7 @@ class Estimator(Arguments):
                     remote_debug=enable_remote_debug,
                     session_tag_chaining=enable_session_tag_chaining,
                 ),
-                monitoring=monitoring.parse(
+                monitoring=monitoring.parse_monitoring(
                     debugger_hook_config=debugger_hook_config,
                     rules=rules,
                     profiler_config=profiler_config,
@@ -435,7 +435,7 @@ class Estimator(Arguments):
             TrainingJobFailed: Where the job failed, after waiting.
             TrainingJobStopped: Where the job was stopped, after waiting.
         """
-        switch("wait", wait)
+        require_bool("wait", wait)
         shown = arguments.shows_logs(logs) and wait
         if shown or live is not None:
             from scriptmode import display
@@ -500,7 +500,7 @@ class Estimator(Arguments):
             raise SpecError(f"training_job_name is {training_job_name!r}; give a training job's name")
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
-        found = parse.arguments(description, platform.tags(description))
+        found = parse.estimator_arguments(description, platform.tags(description))
         estimator = cls.__new__(cls)
         # As that job was: defaults of this machine's config file do not apply.
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
@@ -513,20 +513,22 @@ class Estimator(Arguments):
         self, given: object, job_name: str | None, experiment_config: object
     ) -> tuple[dict[str, Any], tuple[Archive, str] | None, tuple[RuleFile, ...]]:
         """Return the request, the archive with its URI where there is a source to store, and the files of rules."""
-        asked = replace(self.spec, channels=inputs.parse(given), experiment=arguments.experiment(experiment_config))
+        asked = replace(
+            self.spec, channels=inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
+        )
         name = _NAMES.fresh(asked.base_job_name) if job_name is None else names.check_job_name(job_name)
         spec, rule_files = self._with_rules(self.platform.complete(asked))
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        from scriptmode.source.archive import ARCHIVE_NAME, pack, program, remote_uri
+        from scriptmode.source.archive import ARCHIVE_NAME, pack_source, remote_uri, script_name
 
         uri = remote_uri(spec.script)
         if uri is not None:
             return self._checked(spec, render.RenderContext(name, region, uri)), None, rule_files
-        archive = pack(spec.script)
+        archive = pack_source(spec.script)
         uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{ARCHIVE_NAME}"
-        spec = replace(spec, script=replace(spec.script, entry_point=program(spec.script)))
+        spec = replace(spec, script=replace(spec.script, entry_point=script_name(spec.script)))
         return self._checked(spec, render.RenderContext(name, region, uri)), (archive, uri), rule_files
 
     @staticmethod
@@ -535,7 +537,7 @@ class Estimator(Arguments):
             return spec, ()
         from scriptmode.source import rule_files
 
-        return rule_files.stored(spec)
+        return rule_files.add_rule_files(spec)
 
     def _store(self, body: dict[str, Any], data: bytes, uri: str) -> None:
         self.platform.put_source(data, uri, kms_key=render.source_key(body, uri), role=body["RoleArn"])

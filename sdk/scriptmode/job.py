@@ -137,7 +137,7 @@ class TrainingJob:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
         from scriptmode.request import parse
 
-        return parse.channels(self.describe())
+        return parse.job_inputs(self.describe())
 
     def metrics(self) -> Metrics:
         """Return the metrics so far.
@@ -151,7 +151,7 @@ class TrainingJob:
         from scriptmode.spec import metric_definitions
 
         description = self.describe()
-        return metrics.rows_of(self.platform.metrics(description), metric_definitions.defined(description))
+        return metrics.to_metrics(self.platform.metrics(description), metric_definitions.parse_definitions(description))
 
     def plot(self, *names: str) -> Any:
         """Draw metrics.
@@ -189,7 +189,7 @@ class TrainingJob:
         """
         from scriptmode.results import tensorboard
 
-        return tensorboard.show(self.platform, self.name, port)
+        return tensorboard.start_tensorboard(self.platform, self.name, port)
 
     @property
     def model(self) -> Path:

@@ -13,7 +13,7 @@ from typing import Any, Callable
 from contract.matrix.case import Case, Made
 
 from scriptmode.source import archive
-from scriptmode.spec.hyperparameters import encode
+from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.training_job import Script
 
 Request = dict[str, Any]
@@ -122,7 +122,7 @@ def _source(case: Case, request: Request) -> None:
     script = Script(given["entry_point"], folder, tuple(given.get("dependencies", ())))
     output = request["OutputDataConfig"]["S3OutputPath"].rstrip("/")
     where = given.get("code_location", f"{output}/scriptmode/source").rstrip("/")
-    uri = f"{where}/{archive.pack(script).digest}/sourcedir.tar.gz"
+    uri = f"{where}/{archive.pack_source(script).digest}/sourcedir.tar.gz"
     hyperparameters = request["HyperParameters"]
     hyperparameters[_SUBMIT] = _V2_SOURCE.sub(uri, hyperparameters[_SUBMIT])
     for channel in request.get("InputDataConfig", ()):
@@ -170,7 +170,7 @@ def _json_for_one_file(case: Case, request: Request) -> None:
         values = {
             key: getattr(value, "positional", [value])[0] for key, value in given.get("hyperparameters", {}).items()
         }
-        request["HyperParameters"].update(encode(values, script_mode=True))
+        request["HyperParameters"].update(encode_hyperparameters(values, script_mode=True))
 
 
 def _enabled_alone(_case: Case, request: Request) -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scriptmode.errors import SpecError
-from scriptmode.spec.hyperparameters import encode
+from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode_runtime import contract, environment, variables
 
 NO_NUL = st.text(st.characters(blacklist_characters="\0"))
@@ -42,7 +42,7 @@ NAMES = st.text(min_size=1, max_size=20).filter(lambda name: not name.startswith
 
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_every_value_survives_the_wire(values):
-    encoded = encode(values, script_mode=True)
+    encoded = encode_hyperparameters(values, script_mode=True)
     assert {key: contract.decode(text) for key, text in encoded.items()} == values
 
 
@@ -86,7 +86,7 @@ def test_every_value_reaches_the_scripts_argv_exactly(values, code, tmp_path):
 
 def test_text_that_no_program_can_be_given_is_refused():
     with pytest.raises(SpecError, match="'name' has a NUL character"):
-        encode({"name": "a\0b"}, script_mode=True)
+        encode_hyperparameters({"name": "a\0b"}, script_mode=True)
 
 
 def test_text_that_is_not_json_stands_for_itself():

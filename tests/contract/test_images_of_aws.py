@@ -7,7 +7,7 @@ import pytest
 from contract.matrix import CASES
 from references import environment
 
-from scriptmode.aws.image_support import ACCOUNTS, is_of_aws
+from scriptmode.aws.image_support import ACCOUNTS, is_aws_image
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
 
@@ -28,4 +28,4 @@ def test_what_v2_looks_up_is_an_image_of_aws(asked):
         if case.id.startswith("TensorFlow: TensorFlow ")
     }
     assert len(images) > 10
-    assert [image for image in images if not is_of_aws(image)] == []
+    assert [image for image in images if not is_aws_image(image)] == []

@@ -122,7 +122,7 @@ def test_a_large_download_that_always_breaks_is_one_of_our_errors(server, tmp_pa
     server.contents["large"] = content
     server.fault = lambda request: Fault(cut=True, at=0) if request.is_get else None
     with pytest.raises(DataError, match=r"s3://bkt/large: the connection to the S3 endpoint .* broke"):
-        s3.S3().download(s3.S3Object(s3.parse("s3://bkt/large"), len(content)), tmp_path / "target")
+        s3.S3().download(s3.S3Object(s3.parse_s3_uri("s3://bkt/large"), len(content)), tmp_path / "target")
 
 
 @pytest.mark.parametrize("uri", ["s3://UPPER_case!/x", "s3://a/" + "k" * 2_000])

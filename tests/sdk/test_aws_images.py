@@ -4,7 +4,7 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.aws.image_support import is_of_aws
+from scriptmode.aws.image_support import is_aws_image
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.testing import FakeSageMaker
 
@@ -109,7 +109,7 @@ def test_an_image_of_aws_needs_a_script(code):
     ],
 )
 def test_an_image_is_known_by_its_registry_and_name(image, is_one):
-    assert is_of_aws(image) == is_one
+    assert is_aws_image(image) == is_one
 
 
 def test_a_plan_shows_the_layout_of_aws_and_says_whose_train_it_is(code):

@@ -43,7 +43,7 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_exceeds_the_bounds_is_refused(text, message):
     with pytest.raises(BoundsError, match=message):
-        bounded_yaml.load(text)
+        bounded_yaml.load_yaml(text)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_what_exceeds_the_bounds_is_refused(text, message):
     ],
 )
 def test_what_is_within_the_bounds_is_what_pyyaml_makes_of_it(text):
-    assert bounded_yaml.load(text) == yaml.safe_load(text)
-    assert bounded_yaml.load(text.encode()) == yaml.safe_load(text)
+    assert bounded_yaml.load_yaml(text) == yaml.safe_load(text)
+    assert bounded_yaml.load_yaml(text.encode()) == yaml.safe_load(text)
 
 
 REPEATED = {
@@ -73,7 +73,7 @@ REPEATED = {
 @pytest.mark.parametrize(("text", "message"), REPEATED.values(), ids=REPEATED.keys())
 def test_a_key_that_occurs_twice_is_refused(text, message):
     with pytest.raises(bounded_yaml.RepeatedKeyError, match=f"{message}.*; remove one"):
-        bounded_yaml.load(text)
+        bounded_yaml.load_yaml(text)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_a_key_that_occurs_twice_is_refused(text, message):
     ids=["overridden", "two merges", "number and text"],
 )
 def test_what_a_merge_brings_may_be_overridden(text):
-    assert bounded_yaml.load(text) == yaml.safe_load(text)
+    assert bounded_yaml.load_yaml(text) == yaml.safe_load(text)
 
 
 @pytest.mark.prompt
 def test_a_fifo_without_a_writer_is_refused(tmp_path):
     os.mkfifo(tmp_path / "job.yaml")
     with pytest.raises(OSError, match="it is a FIFO that no process writes to"):
-        bounded_yaml.read(tmp_path / "job.yaml")
+        bounded_yaml.read_yaml(tmp_path / "job.yaml")
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_a_fifo_that_is_opened_for_writing_a_little_later_is_read(tmp_path):
     os.mkfifo(tmp_path / "job.yaml")
     writer = threading.Thread(target=(tmp_path / "job.yaml").write_bytes, args=(b"a: " + b"x" * 100_000,))
     writer.start()
-    assert len(bounded_yaml.read(tmp_path / "job.yaml")) == 100_003
+    assert len(bounded_yaml.read_yaml(tmp_path / "job.yaml")) == 100_003
     writer.join()
 
 
 @pytest.mark.parametrize("text", ["a: *b", "a: [", "a: &a b: c", "a: &a [1]\nb: &a [2]"])
 def test_what_is_no_yaml_is_pyyamls_error(text):
     with pytest.raises(yaml.YAMLError):
-        bounded_yaml.load(text)
+        bounded_yaml.load_yaml(text)
 
 
 @pytest.fixture

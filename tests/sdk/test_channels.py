@@ -6,9 +6,8 @@ import pytest
 from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
-from scriptmode.request.parse import of_channel
 from scriptmode.request.render import _channel, _without_empty
-from scriptmode.spec.inputs import Channel
+from scriptmode.spec.inputs import Channel, parse_channel
 
 VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
 
@@ -86,7 +85,7 @@ def test_a_model_to_start_from_comes_in_a_channel_of_its_own_before_the_code(cod
     ids=["plain", "sharded", "everything", "file system"],
 )  # fmt: skip
 def test_an_input_survives_the_request_and_back(given):
-    assert of_channel("x", _without_empty(_channel(Channel("x", given)))) == given
+    assert parse_channel("x", _without_empty(_channel(Channel("x", given)))) == given
 
 
 def test_the_sagemaker_sdks_own_inputs_are_taken(code):

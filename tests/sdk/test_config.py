@@ -7,7 +7,7 @@ import time
 import pytest
 from fakes.promptness import soon
 
-from scriptmode.aws.config import SageMakerConfig, parse, read
+from scriptmode.aws.config import SageMakerConfig, parse_config, read_config
 from scriptmode.errors import ConfigError, CredentialsError, DataError, SpecError
 
 ROLE = "arn:aws:iam::123456789012:role/training"
@@ -66,7 +66,7 @@ class Machine:
             raise DataError(f"{uri}: there is no such object; correct the URI") from None
 
     def read(self):
-        return read(self.environ, self.fetch)
+        return read_config(self.environ, self.fetch)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_everything_that_concerns_a_training_job_is_read(machine):
 
 @pytest.mark.parametrize("document", [None, {}], ids=["nothing", "an empty mapping"])
 def test_a_session_without_a_config_gives_the_empty_config(document):
-    assert parse(document, "sagemaker_session") == SageMakerConfig()
+    assert parse_config(document, "sagemaker_session") == SageMakerConfig()
 
 
 def test_the_user_s_file_goes_over_the_administrator_s(machine):
@@ -211,7 +211,7 @@ def test_missing_credentials_keep_their_own_error(machine):
         raise CredentialsError(f"{uri}: there are no AWS credentials")
 
     with pytest.raises(CredentialsError):
-        read({"SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "s3://b/team"}, fetch)
+        read_config({"SAGEMAKER_ADMIN_CONFIG_OVERRIDE": "s3://b/team"}, fetch)
 
 
 def test_a_file_that_is_a_folder_is_an_error(machine):
@@ -314,7 +314,9 @@ def test_each_file_is_blamed_for_its_own_mistake(machine):
 
 def test_a_session_s_mapping_is_named_as_the_caller_says():
     with pytest.raises(ConfigError, match="^sagemaker_session's config: unknown key SageMaker.TrainingJob.Role;"):
-        parse({"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Role": "x"}}}, "sagemaker_session's config")
+        parse_config(
+            {"SchemaVersion": "1.0", "SageMaker": {"TrainingJob": {"Role": "x"}}}, "sagemaker_session's config"
+        )
 
 
 @pytest.mark.prompt

@@ -6,7 +6,7 @@ from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
-from scriptmode.spec.distribution import parse
+from scriptmode.spec.distribution import parse_distribution
 
 GROUPS = [
     InstanceGroup("one", "ml.m5.large", 1),
@@ -68,7 +68,7 @@ DEDICATED = {"chief": ("one",), "worker": ("two",), "ps": ("memory",), "evaluato
     ],
 )
 def test_the_dict_spelling_gives_the_value(spelling, value):
-    assert parse(spelling) == value
+    assert parse_distribution(spelling) == value
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
 )
 def test_a_wrong_spelling_is_named(spelling, message):
     with pytest.raises(SpecError) as caught:
-        parse(spelling)
+        parse_distribution(spelling)
     assert message in str(caught.value)
 
 
 def test_the_callers_dict_is_left_as_it_was():
     spelling = {"mpi": {"enabled": True, "processes_per_host": 4}, "instance_groups": ["a"]}
     before = {"mpi": dict(spelling["mpi"]), "instance_groups": ["a"]}
-    parse(spelling)
+    parse_distribution(spelling)
     assert spelling == before
 
 

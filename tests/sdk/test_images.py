@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scriptmode.aws.images import debugger_rule_image, lookup
+from scriptmode.aws.images import debugger_rule_image, look_up_image
 from scriptmode.errors import SpecError
 
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def ask(**changes):
         "region": "eu-west-1",
         "instance_types": ["ml.m5.large"],
     }
-    return lookup(**{**wanted, **changes})
+    return look_up_image(**{**wanted, **changes})
 
 
 VERSION_2 = {"__init__.py": "", "image_uris.py": IMAGE_URIS}

@@ -3,21 +3,21 @@ from pathlib import Path
 import pytest
 
 from scriptmode import FileSystemInput, SpecError, TrainingInput
-from scriptmode.spec.inputs import Channel, parse
+from scriptmode.spec.inputs import Channel, parse_inputs
 
 
 def test_one_string_is_the_channel_named_training():
-    assert parse("s3://bucket/train") == (Channel("training", TrainingInput("s3://bucket/train")),)
+    assert parse_inputs("s3://bucket/train") == (Channel("training", TrainingInput("s3://bucket/train")),)
 
 
 def test_no_inputs_are_no_channels():
-    assert parse(None) == ()
+    assert parse_inputs(None) == ()
 
 
 def test_a_dict_names_its_channels_in_order():
     sharded = TrainingInput("s3://b/t", distribution="ShardedByS3Key")
     disk = FileSystemInput("fs-12345678", "EFS", "/data")
-    channels = parse({"train": sharded, "eval": "file:///data", "disk": disk})
+    channels = parse_inputs({"train": sharded, "eval": "file:///data", "disk": disk})
     assert channels == (
         Channel("train", sharded),
         Channel("eval", TrainingInput("file:///data")),
@@ -44,7 +44,7 @@ def test_a_dict_names_its_channels_in_order():
 )
 def test_a_wrong_input_is_named(inputs, message):
     with pytest.raises(SpecError) as caught:
-        parse(inputs)
+        parse_inputs(inputs)
     assert message in str(caught.value)
 
 
@@ -68,12 +68,12 @@ def test_a_word_the_service_does_not_know_is_named(arguments, message):
 @pytest.mark.parametrize("wrapped", [lambda path: path, TrainingInput], ids=["alone", "in a TrainingInput"])
 def test_a_path_object_is_a_place_of_this_machine(wrapped, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (whole,) = parse(wrapped(tmp_path / "with space"))
-    (relative,) = parse({"train": wrapped(Path("points"))})
+    (whole,) = parse_inputs(wrapped(tmp_path / "with space"))
+    (relative,) = parse_inputs({"train": wrapped(Path("points"))})
     assert whole.source.s3_data == f"file://{tmp_path}/with space"
     assert relative.source.s3_data == f"file://{tmp_path}/points"
 
 
 def test_a_uri_that_became_a_path_object_is_told():
     with pytest.raises(SpecError, match="inputs is 's3:/bucket/train', which lacks slashes"):
-        parse(Path("s3://bucket/train"))
+        parse_inputs(Path("s3://bucket/train"))

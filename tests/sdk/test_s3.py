@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from scriptmode.aws.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse, require_credentials
+from scriptmode.aws.s3 import S3, SMALL_OBJECT, S3Location, S3Object, parse_s3_uri, require_credentials
 from scriptmode.errors import CredentialsError, DataError
 from scriptmode.platforms.local import LocalPlatform
 
@@ -22,14 +22,14 @@ def bucket(s3_server):
     [("s3://b/a/c", "b", "a/c"), ("s3://b", "b", ""), ("s3://b/", "b", ""), ("s3://b/a b/ü?#", "b", "a b/ü?#")],
 )
 def test_an_s3_uri_is_a_bucket_and_a_key(uri, bucket, key):
-    assert parse(uri) == S3Location(bucket, key)
+    assert parse_s3_uri(uri) == S3Location(bucket, key)
     assert str(S3Location("b", "a/c")) == "s3://b/a/c"
 
 
 @pytest.mark.parametrize("uri", ["", "b/a", "file:///a", "s3:///a", "s3://", "S3://b/a"])
 def test_anything_else_is_not_an_s3_uri(uri):
     with pytest.raises(DataError, match="is not an S3 URI"):
-        parse(uri)
+        parse_s3_uri(uri)
 
 
 def test_objects_are_listed_in_order_over_many_pages(s3, bucket):
@@ -45,10 +45,10 @@ def test_what_is_uploaded_is_downloaded(s3, bucket, tmp_path, size):
     assert not S3().exists(uri)
     S3().upload_file(tmp_path / "source", uri)
     assert S3().exists(uri)
-    S3().download(S3Object(parse(uri), size), tmp_path / "target")
+    S3().download(S3Object(parse_s3_uri(uri), size), tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == (tmp_path / "source").read_bytes()
     S3().upload_bytes(b"other", uri)
-    S3().download(S3Object(parse(uri), 5), tmp_path / "target")
+    S3().download(S3Object(parse_s3_uri(uri), 5), tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == b"other"
 
 
@@ -65,8 +65,8 @@ def test_a_missing_bucket_is_told_with_its_name(s3):
 
 ACTIONS = {
     "list": lambda uri, _: list(S3().objects(uri)),
-    "download": lambda uri, path: S3().download(S3Object(parse(uri), 1), path),
-    "download large": lambda uri, path: S3().download(S3Object(parse(uri), SMALL_OBJECT + 1), path),
+    "download": lambda uri, path: S3().download(S3Object(parse_s3_uri(uri), 1), path),
+    "download large": lambda uri, path: S3().download(S3Object(parse_s3_uri(uri), SMALL_OBJECT + 1), path),
     "upload": lambda uri, path: S3().upload_file(path, uri),
     "upload bytes": lambda uri, _: S3().upload_bytes(b"x", uri),
 }
@@ -94,7 +94,7 @@ def test_who_may_write_but_neither_read_nor_list_stores_a_source(s3, bucket, mon
         with pytest.raises(DataError, match="access denied"):
             list(S3().objects(f"s3://{bucket}/sources"))
         LocalPlatform(data_dir=tmp_path).put_source(b"archive", f"s3://{bucket}/sources/sourcedir.tar.gz")
-    S3().download(S3Object(parse(f"s3://{bucket}/sources/sourcedir.tar.gz"), 7), tmp_path / "stored")
+    S3().download(S3Object(parse_s3_uri(f"s3://{bucket}/sources/sourcedir.tar.gz"), 7), tmp_path / "stored")
     assert (tmp_path / "stored").read_bytes() == b"archive"
 
 

@@ -40,7 +40,7 @@ class SageMakerConfig:
     default_bucket_prefix: str | None = None
 
 
-def read(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> SageMakerConfig:
+def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> SageMakerConfig:
     """Read the administrator's file and the user's over it: mappings are merged, anything else is replaced.
 
     They lie in platformdirs' folders for sites and users; ``SAGEMAKER_ADMIN_CONFIG_OVERRIDE`` and
@@ -62,13 +62,13 @@ def read(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> SageMaker
             file = _named(place, variable)
         document = file and _document(*file)
         if document and file:
-            parse(document, file[0])
+            parse_config(document, file[0])
             merged = _merge(merged, document)
             names.append(file[0])
-    return parse(merged, " with ".join(names))
+    return parse_config(merged, " with ".join(names))
 
 
-def parse(document: Mapping[str, Any] | None, where: str) -> SageMakerConfig:
+def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerConfig:
     """Take what concerns training jobs out of a loaded config file; other sections are other programs'.
 
     ``where`` names the file for errors. Subnets may come without security groups: the job may have the other itself.
@@ -252,7 +252,7 @@ def _named(place: str, variable: str) -> tuple[str, bytes]:
 def _local(path: Path) -> tuple[str, bytes] | None:
     """Give a file's name and bytes, ``None`` where there is none."""
     try:
-        return str(path), bounded_yaml.read(path)
+        return str(path), bounded_yaml.read_yaml(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -263,7 +263,7 @@ def _document(name: str, content: bytes) -> Any:
     import yaml
 
     try:
-        return bounded_yaml.load(content)
+        return bounded_yaml.load_yaml(content)
     except bounded_yaml.RefusedError as error:
         raise ConfigError(f"config file {name!r} is refused: {error}") from error
     except yaml.MarkedYAMLError as error:

@@ -25,7 +25,7 @@ _GPU_TYPE = re.compile(r"ml[._][gp]")
 _TALKATIVE = ("sagemaker.config", "sagemaker.deprecations")
 
 
-def lookup(*, framework_version: str, py_version: str | None, region: str, instance_types: Sequence[str]) -> str:
+def look_up_image(*, framework_version: str, py_version: str | None, region: str, instance_types: Sequence[str]) -> str:
     """Give the URI of AWS's TensorFlow training image, the one that the SageMaker SDK would choose.
 
     Among several instance types, a heterogeneous cluster, the first with GPUs decides. Without ``py_version`` the

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable
 from urllib.parse import parse_qs, urlsplit
 
-from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translated
+from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translate_s3_errors
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
 from scriptmode_runtime.files import beneath
 
@@ -59,7 +59,7 @@ class Wire:
     credentials: Callable[[], tuple[str, str, str | None]]  # access key, secret key, token; fresh ones each time
 
 
-def parse(uri: str) -> S3Location:
+def parse_s3_uri(uri: str) -> S3Location:
     """Take an ``s3://bucket/key`` URI apart; raise `DataError` for anything else."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     if not uri.startswith(SCHEME) or not bucket:
@@ -71,7 +71,7 @@ def require_credentials(uri: str) -> None:
     """Raise `CredentialsError` when boto3's standard settings give no credentials for ``uri``; asks no bucket."""
     import botocore.session
 
-    with translated(uri):
+    with translate_s3_errors(uri):
         if botocore.session.Session().get_credentials() is None:
             raise CredentialsError(f"{uri}: there are no AWS credentials; {HOW_TO_GIVE_CREDENTIALS}")
 
@@ -96,7 +96,7 @@ class S3:
 
     def page(self, prefix: str, *, after: str = "") -> tuple[list[S3Object], str]:
         """Give the first objects whose key begins so, and the ``after`` that gives those that follow, "" at last."""
-        location = parse(prefix)
+        location = parse_s3_uri(prefix)
         token = {"ContinuationToken": after} if after else {}
         with self._translated(prefix):
             page = self._connected(prefix).list_objects_v2(Bucket=location.bucket, Prefix=location.key, **token)
@@ -108,7 +108,7 @@ class S3:
 
     def head(self, uri: str, *, owner: str | None = None, checksum: bool = False) -> tuple[S3Object, Mapping[str, Any]]:
         """Return the object of exactly that key, and what else HeadObject says of it, on demand its checksum."""
-        location = parse(uri)
+        location = parse_s3_uri(uri)
         mode = {"ChecksumMode": "ENABLED"} if checksum else {}
         with self._translated(uri):
             found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
@@ -132,7 +132,7 @@ class S3:
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
             with closing(answer["Body"]) as body:
                 if answer.get("ETag", item.etag) != (item.etag or answer.get("ETag")):
-                    raise changed(item)
+                    raise changed_object_error(item)
                 if is_part:
                     _check_range(item, start, end, str(answer.get("ContentRange", "")))
                 else:
@@ -187,13 +187,13 @@ class S3:
 
     def upload_file(self, path: Path, uri: str) -> None:
         """Store a file's bytes at ``uri``."""
-        location = parse(uri)
+        location = parse_s3_uri(uri)
         with self._translated(uri), _unwrapped():
             self._connected(uri).upload_file(str(path), location.bucket, location.key)
 
     def read_bytes(self, uri: str) -> bytes:
         """Return an object's bytes; where the connection breaks while they come, retry some times."""
-        location = parse(uri)
+        location = parse_s3_uri(uri)
         for attempt in range(1, READ_ATTEMPTS + 1):
             # botocore retries what fails before the body comes.
             with self._translated(uri):
@@ -208,7 +208,7 @@ class S3:
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Copy the object of that key into ``folder``, or else all objects below it; return the files written."""
-        key = parse(uri).key
+        key = parse_s3_uri(uri).key
         found = {item.location.key: item for item in self.objects(uri)}
         below = f"{key.rstrip('/')}/".lstrip("/")
         names = {item: name[len(below) :] for name, item in found.items() if name.startswith(below)}
@@ -241,7 +241,7 @@ class S3:
 
         ``owner`` is the account that the bucket must belong to.
         """
-        location = parse(uri)
+        location = parse_s3_uri(uri)
         key = {} if kms_key is None else {"ServerSideEncryption": "aws:kms"}
         if kms_key:
             key["SSEKMSKeyId"] = kms_key
@@ -270,7 +270,7 @@ class S3:
 
     def _translated(self, uri: str) -> AbstractContextManager[None]:
         """Raise what boto3 raises as errors of ours that name ``uri`` and the endpoint."""
-        return translated(uri, lambda: "" if self._client is None else str(self._client.meta.endpoint_url))
+        return translate_s3_errors(uri, lambda: "" if self._client is None else str(self._client.meta.endpoint_url))
 
     def _connected(self, uri: str) -> Any:
         with self._connecting:
@@ -296,7 +296,7 @@ class S3:
 
 
 def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
-    with translated(uri):
+    with translate_s3_errors(uri):
         frozen = credentials.get_frozen_credentials()
     return frozen.access_key, frozen.secret_key, frozen.token
 
@@ -307,7 +307,7 @@ def _check_range(item: S3Object, start: int, end: int, told: str) -> None:
     if found is None:
         raise DataError(f"{item.location}: S3 returned all of it where a part was asked for; use another endpoint")
     if found[3] not in ("*", str(item.size)):
-        raise changed(item)
+        raise changed_object_error(item)
     if (int(found[1]), int(found[2])) != (start, end - 1):
         raise DataError(
             f"{item.location}: S3 returned the range {told!r} where bytes {start}-{end - 1} were asked for; "
@@ -315,7 +315,7 @@ def _check_range(item: S3Object, start: int, end: int, told: str) -> None:
         )
 
 
-def changed(item: S3Object) -> DataError:
+def changed_object_error(item: S3Object) -> DataError:
     """Give the error of an object that is not the one that was listed any more."""
     return DataError(
         f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first); "

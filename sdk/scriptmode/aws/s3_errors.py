@@ -84,7 +84,7 @@ def _broken_errors() -> tuple[type[Exception], ...]:
 
 
 @contextmanager
-def translated(uri: str, endpoint: Callable[[], str] = str) -> Iterator[None]:
+def translate_s3_errors(uri: str, endpoint: Callable[[], str] = str) -> Iterator[None]:
     """Raise what boto3 raises as `scriptmode.errors` that name ``uri``; ``endpoint`` returns the client's URL."""
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def read_text(flag: str, path: Path, kind: str) -> str:
     """Return the text of the file that an option names; raise `SpecError` for one that is unreadable or too large."""
     try:
-        content = bounded_yaml.read(path)
+        content = bounded_yaml.read_yaml(path)
         bounded_yaml.require_size(content)
         return content.decode("utf-8")
     except bounded_yaml.BoundsError as error:
@@ -45,7 +45,7 @@ def parse_yaml(path: Path, content: str) -> Any:
     import yaml as parser
 
     try:
-        return bounded_yaml.load(content)
+        return bounded_yaml.load_yaml(content)
     except (parser.YAMLError, ValueError, RecursionError) as error:
         raise _refused(path, "YAML", error) from error
 

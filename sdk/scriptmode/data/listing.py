@@ -195,4 +195,4 @@ def _start(prefix: str, stored: StoredObject) -> str:
 
 def _key(uri: str) -> str:
     """Give an object's key, or a file's path, as the URI has it."""
-    return uri[len(file_uris.SCHEME) :] if file_uris.is_file(uri) else s3.parse(uri).key
+    return uri[len(file_uris.SCHEME) :] if file_uris.is_file(uri) else s3.parse_s3_uri(uri).key

@@ -67,7 +67,7 @@ class S3Store:
 
     def prepare(self, uri: str) -> None:
         """Load the clients and find the credentials for a bucket, without connecting."""
-        self._bucket(s3.parse(uri).bucket)
+        self._bucket(s3.parse_s3_uri(uri).bucket)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield every object whose key begins with the URI's, in the order of keys, a page in memory at a time."""
@@ -125,7 +125,7 @@ class S3Store:
 
     def _verifies_md5(self, item: StoredObject) -> bool:
         """Return whether a stream's bytes are worth an MD5: TLS already authenticates each record."""
-        return not self._bucket(s3.parse(item.uri).bucket).is_encrypted
+        return not self._bucket(s3.parse_s3_uri(item.uri).bucket).is_encrypted
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
@@ -136,7 +136,7 @@ class S3Store:
                 return bucket.gets.head(wanted.location.key, total=item.size, etag=item.version)
         found, response = self._retry(lambda: self._s3.head(item.uri, checksum=True))
         if item.version not in ("", found.etag):
-            raise s3.changed(wanted)
+            raise s3.changed_object_error(wanted)
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
@@ -183,7 +183,7 @@ class S3Store:
             nonlocal done
             for chunk in self._s3.stream(item, start + done, start + target.size, keep_headers):
                 if len(chunk) > target.size - done:
-                    raise s3.changed(item)
+                    raise s3.changed_object_error(item)
                 target.put(done, chunk)
                 done += len(chunk)
             if done != target.size:
@@ -235,7 +235,7 @@ class S3Store:
 
 
 def _s3_object(item: StoredObject) -> s3.S3Object:
-    return s3.S3Object(s3.parse(item.uri), item.size, item.version)
+    return s3.S3Object(s3.parse_s3_uri(item.uri), item.size, item.version)
 
 
 def _after_retries(error: PlatformError, attempts: int, seconds: float) -> PlatformError:
@@ -260,7 +260,7 @@ def _explained(item: s3.S3Object, error: PlatformError) -> PlatformError:
     """Return what an error means for an object that existed when it was listed."""
     code = s3_errors.code_of(error)
     if code == "PreconditionFailed":
-        return s3.changed(item)
+        return s3.changed_object_error(item)
     if isinstance(error, DataNotFoundError) and code != "NoSuchBucket":
         return DataNotFoundError(
             f"{item.location}: the object was deleted while the job read its channel; "

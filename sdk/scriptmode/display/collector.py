@@ -17,7 +17,7 @@ from scriptmode.display.snapshot import (
 )
 from scriptmode.errors import DataError
 from scriptmode.platforms.base import ENDED, host_names
-from scriptmode.spec.metric_definitions import Definition, defined
+from scriptmode.spec.metric_definitions import Definition, parse_definitions
 from scriptmode.terminal_text import render_line
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Collector:
         """Take a description of the job."""
         self.description = description
         if self._definitions is None:
-            found = [self._compiled(name, regex) for name, regex in defined(description)]
+            found = [self._compiled(name, regex) for name, regex in parse_definitions(description)]
             self._definitions = [(each, MetricByHost()) for each in found if each is not None]
 
     def progress(self, progress: Iterable[ChannelProgress], now: float) -> None:

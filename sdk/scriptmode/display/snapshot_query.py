@@ -12,7 +12,7 @@ from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import FAILED, host_names, is_on_this_machine
-from scriptmode.spec.metric_definitions import defined
+from scriptmode.spec.metric_definitions import parse_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
 
 def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
     """Give the bytes of a log on this machine that a job's metrics are to be found in, if they are many; else 0."""
-    if not defined(description) or not is_on_this_machine(description):
+    if not parse_definitions(description) or not is_on_this_machine(description):
         return 0
     logs = map(Path, platform.log_locations(str(description["TrainingJobName"])).values())
     size = sum(log.stat().st_size for log in logs if log.is_file())

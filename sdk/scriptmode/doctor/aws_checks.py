@@ -134,7 +134,7 @@ def config_file() -> Iterator[Check]:
     from scriptmode.aws.s3 import S3
 
     try:
-        found = config.read(os.environ, S3().read_bytes)
+        found = config.read_config(os.environ, S3().read_bytes)
     except (SpecError, PlatformError) as error:
         yield problem_from_error(CONFIG_FILE, error)
         return

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.aws.image_support import is_of_aws
+from scriptmode.aws.image_support import is_aws_image
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def assumptions_for(request: Mapping[str, Any], instance_types: Iterable[str]) -
 
 def _train(image: str) -> str:
     """Return whose `train` is taken to be in an image that is not named as this project's are."""
-    if not is_of_aws(image):
+    if not is_aws_image(image):
         return f"`train` of the image {image} is scriptmode's"
     return (
         f"`train` of the image {image} is AWS's: roles and TF_CONFIG are those it gives, the commands are shown as "

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.request.render import derived_model_dir
-from scriptmode.spec.distribution import parse as parse_distribution
-from scriptmode.spec.inputs import DISTRIBUTIONS, MODEL_CONTENT_TYPE, FileSystemInput, ShuffleConfig, TrainingInput
+from scriptmode.spec.distribution import parse_distribution
+from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, parse_channel
 from scriptmode.spec.monitoring import rules_of_next_job
 from scriptmode.spec.names import base_of_job
 from scriptmode.spec.training_job import CODE_CHANNEL, RESERVED_TAGS, InstanceGroup
@@ -128,7 +128,7 @@ _OWN = frozenset(
 )
 
 
-def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
+def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
     """Return the keyword arguments of an `Estimator` that would start the described job again, but its inputs.
 
     They are not checked: the service may have accepted what an estimator refuses.
@@ -163,46 +163,14 @@ def arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[s
     return {name: value for name, value in found.items() if value is not None}
 
 
-def channels(description: Mapping[str, Any]) -> dict[str, Input]:
+def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
     """Give a described job's inputs by channel name, but the channels of its source archive and of ``model_uri``."""
     carried = _source_channel(description)
     return {
-        channel["ChannelName"]: of_channel(f"channel {channel['ChannelName']!r}", channel)
+        channel["ChannelName"]: parse_channel(f"channel {channel['ChannelName']!r}", channel)
         for channel in description.get("InputDataConfig", ())
         if not _carries_model(channel) and channel is not carried
     }
-
-
-def of_channel(where: str, channel: Mapping[str, Any]) -> Input:
-    """Give the input that a request's channel says; raise `SpecError` for a data source that has no class here."""
-    files = channel["DataSource"].get("FileSystemDataSource")
-    if files is not None:
-        return FileSystemInput(
-            files["FileSystemId"],
-            files["FileSystemType"],
-            files["DirectoryPath"],
-            files["FileSystemAccessMode"],
-            channel.get("ContentType"),
-        )
-    stored = channel["DataSource"].get("S3DataSource")
-    if stored is None:
-        raise SpecError(f"{where} has the data source {', '.join(channel['DataSource'])}; give S3 or file system data")
-    seed = channel.get("ShuffleConfig", {}).get("Seed")
-    return TrainingInput(
-        stored["S3Uri"],
-        distribution=stored.get("S3DataDistributionType", DISTRIBUTIONS[0]),
-        compression=channel.get("CompressionType"),
-        content_type=channel.get("ContentType"),
-        record_wrapping=channel.get("RecordWrapperType"),
-        s3_data_type=stored["S3DataType"],
-        instance_groups=stored.get("InstanceGroupNames", ()),
-        input_mode=channel.get("InputMode"),
-        attribute_names=stored.get("AttributeNames", ()),
-        target_attribute_name=channel.get("TargetAttributeName"),
-        shuffle_config=None if seed is None else ShuffleConfig(seed),
-        hub_access_config=stored.get("HubAccessConfig"),
-        model_access_config=stored.get("ModelAccessConfig"),
-    )
 
 
 def _script(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _algorithm(spec: TrainingJobSpec) -> dict[str, Any]:
 
 
 def _hyperparameters(spec: TrainingJobSpec, context: RenderContext) -> dict[str, str]:
-    encoded = hyperparameters.encode(spec.hyperparameters, script_mode=spec.script is not None)
+    encoded = hyperparameters.encode_hyperparameters(spec.hyperparameters, script_mode=spec.script is not None)
     if spec.script is not None:
         own: dict[str, Any] = {
             contract.PROGRAM: spec.script.entry_point,

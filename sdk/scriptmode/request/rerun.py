@@ -103,7 +103,7 @@ def _parameters(description: Mapping[str, Any], changes: RerunChanges, new: str)
     if encoded.get(contract.MODEL_DIR_PARAMETER) == contract.encode(derived):
         encoded[contract.MODEL_DIR_PARAMETER] = contract.encode(renewed)
     changed = arguments.copied("hyperparameters", changes.hyperparameters)
-    encoded.update(hyperparameters.encode(changed, script_mode=script_mode))
+    encoded.update(hyperparameters.encode_hyperparameters(changed, script_mode=script_mode))
     return hyperparameters.check_limits(encoded)
 
 

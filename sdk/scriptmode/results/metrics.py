@@ -196,7 +196,7 @@ def _text(cell: Any) -> str:
     return f"{cell:%Y-%m-%d %H:%M:%S}" if hasattr(cell, "strftime") else str(cell)
 
 
-def rows_of(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:
+def to_metrics(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:
     """Give a platform's metrics as rows, with the names and regular expressions that they were looked for with."""
     rows = (
         {"metric_name": each.name, "value": each.value, "timestamp": each.timestamp, "host": each.host}

@@ -86,7 +86,7 @@ class TensorBoard:
         return f'<iframe src="{address}" width="100%" height="800" frameborder="0"></iframe>'
 
 
-def show(platform: Platform, name: str, port: int | None) -> TensorBoard:
+def start_tensorboard(platform: Platform, name: str, port: int | None) -> TensorBoard:
     """Start TensorBoard on a job's event files, and return it once it answers.
 
     Raises `MissingPackageError` where it is not installed, `DataError` for a job without event files, and

@@ -77,7 +77,7 @@ def remote_uri(script: Script) -> str | None:
     return script.source_dir if script.is_packed else None
 
 
-def pack(script: Script) -> Archive:
+def pack_source(script: Script) -> Archive:
     """Pack the script's folder and dependencies, sorted, without owners and times.
 
     A source in a Git repository is checked out for it. Raises `SourceError` for what is not there and for a symbolic
@@ -134,7 +134,7 @@ def _pack(script: Script) -> Archive:
     return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_tree(folder: Path) -> dict[str, bytes]:
     """Return by name what would be packed of a folder; raise `SourceError` as `pack` does, for secrets among others."""
     found = {}
     for name, member in _tree(folder).items():
@@ -144,7 +144,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def program(script: Script) -> str:
+def script_name(script: Script) -> str:
     """Give the entry point's name inside the archive."""
     if script.source_dir is None:
         return Path(script.entry_point).name

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SourceError
 from scriptmode.messages import did_you_mean_path
-from scriptmode.source.archive import contents
+from scriptmode.source.archive import read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ class RuleFile:
     uri: str
 
 
-def stored(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
+def add_rule_files(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
     """Return a completed spec whose rules name their programs below the code location, and the files to store there.
 
     A file is stored at ``<code location>/<digest>/<name>``, those of a directory below ``<code location>/<digest>``;
@@ -63,7 +63,7 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
     """Read a rule's program: one file, or of a directory what would be packed of a source folder."""
     root = Path(source)
     is_directory = bool(source) and root.is_dir()
-    found = contents(root) if is_directory else {}
+    found = read_tree(root) if is_directory else {}
     if root.is_file():
         found[root.name] = root.read_bytes()
     if not found:

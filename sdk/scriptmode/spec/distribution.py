@@ -138,7 +138,7 @@ _KINDS: dict[str, tuple[Callable[..., Distribution], tuple[str, ...]]] = {
 _AWS_ONLY = ("smdistributed", "torch_distributed", "pytorchddp", "pytorchxla")
 
 
-def parse(value: object) -> Distribution | None:
+def parse_distribution(value: object) -> Distribution | None:
     """Return the distribution for an argument: a value of this module, the SageMaker SDK's dict, or ``None``.
 
     Raises `SpecError` for unknown keys, two enabled kinds and wrong values. The dict is not changed.

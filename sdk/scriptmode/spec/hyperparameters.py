@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 KEYS_LIMIT, KEY_LIMIT, VALUE_LIMIT = 100, 256, 2500
 
 
-def encode(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
+def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
     """Spell the caller's hyperparameters: JSON in script mode, ``str()`` without a script.
 
     NumPy scalars and paths are taken as their plain values. Raises `SpecError` for a reserved key and for a value that

@@ -170,7 +170,7 @@ class Channel:
             )
 
 
-def parse(inputs: object) -> tuple[Channel, ...]:
+def parse_inputs(inputs: object) -> tuple[Channel, ...]:
     """Return the channels for the ``inputs`` argument of ``fit``: a URI, an input, a dict of them, or ``None``."""
     if inputs is None:
         return ()
@@ -186,10 +186,40 @@ def _parse_one(where: str, value: object) -> Input:
         return TrainingInput(_uri(where, value))
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
         # Inputs of the SageMaker SDK hold the Channel of the request.
-        from scriptmode.request.parse import of_channel
-
-        return of_channel(where, value.config)  # type: ignore[attr-defined]
+        return parse_channel(where, value.config)  # type: ignore[attr-defined]
     raise SpecError(f"{where} is {value!r}; give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput")
+
+
+def parse_channel(where: str, channel: Mapping[str, Any]) -> Input:
+    """Return the input of a request's Channel; raise `SpecError` for a data source other than S3 or a file system."""
+    files = channel["DataSource"].get("FileSystemDataSource")
+    if files is not None:
+        return FileSystemInput(
+            files["FileSystemId"],
+            files["FileSystemType"],
+            files["DirectoryPath"],
+            files["FileSystemAccessMode"],
+            channel.get("ContentType"),
+        )
+    stored = channel["DataSource"].get("S3DataSource")
+    if stored is None:
+        raise SpecError(f"{where} has the data source {', '.join(channel['DataSource'])}; give S3 or file system data")
+    seed = channel.get("ShuffleConfig", {}).get("Seed")
+    return TrainingInput(
+        stored["S3Uri"],
+        distribution=stored.get("S3DataDistributionType", DISTRIBUTIONS[0]),
+        compression=channel.get("CompressionType"),
+        content_type=channel.get("ContentType"),
+        record_wrapping=channel.get("RecordWrapperType"),
+        s3_data_type=stored["S3DataType"],
+        instance_groups=stored.get("InstanceGroupNames", ()),
+        input_mode=channel.get("InputMode"),
+        attribute_names=stored.get("AttributeNames", ()),
+        target_attribute_name=channel.get("TargetAttributeName"),
+        shuffle_config=None if seed is None else ShuffleConfig(seed),
+        hub_access_config=stored.get("HubAccessConfig"),
+        model_access_config=stored.get("ModelAccessConfig"),
+    )
 
 
 def check_mode(channel: Channel, job_mode: str) -> None:

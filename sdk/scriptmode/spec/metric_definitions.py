@@ -100,7 +100,7 @@ def _is_simple(regex: str) -> bool:
     return len(_REPEAT.findall(regex)) <= 1 and _REPEATED_GROUP.search(regex) is None and options <= _OPTIONS
 
 
-def warn(definitions: Iterable[Definition]) -> None:
+def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
     """Log which metrics were switched off."""
     for each in definitions:
         if each.trouble:
@@ -114,7 +114,7 @@ def _number(text: str | None) -> float | None:
         return None
 
 
-def defined(description: Mapping[str, Any]) -> list[tuple[str, str]]:
+def parse_definitions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Give the name and the regular expression of each metric that a described job has."""
     found = description.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
     return [(each["Name"], each["Regex"]) for each in found]

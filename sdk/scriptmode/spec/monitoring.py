@@ -67,7 +67,7 @@ def rule_for_job(rule: Mapping[str, Any], job_name: str) -> dict[str, Any]:
     return {**rule, "RuleParameters": {**parameters, ACTIONS: actions.for_job(job_name)}}
 
 
-def parse(
+def parse_monitoring(
     *,
     debugger_hook_config: object,
     rules: Iterable[object] | None,

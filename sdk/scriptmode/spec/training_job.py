@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
-from scriptmode.spec.hyperparameters import encode
+from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.spec.whole_numbers import set_whole, whole_number
 
@@ -38,7 +38,7 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def switch(name: str, value: object) -> bool:
+def require_bool(name: str, value: object) -> bool:
     """Read True or False; what only counts as true in Python is a mistake."""
     if not isinstance(value, bool):
         raise SpecError(f"{name} is {value!r}; say True or False")
@@ -47,7 +47,7 @@ def switch(name: str, value: object) -> bool:
 
 def _switch(name: str, value: object) -> None:
     if value is not None:
-        switch(name, value)
+        require_bool(name, value)
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ class TrainingJobSpec:
                 raise SpecError(
                     f"environment[{name!r}] is {_kind(value)}; names and values are strings, give str(...) of it"
                 )
-        encode(self.hyperparameters, script_mode=self.script is not None)
+        encode_hyperparameters(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()
         self._check_groups()
         self._check_spot()

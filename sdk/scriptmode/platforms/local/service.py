@@ -103,7 +103,7 @@ class LocalPlatform:
         if set(spec.resources.types) <= set(LOCAL_CONTAINER):
             self._limits()
             spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image(spec)))
-            image_support.check(spec)
+            image_support.check_aws_image(spec)
         else:
             self._check_script(spec)
         role = spec.role

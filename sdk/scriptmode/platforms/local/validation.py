@@ -15,7 +15,7 @@ from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
 from scriptmode.platforms.local.system import file_systems, ports
 from scriptmode.request import service_model
-from scriptmode.spec.metric_definitions import Definition, defined
+from scriptmode.spec.metric_definitions import Definition, parse_definitions
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
 
 def _metrics(request: Mapping[str, Any]) -> Iterator[str]:
     # Amazon SageMaker's own are Java's, which it alone can check.
-    said = (_no_pattern(name, regex) for name, regex in defined(request))
+    said = (_no_pattern(name, regex) for name, regex in parse_definitions(request))
     yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in said if error)
 
 

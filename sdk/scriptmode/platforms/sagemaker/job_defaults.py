@@ -62,7 +62,7 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
         monitoring=_monitoring(spec.monitoring, config),
         algorithm=replace(spec.algorithm, image_uri=_image(spec, connection)),
     )
-    image_support.check(completed)
+    image_support.check_aws_image(completed)
     path = spec.output.path or _default_path(role, config, connection)
     output = replace(
         spec.output,
@@ -141,7 +141,7 @@ def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
         return algorithm.image_uri
     from scriptmode.aws import images
 
-    return images.lookup(
+    return images.look_up_image(
         framework_version=algorithm.framework_version,
         py_version=algorithm.py_version,
         region=connection.region,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.aws import config
-from scriptmode.aws.s3 import S3, SCHEME, parse
+from scriptmode.aws.s3 import S3, SCHEME, parse_s3_uri
 from scriptmode.errors import (
     CredentialsError,
     DataAccessError,
@@ -104,7 +104,7 @@ class SageMakerPlatform:
 
         Without a key it is encrypted with the one that AWS keeps for S3, as the SageMaker SDK v2 does.
         """
-        bucket = parse(uri).bucket
+        bucket = parse_s3_uri(uri).bucket
         owner = self._owner_of(bucket, role)
         if self._s3.exists(uri, kms_key=kms_key, owner=owner):
             self._ready_bucket = bucket
@@ -221,8 +221,8 @@ class SageMakerPlatform:
     @cached_property
     def _config(self) -> config.SageMakerConfig:
         if self._connection.settings is not None:
-            return config.parse(self._connection.settings, "the config of sagemaker_session")
-        return config.read(os.environ, self._read_bytes)
+            return config.parse_config(self._connection.settings, "the config of sagemaker_session")
+        return config.read_config(os.environ, self._read_bytes)
 
     def _read_bytes(self, uri: str) -> bytes:
         return self._s3.read_bytes(uri)
@@ -250,7 +250,7 @@ class SageMakerPlatform:
         """Make the default bucket where a job's output goes to it and it is not there yet."""
         if not path.startswith(SCHEME):
             return
-        bucket = parse(path).bucket
+        bucket = parse_s3_uri(path).bucket
         if bucket == self._ready_bucket or not self._is_default(bucket, role):
             return
         owner = self._owner_of(bucket, role)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.base import Metric
-from scriptmode.spec.metric_definitions import Definition, defined, warn
+from scriptmode.spec.metric_definitions import Definition, parse_definitions, warn_of_slow_regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,12 +18,12 @@ def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list
 
     Logs a warning for an expression that takes too long. Raises `DataError` for what is no regular expression.
     """
-    definitions = [Definition(name, regex) for name, regex in defined(description)]
+    definitions = [Definition(name, regex) for name, regex in parse_definitions(description)]
     if not definitions:
         return []
     values: dict[str, list[Metric]] = {each.name: [] for each in definitions}
     for event in events:
         for each in definitions:
             values[each.name] += (Metric(each.name, value, host=event.host) for value in each.values(event.message))
-    warn(definitions)
+    warn_of_slow_regex(definitions)
     return [metric for found in values.values() for metric in found]
