@@ -1,4 +1,4 @@
-"""A job whose input was damaged on its way from S3, or did not come, fails with that as its reason."""
+"""A job whose input was damaged on its way from S3, or did not arrive, fails with that as its reason."""
 
 import base64
 import zlib
@@ -6,6 +6,7 @@ import zlib
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
 from fakes.local_jobs import channel
+from processes.launchers import CHILDREN
 
 pytestmark = pytest.mark.slow
 
@@ -50,14 +51,14 @@ def test_a_job_whose_bytes_were_damaged_once_completes_with_the_right_ones(jobs,
     assert not left
 
 
-def test_jobs_whose_connection_is_dead_fail_with_that_reason(jobs, server):
+def test_jobs_whose_connection_is_dead_fail_with_that_reason(jobs, server, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(CHILDREN / "short_retries"))
     server.fault = lambda request: Fault(cut=True) if request.is_get else None
     names = [
         jobs.start(f"import os; {READ[mode]}", channels=[channel("train", "s3://bkt/train/", InputMode=mode)])
         for mode in READ
     ]
     for name in names:
-        # A connection is retried for a minute without progress.
         description = jobs.wait(name, 150)
         assert description["TrainingJobStatus"] == "Failed"
         told = description["FailureReason"] + "\n".join(jobs.lines(name))
