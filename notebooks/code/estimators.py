@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def require() -> None:
-    """End the program with a message if TensorFlow has no ``tf.estimator``; otherwise let it log only errors."""
+    """Require ``tf.estimator``: exit with a message if TensorFlow does not have it, else let it log only errors."""
     if not hasattr(tf, "estimator"):
         message = (
             f"TensorFlow {tf.__version__} has no tf.estimator, which 2.16 removed: use TensorFlow 2.15 "
@@ -57,7 +57,7 @@ class ProgressHook(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             self._begin()
 
     def end(self, _: Any) -> None:
-        """End the last epoch at the last step of this process; a worker may have made the final step."""
+        """Close the last epoch at the last step of this process; a worker may have made the final step."""
         if self.figures:
             self._end()
 

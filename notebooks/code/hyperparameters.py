@@ -110,7 +110,7 @@ def rank_channel(local_rank: int, local_size: int, environ: Mapping[str, str] = 
         names = ", ".join(repr(f"{TRAIN_CHANNEL}_{rank}") for rank in range(local_size))
         message = (
             f"channel {TRAIN_CHANNEL!r} is in Pipe mode, and the {local_size} ranks of a host cannot share its pipe: "
-            f"give each a channel of its own, {names}"
+            f"give each rank its own channel: {names}"
         )
         raise SystemExit(message)
     return TRAIN_CHANNEL

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 
 def main() -> None:
-    """Fit the network, and print the accuracy of the last epoch."""
+    """Train the network with ``fit``, and print the accuracy of the last epoch."""
     arguments = hyperparameters.parser(__doc__).parse_args()
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     train = images.load(hyperparameters.channel(hyperparameters.TRAIN_CHANNEL))

@@ -80,12 +80,12 @@ class Training:
 
     @tf.function
     def step(self, batch: Any) -> tf.Tensor:
-        """Make one step, compiled."""
+        """Run one step, compiled."""
         return self.mirrored_step(batch)
 
     @tf.function
     def whole_epoch(self, batches: Any) -> tf.Tensor:
-        """Make all steps of an epoch, compiled with the loop; return the sum of their losses."""
+        """Run all steps of an epoch, compiled with the loop; return the sum of their losses."""
         total = 0.0
         for batch in batches:
             total += self.mirrored_step(batch)

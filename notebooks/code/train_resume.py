@@ -71,7 +71,7 @@ def batch(mine: images.Images, arguments: hyperparameters.Namespace, steps: int,
 
 
 def train(training: Training, arguments: hyperparameters.Namespace, interruption: Interruption) -> bool:
-    """Make the remaining steps, or those until SIGTERM; return whether all steps were made."""
+    """Run the remaining steps, or those until SIGTERM; return whether all steps were made."""
     mine = records.load(hyperparameters.TRAIN_CHANNEL)
     steps = arguments.steps_per_epoch or len(mine) // arguments.batch_size
     last = arguments.epochs * steps

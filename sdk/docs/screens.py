@@ -228,7 +228,7 @@ def _session(terminal: Terminal, command: str) -> list[str]:
 
 
 def _wrapped(command: str) -> list[str]:
-    """Break a long command before its options."""
+    """Split a long command before its options."""
     lines = [f"$ {command}"]
     while len(lines[-1]) > WIDTH:
         place = lines[-1].rfind(" -", 0, WIDTH - 2)
