@@ -1,4 +1,4 @@
-"""Where documents are read: a clone's folder, a data directory of one's own, and an account in the cloud on loopback."""
+"""The environment in which documents are executed: a directory like a clone, a data directory, and moto as AWS."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from docs.reader import Reader, end
 from scriptmode import TrainingJob
 from scriptmode.platforms.local import LocalPlatform
 
-#: What the guides' account has: a bucket, a role, and the models of jobs that they fetch.
+#: The content of the account that the guides use: a bucket, a role, and the models of jobs that they download.
 BUCKET, ROLE = "bucket", "training"
 OBJECTS = {"train/part-0": b"1\n2\n3\n", "train/part-1": b"4\n5\n6\n", "eval/part-0": b"7\n"}
 MODELS = ("vision-1",)
@@ -23,7 +23,7 @@ MODELS = ("vision-1",)
 
 @pytest.fixture(scope="session")
 def account():
-    """The variables that make boto3 use an account of moto's, by the credentials of a role."""
+    """The environment variables with which boto3 uses moto, with the credentials of a role."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # moto's own deprecations
         from moto.server import ThreadedMotoServer
@@ -31,12 +31,12 @@ def account():
         server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         server.start()
         endpoint = "http://{}:{}".format(*server.get_host_and_port())
-        yield {"AWS_ENDPOINT_URL": endpoint, "AWS_DEFAULT_REGION": "eu-west-1", **furnished(endpoint)}
+        yield {"AWS_ENDPOINT_URL": endpoint, "AWS_DEFAULT_REGION": "eu-west-1", **fill_account(endpoint)}
         server.stop()
 
 
-def furnished(endpoint):
-    """Make the bucket and the role; give the role's credentials."""
+def fill_account(endpoint):
+    """Create the bucket and the role; return the role's credentials."""
     import boto3
 
     session = boto3.Session(aws_access_key_id="key", aws_secret_access_key="secret", region_name="eu-west-1")
@@ -56,7 +56,7 @@ def furnished(endpoint):
 
 
 def archive():
-    """A model that a job left."""
+    """Return the archive of a job's model."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         member = tarfile.TarInfo("weights.txt")
@@ -67,7 +67,7 @@ def archive():
 
 @pytest.fixture
 def reader(tmp_path, account):
-    """Someone in a folder that has what a clone has."""
+    """A reader in a directory with the content of a clone."""
     folder, home, data = tmp_path / "clone", tmp_path / "home", tmp_path / "data"
     folder.mkdir()
     home.mkdir()
@@ -79,7 +79,7 @@ def reader(tmp_path, account):
         **kept,
         **account,
         "HOME": str(home),
-        # The reader of pipes is compiled once for all.
+        # The pipe reader's binary is compiled once for all documents.
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache"),
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "SCRIPTMODE_DATA_DIR": str(data),
@@ -90,9 +90,9 @@ def reader(tmp_path, account):
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    someone = Reader(folder, tmp_path / "state", environment)
-    yield someone
-    someone.close()
+    reader = Reader(folder, tmp_path / "state", environment)
+    yield reader
+    reader.close()
     if data.exists():
         platform = LocalPlatform(data_dir=data)
         for summary in TrainingJob.list(platform, status="InProgress"):

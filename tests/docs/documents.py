@@ -1,4 +1,4 @@
-"""The documents of this project, and what is in them: code to run, links, headings."""
+"""The documents of this project, and their code blocks, links and headings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 DOCS = ROOT / "sdk" / "docs"
 GUIDES = sorted((DOCS / "guides").glob("*.md"))
-#: Whose code is run.
+#: Documents whose code is executed.
 WITH_CODE = [README, DOCS / "index.md", *GUIDES]
-#: Whose links are checked.
+#: Documents whose links are checked.
 WITH_LINKS = [
     *WITH_CODE,
     *sorted((DOCS / "reference").glob("*.md")),
@@ -30,7 +30,7 @@ WITH_LINKS = [
     ROOT / "container" / "README.md",
     ROOT / "notebooks" / "data" / "fashion_mnist" / "README.md",
 ]
-#: Languages of blocks that are run, of files that a later block uses, and of what is only read.
+#: Languages of blocks that are executed, of files that a later block uses, and of blocks that are only read.
 RUN, FILES, READ = ("python", "console", "bash"), ("python", "toml", "yaml"), ("text", "json", "{toctree}")
 _NOT_RUN = re.compile(r"<!-- not run: (?P<reason>.+?) -->\s*", re.DOTALL)
 _SCREEN = re.compile(r"<!-- screen: (?P<name>[a-z_]+) -->\s*")
@@ -39,7 +39,7 @@ _FILE_NAME = re.compile(r"# (?P<name>[\w./-]+\.(?:py|toml|yaml))\n")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block. ``not_run`` is the reason that a document gives; ``screen`` the name of one made by a command."""
+    """A fenced block. ``not_run`` is the document's reason not to run it; ``screen`` the name of a generated screen."""
 
     language: str
     text: str
@@ -49,7 +49,7 @@ class Block:
 
     @property
     def file(self) -> str | None:
-        """The name of the file that the block is, or ``None``."""
+        """The name of the file that the block contains, or ``None``."""
         found = _FILE_NAME.match(self.text)
         return found["name"] if found and self.language in FILES else None
 
@@ -72,7 +72,7 @@ def blocks(document: Path) -> Iterator[Block]:
 
 
 def links(document: Path) -> Iterator[str]:
-    """Yield what a document's links and pictures lead to."""
+    """Yield the targets of a document's links and pictures."""
     for token in _tokens(document):
         for each in token.children or ():
             target = each.attrGet("href") or each.attrGet("src")
@@ -81,7 +81,7 @@ def links(document: Path) -> Iterator[str]:
 
 
 def anchors(document: Path) -> set[str]:
-    """Give the anchors of a document's headings, as hosting sites and MyST make them."""
+    """Return the anchors of a document's headings, as GitHub and MyST generate them."""
     found: set[str] = set()
     tokens = _tokens(document)
     for opening, text in zip(tokens, tokens[1:]):
@@ -97,7 +97,7 @@ def anchors(document: Path) -> set[str]:
 
 
 def label(path: Path) -> str:
-    """Give a document's place in the project."""
+    """Return a document's path in the project."""
     return path.relative_to(ROOT).as_posix()
 
 

@@ -1,4 +1,4 @@
-"""Runs the Python blocks of one document, one after another, in one namespace: a line of JSON each, and one back."""
+"""Run the Python blocks of a document one after another in one namespace; each is a line of JSON, and so is its answer."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ import types
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
-# A class or a test that a block defines finds its module.
+# Classes and tests that a block defines need their module in sys.modules.
 document = types.ModuleType("__main__")
 sys.modules["__main__"] = document
 for line in sys.stdin:
@@ -19,7 +19,7 @@ for line in sys.stdin:
     failure = None
     try:
         with contextlib.redirect_stdout(said):
-            # Line numbers of the traceback are those of the document.
+            # The traceback gets the line numbers of the document.
             exec(compile("\n" * block["line"] + block["code"], "document", "exec"), document.__dict__)
     except Exception:
         failure = f"{said.getvalue()}{traceback.format_exc()}"

@@ -1,4 +1,4 @@
-"""Someone who types in what a document shows, from its first line to its last, and looks at what comes."""
+"""Execute a document's blocks in order, and compare their output with the document."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from scriptmode import TrainingJob
 
 HERE = Path(__file__).parent
-#: Seconds for one command.
-PATIENCE = 240
+#: Time limit of a command, in seconds.
+TIMEOUT = 240
 _NUMBER = re.compile(r"\d[\d,.:]*")
 _NAME = re.compile(r"[a-z][a-z-]*-\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d-\d{3}")
-#: Keeps folder and variables for the next command.
+#: Runs a command, and stores its working directory and variables for the next one.
 _SCRIPT = """
 set -a; cd "$(cat "$READER/folder")"; [ ! -e "$READER/variables" ] || source "$READER/variables"
 {command}
@@ -38,12 +38,12 @@ exit $code
 
 
 class MismatchError(AssertionError):
-    """A document says something else than what happens."""
+    """The output of a command differs from the document."""
 
 
 @dataclass
 class Reader:
-    """Reads one document in a folder of its own; ``state`` is a folder for what lies between two commands."""
+    """Executes one document in its own directory; the directory ``state`` stores what passes from command to command."""
 
     folder: Path
     state: Path
@@ -55,7 +55,7 @@ class Reader:
         (self.state / "folder").write_text(f"{self.folder}\n")
 
     def read(self, block: Block) -> None:
-        """Do what a block says; raise `MismatchError`."""
+        """Execute a block; raise `MismatchError` if its output differs."""
         if block.file:
             place = self.folder / block.file
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class Reader:
             self._run_console(block)
 
     def run(self, command: str) -> tuple[int, str]:
-        """Run a command of a shell; give its exit code and all it wrote."""
+        """Run a shell command; return its exit code and its output."""
         process = subprocess.Popen(
             ["bash", "-c", _SCRIPT.replace("{command}", command)],
             env={**self.environment, "READER": str(self.state)},
@@ -82,7 +82,7 @@ class Reader:
             start_new_session=True,
         )
         try:
-            output = process.communicate(timeout=PATIENCE)[0]
+            output = process.communicate(timeout=TIMEOUT)[0]
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -90,12 +90,12 @@ class Reader:
         return process.returncode, output
 
     def close(self) -> None:
-        """End the Python session."""
+        """Stop the Python session."""
         if self._python is not None:
             self._python.communicate(timeout=30)
 
     def _run_console(self, block: Block) -> None:
-        """Run each line that begins with ``$``; what follows it is what it writes, and a failure is asked for."""
+        """Run each line that begins with ``$``; the next lines are its output, and ``$ echo $?`` expects its exit code."""
         code = 0
         steps = list(commands(block.text))
         for (command, expected), following in zip(steps, [*steps[1:], ("", "")]):
@@ -128,14 +128,14 @@ class Reader:
 
 
 def end(job: TrainingJob) -> None:
-    """Stop a job that a document left running, however it ends: it may complete before it hears of it."""
+    """Stop a job that a document left running; it may complete before the stop reaches it."""
     with suppress(TrainingJobError):
         job.stop()
         job.wait(60)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each command of a console's text, and the lines that it is said to write."""
+    """Yield each command of a console block and its expected output."""
     command: str | None = None
     expected: list[str] = []
     for line in text.splitlines():
@@ -152,9 +152,9 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 
 def agrees(expected: str, output: str) -> bool:
-    """Say whether the expected lines are in the output, one after another, numbers and names of jobs aside.
+    """Return whether the output contains the expected lines in order, apart from numbers and names of jobs.
 
-    ``...`` in a line stands for anything in it, as a line for any lines; nothing expected agrees with everything.
+    ``...`` matches any text in a line, and as a line any lines. An empty expectation matches everything.
     """
     parts = [masked(line) for line in expected.strip().splitlines()]
     pattern = "".join(
@@ -165,7 +165,7 @@ def agrees(expected: str, output: str) -> bool:
 
 
 def masked(line: str) -> str:
-    """Give a line with its spaces drawn together, and without what differs from run to run."""
+    """Return a line with single spaces, and without numbers and names that differ from run to run."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
     ellipsis = "\0"
     plain = _NAME.sub("NAME", plain.replace("...", ellipsis))

@@ -1,4 +1,4 @@
-"""What a document tells a reader to type in works, in the order in which it stands there."""
+"""The code blocks of every document work, in the order of the document."""
 
 import pytest
 from docs.documents import FILES, READ, RUN, WITH_CODE, blocks, label
@@ -7,21 +7,21 @@ from docs.reader import MismatchError, agrees, commands, end
 from scriptmode import Estimator, TrainingJobStopped
 from scriptmode.platforms.local import LocalPlatform
 
-#: Blocks in all documents that cannot be run here: each says why in the document itself.
+#: Maximum number of blocks in all documents that are not run; each has its reason in the document.
 MOST_NOT_RUN = 8
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("document", WITH_CODE, ids=label)
-def test_a_reader_who_types_in_a_document_sees_what_it_says(document, reader):
+def test_the_code_of_a_document_works(document, reader):
     for block in blocks(document):
-        # Screens are typed into a terminal: test_screens.py.
+        # Screens are tested in test_screens.py.
         if block.not_run is None and block.screen is None:
             reader.read(block)
 
 
-def test_few_blocks_are_not_run_and_each_says_why():
+def test_few_blocks_are_not_run_and_each_has_a_reason():
     left_out = [(label(document), block) for document in WITH_CODE for block in blocks(document) if block.not_run]
     for name, block in left_out:
         print(f"{name}:{block.line}: not run: {block.not_run}")
@@ -29,7 +29,7 @@ def test_few_blocks_are_not_run_and_each_says_why():
 
 
 @pytest.mark.parametrize("document", WITH_CODE, ids=label)
-def test_every_block_of_a_document_says_what_it_is(document):
+def test_every_block_has_a_known_language(document):
     for block in blocks(document):
         assert block.language in {*RUN, *FILES, *READ}, f"line {block.line}: {block.language!r}"
         if block.language in READ:
@@ -52,12 +52,12 @@ def test_every_block_of_a_document_says_what_it_is(document):
         ("model: .../model.tar.gz", "model: none\n", False),
     ],
 )
-def test_what_a_document_expects_is_compared_without_what_differs_from_run_to_run(expected, output, agree):
+def test_expected_output_is_compared_without_numbers_and_names(expected, output, agree):
     assert agrees(expected, output) is agree
 
 
 @pytest.mark.slow
-def test_a_reader_sees_when_a_document_is_wrong(reader, tmp_path):
+def test_a_wrong_document_is_reported(reader, tmp_path):
     document = tmp_path / "wrong.md"
     document.write_text("```console\n$ cd /\n$ pwd\n/tmp\n```\n\n```console\n$ false\n```\n\n```python\n1 / 0\n```\n")
     first, second, third = blocks(document)
@@ -69,7 +69,7 @@ def test_a_reader_sees_when_a_document_is_wrong(reader, tmp_path):
         reader.read(third)
 
 
-def test_a_job_that_a_document_left_is_ended_whether_or_not_it_completes_first(tmp_path):
+def test_a_job_that_a_document_left_is_stopped_or_completes(tmp_path):
     (tmp_path / "quick.py").touch()
     (tmp_path / "endless.py").write_text("import threading\n\nthreading.Event().wait()\n")
     platform = LocalPlatform(data_dir=tmp_path / "data")

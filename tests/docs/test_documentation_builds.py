@@ -1,4 +1,4 @@
-"""The documentation is built, without a warning, and every public name is in it."""
+"""The documentation builds without a warning, and contains every public name."""
 
 import inspect
 import re
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(450)
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The HTML, made once, with every warning as an error."""
+    """The HTML, built once, with every warning as an error."""
     folder = tmp_path_factory.mktemp("docs")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-n", "-W", "--keep-going", "-q", "-d", folder / "trees", DOCS, folder / "html"],
@@ -33,7 +33,7 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def inventory(built):
-    """What the pages have anchors for: name to page."""
+    """The anchors of the pages: name to page."""
     content = (built / "objects.inv").read_bytes().split(b"\n", 4)[4]
     lines = [line.split(" ") for line in zlib.decompress(content).decode().splitlines()]
     return {line[0]: line[3] for line in lines if line[1].startswith("py:")}
@@ -57,7 +57,7 @@ def test_every_public_name_is_in_the_reference(inventory):
 
 
 @pytest.mark.slow
-def test_every_guide_is_reached_from_the_first_page(built):
+def test_the_first_page_links_every_guide(built):
     front = (built / "index.html").read_text()
     assert [guide.stem for guide in GUIDES if f'href="guides/{guide.stem}.html"' not in front] == []
 
@@ -78,7 +78,7 @@ def test_a_guide_is_short_and_begins_with_an_example():
         assert first.line <= 40, f"{guide.name}: the first example is in line {first.line}"
 
 
-def test_the_errors_in_the_guide_have_what_it_says_of_them():
+def test_the_errors_in_the_guide_have_the_attributes_it_lists():
     page = (DOCS / "guides" / "failures.md").read_text()
     rows = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `TrainingJob")]
     assert len(rows) == 2
@@ -89,7 +89,7 @@ def test_the_errors_in_the_guide_have_what_it_says_of_them():
             assert [word for word in re.findall(r"`(\w+)`", said) if not hasattr(error, word)] == []
 
 
-def test_every_argument_of_an_estimator_stands_once_in_its_page():
+def test_every_argument_of_an_estimator_is_once_in_the_list():
     page = (DOCS / "reference" / "arguments.md").read_text()
     first_cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     named = [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)]

@@ -1,4 +1,4 @@
-"""Every link leads somewhere."""
+"""The target of every link exists."""
 
 import re
 from urllib.parse import unquote, urlsplit
@@ -8,7 +8,7 @@ from docs.documents import WITH_LINKS, anchors, label, links
 
 
 @pytest.mark.parametrize("document", WITH_LINKS, ids=label)
-def test_every_link_of_a_document_leads_somewhere(document):
+def test_the_target_of_every_link_exists(document):
     for target in links(document):
         parts = urlsplit(target)
         if parts.scheme:
@@ -21,7 +21,7 @@ def test_every_link_of_a_document_leads_somewhere(document):
             assert parts.fragment in anchors(place), f"{target}: {place.name} has no such heading"
 
 
-def test_links_are_found_wherever_they_stand(tmp_path):
+def test_links_are_found_in_lists_and_tables(tmp_path):
     document = tmp_path / "a.md"
     document.write_text("# A `b` c\n\n## Two\n\n## Two\n\n* [x](y.md)\n\n| a |\n|---|\n| [`z`](z.md#q) ![p](p.png) |\n")
     assert list(links(document)) == ["y.md", "z.md#q", "p.png"]

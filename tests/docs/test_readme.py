@@ -1,4 +1,4 @@
-"""What the README shows is there."""
+"""The directories, targets and files that the README names exist."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ def test_every_python_block_is_python(document):
             ast.parse(block.text, filename=f"line {block.line}")
 
 
-def test_every_folder_the_readme_names_is_there():
+def test_every_directory_that_the_readme_names_exists():
     folders = re.findall(r"^\| `([a-z_/]+)` \|", TEXT, re.MULTILINE)
     assert "sdk/scriptmode" in folders
     for name in folders:
@@ -40,12 +40,12 @@ def test_every_file_that_contributors_are_shown_exists():
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_every_guide_and_every_notebook_stands_in_the_readme():
+def test_the_readme_links_every_guide_and_every_notebook():
     for folder, pattern in (("sdk/docs/guides", "*.md"), ("notebooks", "*.ipynb")):
         for path in (ROOT / folder).glob(pattern):
             assert f"({folder}/{path.name})" in TEXT, path.name
 
 
-def test_nothing_is_left_to_be_filled_in():
+def test_no_placeholder_is_left():
     for document in WITH_CODE:
         assert not re.findall(r"^[A-Z_]{6,}$", document.read_text(), re.MULTILINE)

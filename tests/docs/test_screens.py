@@ -1,4 +1,4 @@
-"""The screens in the documents are those that a command makes, and show nothing of the machine that made them."""
+"""The screens in the documents match the commands' output, and show no paths of the machine that generated them."""
 
 import importlib.util
 import re
@@ -12,16 +12,16 @@ from docs.reader import commands, masked
 from scriptmode.cli import scriptmode
 
 SCREENS = {block.screen: block for document in WITH_CODE for block in blocks(document) if block.screen}
-#: Folders of the machine, of whoever ran it, of tests; but the launcher's own are the same everywhere.
+#: Paths of a machine, of a user and of tests; the launcher's own paths are the same everywhere.
 OF_A_MACHINE = re.compile(r"/tmp/(?!scriptmode/)|/(work|root|srv|mnt)\b|/home/(?!me/)|pytest-")
 
 
 @pytest.fixture(scope="module")
 def program():
-    """The program that makes them."""
+    """The program that generates the screens."""
     spec = importlib.util.spec_from_file_location("screens", DOCS / "screens.py")
     module = importlib.util.module_from_spec(spec)
-    # dataclasses look their module up.
+    # Dataclasses look up their module.
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "screens", module)
         spec.loader.exec_module(module)
@@ -30,23 +30,23 @@ def program():
 
 @pytest.fixture(scope="module")
 def terminal(program, tmp_path_factory):
-    """A terminal in which screens are made."""
+    """A terminal for generating screens."""
     return program.terminal_in(tmp_path_factory.mktemp("screens"))
 
 
-def test_every_screen_of_the_documents_is_made_by_the_command_and_the_other_way_round(program):
+def test_the_documents_and_the_program_have_the_same_screens(program):
     assert set(SCREENS) == set(program.SCREENS)
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_a_screen_is_full_and_shows_nothing_of_the_machine_that_made_it(name):
+def test_a_screen_has_no_paths_of_the_machine_that_generated_it(name):
     text = SCREENS[name].text
     assert len(text.splitlines()) >= 4
     assert not [line for line in text.splitlines() if OF_A_MACHINE.search(line)]
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_the_commands_of_a_screen_are_still_commands(name):
+def test_the_commands_of_a_screen_exist(name):
     for command, _ in commands(SCREENS[name].text):
         words = command.replace("\\\n", " ").split()
         if words[0] == "scriptmode":
@@ -58,14 +58,14 @@ def test_the_commands_of_a_screen_are_still_commands(name):
 
 @pytest.mark.slow
 def test_the_list_in_the_readme_is_what_the_command_prints(program, terminal, monkeypatch):
-    # Any job that completes stands in for the one that trains a network.
+    # Any job that completes replaces the one that trains a network.
     monkeypatch.setattr(program, "MIRRORED", "echo > done.py; scriptmode run done.py --job-name mirrored-1")
     found = program.SCREENS["list"](terminal)
     assert [masked(line) for line in found] == [masked(line) for line in SCREENS["list"].text.splitlines()]
 
 
 def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal):
-    # Hosts write when they get to it, and how the one that is well ends depends on how far it was.
+    # The order of the hosts' lines varies, and the end of the other host depends on how far it got.
     found, expected = (
         [masked(line) for line in lines if not line.startswith("algo-1 |") and line.strip("~^ ")]
         for lines in (program.SCREENS["failure"](terminal), SCREENS["failure"].text.splitlines())
@@ -83,7 +83,7 @@ def test_a_plan_in_the_documents_has_the_rows_of_the_one_that_the_command_prints
 
 
 @pytest.mark.slow
-def test_the_examination_in_the_guide_has_the_subjects_of_the_one_that_the_command_prints(program, terminal):
+def test_the_doctor_screen_has_the_checks_that_the_command_prints(program, terminal):
     def subjects(lines):
         return [line[9:24].strip() for line in lines if line.startswith(("ok ", "warning ", "problem "))]
 
@@ -97,13 +97,13 @@ def test_the_programs_of_the_screens_are_those_that_the_readme_shows(program):
     assert {name: f"# {name}\n{text}" for name, text in program.PROGRAMS.items()} == files
 
 
-def test_a_document_is_rewritten_between_its_marks_alone(program):
+def test_only_the_text_between_marks_is_rewritten(program):
     text = "a\n<!-- screen: list -->\n```console\n$ old\n```\n<!-- end -->\nb\n<!-- screen: plan -->\n```text\np\n```\n<!-- end -->\n"
     again = program.rewritten(text, {"list": "$ new\n\\1\n"})
     assert again == text.replace("$ old\n", "$ new\n\\1\n")
 
 
-def test_a_terminal_is_read_as_a_person_reads_it(program, tmp_path):
+def test_a_terminal_applies_control_sequences(program, tmp_path):
     environment = {"SCRIPTMODE_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin:/bin", "TERM": "xterm"}
     terminal = program.Terminal(tmp_path, environment)
     shown = terminal.read(
@@ -112,7 +112,7 @@ def test_a_terminal_is_read_as_a_person_reads_it(program, tmp_path):
     assert shown == ["two", "red ~/scriptmode", "9 110", "~/.local/share/scriptmode/jobs"]
 
 
-def test_a_picture_of_a_card_is_there_and_small():
+def test_the_picture_of_a_card_exists_and_is_small():
     picture = DOCS / "pictures" / "card.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size <= 60_000
