@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
-from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
 from scriptmode_runtime.plan import LaunchPlan, as_document
 from scriptmode_runtime.processes.loop import STOPPING
 from scriptmode_runtime.strategies import plan_for
@@ -75,11 +75,11 @@ def _train() -> int:
         os.environ.pop(contract.SECRET_VARIABLE, None)
         cause = _supervise(here)
     except RuntimeFailure as error:
-        cause = Cause("", "launcher", LAUNCHER_FAILED, str(error))
+        cause = Failure("", "launcher", LAUNCHER_FAILED, str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the platform is to be told
         import traceback
 
-        cause = Cause("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
+        cause = Failure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
     if cause is None:
         report.release(output)
         return 0
@@ -91,11 +91,11 @@ def _train() -> int:
     return cause.exit_code
 
 
-def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
+def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
     """Run all this host has to run, other hosts told of everything that goes wrong."""
     daemons: Daemons | None = None
 
-    def describe(spec: ProcessSpec, status: int, text: str) -> Cause:
+    def describe(spec: ProcessSpec, status: int, text: str) -> Failure:
         return report.describe(read, spec, status, text, daemons.first_failure if daemons else None)
 
     with Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
@@ -111,7 +111,7 @@ def _supervise(read: environment.TrainingEnvironment) -> Cause | None:
             told = str(error)
             message = told if told.startswith(f"{read.host}: ") else f"{read.host}: {told}"
             message = report.redaction(read)(message)
-            supervisor.abort(Cause(read.host, "launcher", LAUNCHER_FAILED, message))
+            supervisor.abort(Failure(read.host, "launcher", LAUNCHER_FAILED, message))
         return supervisor.finish()
 
 
@@ -160,7 +160,7 @@ def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnv
 
     folder = os.path.join(here.scratch, STACKS_FOLDER)
     os.mkdir(folder, mode=0o700)
-    os.environ.update(stacks.variables(folder, os.environ))
+    os.environ.update(stacks.stack_variables(folder, os.environ))
     return here._replace(inherited=here.inherited._replace(python_path=os.environ["PYTHONPATH"]))
 
 
@@ -202,7 +202,7 @@ def _keep_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
     """Let only this machine reach the TensorFlow servers of hosts that are all on it."""
     from scriptmode_runtime.processes import loopback
 
-    ports = loopback.served_ports(plan)
+    ports = loopback.loopback_ports(plan)
     # A task reports a port that another program has. A job that sets the variable decides about the ports itself.
     if ports and loopback.REUSE_PORT not in os.environ and not any(map(loopback.is_taken, ports)):
         os.environ[loopback.REUSE_PORT] = "true"

@@ -115,10 +115,10 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
     files = {contract.RESOURCE_CONFIG_FILE: _read_object(base_dir, contract.RESOURCE_CONFIG_FILE)}
     for name in (contract.HYPERPARAMETERS_FILE, contract.INPUT_DATA_CONFIG_FILE, contract.CLUSTER_FILE):
         files[name] = _read_object(base_dir, name, default={})
-    return with_machine(told(base_dir, files, environ), environ)
+    return with_machine(from_files(base_dir, files, environ), environ)
 
 
-def told(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[str, str]) -> TrainingEnvironment:
+def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[str, str]) -> TrainingEnvironment:
     """Give what the platform's ``files``, by `contract`'s names, tell a host; nothing of the machine that it is.
 
     Raises `ConfigurationError`.
@@ -203,7 +203,7 @@ def _roles(
         return {}
     from scriptmode_runtime import roles
 
-    return roles.read(framework, strategy, resource_config)
+    return roles.assign_roles(framework, strategy, resource_config)
 
 
 def _strategy(framework: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ def how_ended(status: int) -> str:
     return f"by {signal_name(-status)}" if status < 0 else f"with exit code {status}"
 
 
-class Cause(NamedTuple):
+class Failure(NamedTuple):
     """Why a job ended before its time; the same on every host."""
 
     host: str

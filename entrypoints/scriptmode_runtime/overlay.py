@@ -15,7 +15,7 @@ import venv
 from scriptmode_runtime.user_code import PIP
 
 
-def make(folder: str, *, with_pip: bool) -> str:
+def create_overlay(folder: str, *, with_pip: bool) -> str:
     """Make the overlay of this interpreter in ``folder``; give the overlay's interpreter."""
     venv.EnvBuilder(with_pip=with_pip, symlinks=True).create(folder)
     packages = sysconfig.get_path("purelib", "posix_prefix", {"base": folder, "platbase": folder})
@@ -41,7 +41,7 @@ def main(folder: str, code: str, *words: str) -> int:
     )
     # pip can serve another interpreter from 22.3 on.
     with_pip = ours.returncode != 0
-    python = make(folder, with_pip=with_pip)
+    python = create_overlay(folder, with_pip=with_pip)
     pip = [python, "-c", PIP] if with_pip else [sys.executable, "-c", PIP, "--python", python]
     return subprocess.run([*pip, "install", *options, *words], check=False, cwd=code).returncode
 

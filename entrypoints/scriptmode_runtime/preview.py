@@ -55,11 +55,11 @@ def main() -> int:
 
         # The hosts are Linux, whatever this is.
         os.path, os.pathsep = posixpath, ":"
-    sys.stdout.write(json.dumps(answer(json.load(sys.stdin))))
+    sys.stdout.write(json.dumps(preview(json.load(sys.stdin))))
     return 0
 
 
-def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
+def preview(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Give the output for an input, both as the module's text says."""
     seen: dict[str, TrainingEnvironment] = {}
     hosts: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def answer(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"hosts": hide.document(hosts), "shown": hide.document(asked.get("shown"))}
 
 
-def roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
+def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
     """Name what a host is in its job, as people say it: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``."""
     if here.strategy == contract.MPI:
         from scriptmode_runtime.strategies import mpi
@@ -101,7 +101,9 @@ def _role(process: ProcessSpec, strategy: str) -> str:
 
 
 def _environment(told: Mapping[str, Any], asked: Mapping[str, Any]) -> TrainingEnvironment:
-    here = environment.told(told["base_dir"], {**_NO_FILES, **asked.get("files", {}), **told["files"]}, told["environ"])
+    here = environment.from_files(
+        told["base_dir"], {**_NO_FILES, **asked.get("files", {}), **told["files"]}, told["environ"]
+    )
     here = here._replace(source=asked.get("source") or {})
     given = asked.get("machine")
     if given is None:
@@ -117,7 +119,7 @@ def _environment(told: Mapping[str, Any], asked: Mapping[str, Any]) -> TrainingE
 
 
 def _only_roles(here: TrainingEnvironment) -> dict[str, Any]:
-    return {"roles": roles(here, plan_for(here, Command((), {}, here.base_dir, here.python)))}
+    return {"roles": describe_roles(here, plan_for(here, Command((), {}, here.base_dir, here.python)))}
 
 
 def _part(here: TrainingEnvironment) -> dict[str, Any]:
@@ -131,7 +133,7 @@ def _part(here: TrainingEnvironment) -> dict[str, Any]:
             process["env"] = {name: text for name, text in process["env"].items() if command.env.get(name) != text}
     return {
         **document,
-        "roles": roles(here, plan),
+        "roles": describe_roles(here, plan),
         "strategy": here.strategy,
         "preparation": [
             {"name": each.name, "argv": list(each.argv), "env": {}, "cwd": each.cwd}

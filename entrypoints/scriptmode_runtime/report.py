@@ -8,7 +8,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Cause, signal_name
+from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Failure, signal_name
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
@@ -70,7 +70,7 @@ def write(output: str, message: str) -> None:
 
 def describe(
     environment: TrainingEnvironment, spec: ProcessSpec, status: int, output: str, rank: RankFailure | None = None
-) -> Cause:
+) -> Failure:
     """Say why a process's end failed the job; ``status`` is its exit code, or minus a signal's number.
 
     ``rank`` is the one whose end was told first; else what ``mpirun`` says of the ranks has to do.
@@ -84,12 +84,12 @@ def describe(
     # Whole or not at all: half a hint may state as a fact what the whole one only supposes.
     head = f"{where}\n{hint}\n" if 0 < len(hint) <= _LONGEST_HINT else f"{where}\n"
     # Before it is cut: half a secret is not recognised.
-    own = (rank.own if rank and process != spec.name else "") or users_own(environment, host)
+    own = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
     text = _readable(hide(own or output))
     if not own and text and not _last_error(text):
         head += _LOG_HEADING
     tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
-    return Cause(host, process, _exit_code(status), (head + tail).strip())
+    return Failure(host, process, _exit_code(status), (head + tail).strip())
 
 
 def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
@@ -147,7 +147,7 @@ def _rank_of(
     environment: TrainingEnvironment, status: int, output: str, told: RankFailure | None
 ) -> tuple[str, str, int, str]:
     """Name the rank behind the end of ``mpirun``, its host and its own lines."""
-    from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of
+    from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
     from scriptmode_runtime.strategies.mpi import processes_per_host
 
     failure = told or first_failure(output)
@@ -156,10 +156,10 @@ def _rank_of(
         return environment.host, "mpirun", status, output
     index = min(failure.rank // processes_per_host(environment), len(hosts) - 1)
     host = failure.node if failure.node in hosts else hosts[index]
-    return host, f"rank {failure.rank}", failure.status, lines_of(output, failure.rank)
+    return host, f"rank {failure.rank}", failure.status, lines_of_rank(output, failure.rank)
 
 
-def users_own(environment: TrainingEnvironment, host: str) -> str:
+def script_message(environment: TrainingEnvironment, host: str) -> str:
     """Give what the script itself wrote into the failure file of ``host``; "" where that cannot be seen from here."""
     base_dir = environment.base_dir
     if host != environment.host:

@@ -45,7 +45,9 @@ _MIRRORED = _Rule(
 )
 
 
-def read(framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def assign_roles(
+    framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
     """Give the hosts of each role, in the order of `contract.ROLES`; nothing where the strategy has none.
 
     Groups with a role are the ones that train together: ``framework`` says so afterwards, if it did not before.

@@ -34,13 +34,13 @@ def main() -> NoReturn:
     """Become the launcher; raises ``OSError`` where that cannot be, which the toolkit reports."""
     # Until the launcher listens they wait: process 1 would lose them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
-    _end_copying()
+    _stop_uploads()
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, (sys.executable, "-c", _LAUNCH))  # noqa: S606 - never a shell
 
 
-def _end_copying() -> None:
+def _stop_uploads() -> None:
     """End the toolkit's process that copies ``output/intermediate`` to S3, which it has where no platform does that.
 
     It would wait for the toolkit's success file, which nobody writes any more.

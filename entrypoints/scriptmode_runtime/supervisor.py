@@ -8,12 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Cause, how_ended
+from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Failure, how_ended
 from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 from scriptmode_runtime.processes import children, system
 from scriptmode_runtime.processes.loop import STOPPING, Loop
-from scriptmode_runtime.processes.orphaned_processes import Leftovers
-from scriptmode_runtime.processes.process_tree import LOOK, ProcessTree
+from scriptmode_runtime.processes.orphaned_processes import OrphanedProcesses
+from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.processes.streams import Relay, Sink, same_file
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.peers.base import Peers, Times
     from scriptmode_runtime.plan import LaunchPlan, ProcessSpec, Wait
     from scriptmode_runtime.processes.children import Child
-    from scriptmode_runtime.processes.hang import Watch
+    from scriptmode_runtime.processes.hang import HangDetector
     from scriptmode_runtime.processes.loopback import LoopbackOnly
 
 #: Seconds between SIGTERM and SIGKILL once the job failed: every host is gone within 3 seconds.
@@ -50,7 +50,7 @@ class Supervisor:
     def __init__(
         self,
         host: str,
-        describe: Callable[[ProcessSpec, int, str], Cause],
+        describe: Callable[[ProcessSpec, int, str], Failure],
         *,
         stop_grace: float,
         output: int = 1,
@@ -68,16 +68,16 @@ class Supervisor:
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
         self._daemons: Daemons | None = None
-        self._watch: Watch | None = None
+        self._watch: HangDetector | None = None
         self._loopback: LoopbackOnly | None = None
         self._started: list[Child] = []
         #: What a stop waits for beside `_started`: all processes of each trainer and daemon, first ended or not.
         self._stopped: list[ProcessTree] = []
-        self._loop.tickers += [self._relay, Leftovers(lambda: self._started, clock)]
+        self._loop.tickers += [self._relay, OrphanedProcesses(lambda: self._started, clock)]
         self._stopping = False
         self._over = False
         self._last = True
-        self._own: Cause | None = None
+        self._own: Failure | None = None
         #: Whether each line of a process has its host and name before it; mpirun tags those of its ranks itself.
         self.prefix_lines = False
 
@@ -91,7 +91,7 @@ class Supervisor:
     ) -> None:
         if error and self._peers and self.cause is None:
             message = f"{self._host}: {type(error).__name__} in the runtime; its log tells more"
-            self.fail(Cause(self._host, "launcher", LAUNCHER_FAILED, message))
+            self.fail(Failure(self._host, "launcher", LAUNCHER_FAILED, message))
             self.finish()
         self._stopping = self._over = True
         try:
@@ -108,7 +108,7 @@ class Supervisor:
         return self._peers is not None
 
     @property
-    def cause(self) -> Cause | None:
+    def cause(self) -> Failure | None:
         """Why the job ended before its time: the first failure of any host, as far as it is known here."""
         return (self._peers and self._peers.cause) or self._own
 
@@ -137,9 +137,9 @@ class Supervisor:
 
     def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool, hide: Callable[[str], str]) -> None:
         """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
-        from scriptmode_runtime.processes.hang import Watch
+        from scriptmode_runtime.processes.hang import HangDetector
 
-        self._watch = Watch(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
+        self._watch = HangDetector(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
         self._watch.show = lambda text: self.say(hide(text))
         self._loop.tickers.append(self._watch)
         if fails:
@@ -164,7 +164,7 @@ class Supervisor:
             if self._log.pending and self._log.descriptor not in self._selector.get_map():
                 self._selector.register(self._log.descriptor, selectors.EVENT_WRITE, self._log_writable)
 
-    def run(self, plan: LaunchPlan, *, last: bool = True) -> Cause | None:
+    def run(self, plan: LaunchPlan, *, last: bool = True) -> Failure | None:
         """Run one plan to its end; give why it failed, or why no further one may follow.
 
         A stop that comes while the ``last`` plan's services are ended comes too late: the job is done.
@@ -184,19 +184,19 @@ class Supervisor:
         self._end()
         return self.cause
 
-    def abort(self, cause: Cause) -> None:
+    def abort(self, cause: Failure) -> None:
         """End what a run that could not go on left behind, and the job on every host."""
         self.fail(cause)
         self._end()
 
-    def fail(self, cause: Cause) -> None:
+    def fail(self, cause: Failure) -> None:
         """Take ``cause`` as what ended the job, unless something ended it before; tell the other hosts."""
         if self._own is None and not self._over:
             self._own = cause
             if self._peers:
                 self._peers.fail(cause)
 
-    def finish(self) -> Cause | None:
+    def finish(self) -> Failure | None:
         """Let the other hosts know, with a deadline; give the cause all hosts agree on."""
         peers = self._peers
         if peers:
@@ -212,9 +212,9 @@ class Supervisor:
         deadline = None if wait.timeout is None else self._clock() + wait.timeout
         peers, event = self._peers, wait.event
         if event == PORT_OPEN:
-            from scriptmode_runtime.peers.connection import listens
+            from scriptmode_runtime.peers.connection import accepts_connections
 
-            reached = self._until(lambda: listens(*wait.endpoint), deadline, _PORT_POLL)
+            reached = self._until(lambda: accepts_connections(*wait.endpoint), deadline, _PORT_POLL)
             event = f"{event} at {wait.endpoint[0]}:{wait.endpoint[1]}"
         elif event == DAEMONS_ENDED:
             reached = self._until(lambda: not self._running(_DAEMON), deadline) and self._daemons_ended_well()
@@ -229,7 +229,7 @@ class Supervisor:
             reached = True
         if not reached and self.cause is None:
             message = f"{self._host}: {event.replace('_', ' ')} was not reached in {wait.timeout:.0f} s"
-            self.fail(Cause(self._host, "launcher", LAUNCHER_FAILED, message))
+            self.fail(Failure(self._host, "launcher", LAUNCHER_FAILED, message))
         return reached
 
     def _daemons_ended_well(self) -> bool:
@@ -250,7 +250,7 @@ class Supervisor:
         return child.status != 0 or bool(ranks and not ranks.ranks_ended_well)
 
     def _start_services(self, plan: LaunchPlan) -> bool:
-        children.write(plan.files)
+        children.write_files(plan.files)
         for spec in plan.services:
             self._spawn(spec, _SERVICE)
         return True
@@ -301,7 +301,7 @@ class Supervisor:
             self._await_trainers(ended, deadline)
         for child in self._running(_SERVICE, *(() if cause else (_DAEMON,))):
             child.signal(signal.SIGTERM)
-        self._loop.until(lambda: not self._running() and ended(), deadline, LOOK)
+        self._loop.until(lambda: not self._running() and ended(), deadline, POLL_SECONDS)
         if cause and graceful:
             self._say_killed(_signal_of(cause))
         self._kill()
@@ -346,7 +346,7 @@ class Supervisor:
         peers = self._peers
         if self._daemons:
             self._await_ranks(self._daemons, deadline)
-        self._loop.until(ended, deadline, LOOK)
+        self._loop.until(ended, deadline, POLL_SECONDS)
         if peers:
             peers.announce(TRAINERS_ENDED)
             self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
@@ -358,7 +358,7 @@ class Supervisor:
 
         def saved() -> bool:
             running = [child for child in starters if child.running]
-            return sum(len(children.ranks(child.pid)) for child in running) <= daemons.held
+            return sum(len(children.mpi_ranks(child.pid)) for child in running) <= daemons.held
 
         self._loop.until(saved, deadline, _RANKS_POLL)
         if peers:
@@ -398,7 +398,7 @@ class Supervisor:
         if self._own and self._own.graceful and number == signal.SIGINT:
             self._kill()  # asked twice
         message = f"{self._host}: stopped by {name}"
-        self.fail(Cause(self._host, "launcher", SIGNALLED + number, message, graceful=True))
+        self.fail(Failure(self._host, "launcher", SIGNALLED + number, message, graceful=True))
 
     def _reap(self) -> None:
         ended = children.reap()
@@ -442,6 +442,6 @@ class Supervisor:
         return [child for child in self._started if child.running and (not parts or child.part in parts)]
 
 
-def _signal_of(cause: Cause) -> int:
+def _signal_of(cause: Failure) -> int:
     number = cause.exit_code - SIGNALLED
     return number if cause.graceful and number in STOPPING else signal.SIGTERM

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import RuntimeFailure, UserCodeError
 from scriptmode_runtime.plan import Command, ProcessSpec
-from scriptmode_runtime.variables import arguments, variables
+from scriptmode_runtime.variables import script_arguments, script_variables
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
@@ -34,7 +34,7 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
     """
     source = _source(environment)
     if source and not source.startswith(_S3):
-        _place(_local_path(source), environment)
+        _copy_source(_local_path(source), environment)
     return _fetcher(environment)
 
 
@@ -61,10 +61,10 @@ def _fetcher(environment: TrainingEnvironment) -> ProcessSpec | None:
 
 
 def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
-    wanted, code = _wanted(environment), environment.path(contract.CODE_DIR)
+    wanted, code = _requirements(environment), environment.path(contract.CODE_DIR)
     if not wanted:
         return None
-    if _are_isolated(environment):
+    if _uses_overlay(environment):
         overlay = environment.path(OVERLAY_DIR)
         argv = (environment.python, "-m", "scriptmode_runtime.overlay", overlay, code, *wanted)
         return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, environment.path(contract.OUTPUT_DIR))
@@ -76,7 +76,7 @@ def command(environment: TrainingEnvironment) -> Command:
     """Give how the program is started: package, script, shell script or executable, as its name and folder tell."""
     code = environment.path(contract.CODE_DIR)
     python = environment.python
-    if _wanted(environment) and _are_isolated(environment):
+    if _requirements(environment) and _uses_overlay(environment):
         python = os.path.join(environment.path(OVERLAY_DIR), "bin", "python")
     program = environment.program
     start: tuple[str, ...] = (f"./{program}",)
@@ -87,14 +87,14 @@ def command(environment: TrainingEnvironment) -> Command:
     elif _is_shell(environment):
         start = ("/bin/sh", *start)
     inherited = environment.inherited
-    env = variables(environment)
+    env = script_variables(environment)
     env["PATH"] = os.pathsep.join(filter(None, (os.path.dirname(python), inherited.path)))
     env["PYTHONPATH"] = os.pathsep.join(filter(None, (code, inherited.python_path)))
     env["PYTHONUNBUFFERED"] = "1"
-    return Command((*start, *arguments(environment.hyperparameters)), env, code, python)
+    return Command((*start, *script_arguments(environment.hyperparameters)), env, code, python)
 
 
-def _are_isolated(environment: TrainingEnvironment) -> bool:
+def _uses_overlay(environment: TrainingEnvironment) -> bool:
     """Tell whether requirements go beside the interpreter's packages: by the platform's wish, or for want of rights."""
     if environment.cluster.isolate_requirements:
         return True
@@ -110,8 +110,8 @@ def _source(environment: TrainingEnvironment) -> str:
     return "" if source.rstrip("/") == environment.path(contract.CODE_DIR) else source
 
 
-def _place(source: str, environment: TrainingEnvironment) -> None:
-    from scriptmode_runtime.files.archive import place, source_limits
+def _copy_source(source: str, environment: TrainingEnvironment) -> None:
+    from scriptmode_runtime.files.archive import source_limits, unpack
 
     code = environment.path(contract.CODE_DIR)
     if os.path.isfile(source) and os.path.basename(source) == environment.program:
@@ -127,7 +127,7 @@ def _place(source: str, environment: TrainingEnvironment) -> None:
                 "that folder one which this host may write to, with room on its volume"
             ) from error
     else:
-        place(source, code, limits=source_limits(os.environ))
+        unpack(source, code, limits=source_limits(os.environ))
 
 
 def _local_path(source: str) -> str:
@@ -165,7 +165,7 @@ def _leads_out(code: str, path: str) -> bool:
     return False
 
 
-def _wanted(environment: TrainingEnvironment) -> tuple[str, ...]:
+def _requirements(environment: TrainingEnvironment) -> tuple[str, ...]:
     """Give pip's words for what the source asks for: its requirements, and itself where it is a package."""
     code = environment.path(contract.CODE_DIR)
     wanted = ("-r", os.path.join(code, REQUIREMENTS)) if _has(environment, REQUIREMENTS) else ()
@@ -286,14 +286,14 @@ def main(base_dir: str, uri: str) -> int:
     """Fetch an ``s3://`` archive into the code folder; the process that `fetch` gives."""
     import tempfile
 
-    from scriptmode_runtime.files.archive import place, source_limits
+    from scriptmode_runtime.files.archive import source_limits, unpack
 
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "sourcedir.tar.gz")
             _download(uri, path)
             limits = source_limits(os.environ)
-            place(path, os.path.join(base_dir, contract.CODE_DIR), title=f"the source {uri}", limits=limits)
+            unpack(path, os.path.join(base_dir, contract.CODE_DIR), title=f"the source {uri}", limits=limits)
     except RuntimeFailure as error:
         sys.stderr.write(f"scriptmode: {error}\n")
         return 1

@@ -34,7 +34,7 @@ _TOOLKIT_PARAMETERS = frozenset(
 )
 
 
-def arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
+def script_arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
     """Spell hyperparameters as the script's arguments: sorted, values as ``str()`` gives them."""
     words: list[str] = []
     for key in sorted(hyperparameters):
@@ -44,7 +44,7 @@ def arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def variables(environment: TrainingEnvironment) -> dict[str, str]:
+def script_variables(environment: TrainingEnvironment) -> dict[str, str]:
     """Give the variables the script sees on this host, without those no process can be given (over 128 KiB)."""
     values: dict[str, object] = {**_cluster_values(environment), **_program_values(environment)}
     values.update(_folder_values(environment))
@@ -92,7 +92,7 @@ def _program_values(environment: TrainingEnvironment) -> dict[str, object]:
     framework = environment.framework_parameters
     return {
         "hps": environment.hyperparameters,
-        "user_args": list(arguments(environment.hyperparameters)),
+        "user_args": list(script_arguments(environment.hyperparameters)),
         "user_entry_point": environment.program,
         "module_name": environment.program.removesuffix(".py"),
         "module_dir": str(framework.get(contract.SUBMIT_DIRECTORY) or environment.path(contract.CODE_DIR)),

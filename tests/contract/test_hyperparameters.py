@@ -69,7 +69,7 @@ def test_every_value_reaches_the_scripts_argv_exactly(values, code, tmp_path):
     shutil.rmtree(host, ignore_errors=True)
     write_host(host)
     (host / contract.HYPERPARAMETERS_FILE).write_text(json.dumps(request["HyperParameters"]))
-    argv = variables.arguments(environment.read(str(host), {}).hyperparameters)
+    argv = variables.script_arguments(environment.read(str(host), {}).hyperparameters)
     expected = []
     for key in sorted(values):
         expected += [f"--{key}" if len(key) > 1 else f"-{key}", as_argument(values[key])]

@@ -28,7 +28,7 @@ RUNTIME_NAMES = {
     # A model is unpacked by the same rules as a source, and packed no deeper than it can be unpacked.
     "scriptmode_runtime.files.archive.DEEPEST": ("sdk/scriptmode/platforms/local/outputs/artifacts.py",),
     "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
-    "scriptmode_runtime.files.archive.place": ("sdk/scriptmode/results/artifacts.py",),
+    "scriptmode_runtime.files.archive.unpack": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
     # One writer of logs on full disks.
     "scriptmode_runtime.processes.streams.Sink": (

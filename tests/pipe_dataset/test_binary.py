@@ -45,15 +45,15 @@ def test_many_ranks_that_start_at_once_compile_once(cache, counting_compiler):
     assert Path(path).stat().st_size > 10_000
     assert len(counting_compiler()) == 2  # TensorFlow's name, and the operations
     assert {name.suffix for name in cache.iterdir()} == {".so", ".lock"}
-    assert binary.is_there()
+    assert binary.exists()
 
 
 def test_a_machine_without_a_compiler_says_so(cache, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(binary.NoBinaryError, match=r"no compiler: c\+\+ or g\+\+ or clang\+\+ is not on PATH"):
-        binary.compiled()
-    assert not binary.is_there()
+        binary.compile_cached()
+    assert not binary.exists()
 
 
 def test_what_the_compiler_says_is_in_the_error(cache, monkeypatch, tmp_path):
@@ -62,18 +62,18 @@ def test_what_the_compiler_says_is_in_the_error(cache, monkeypatch, tmp_path):
     broken.chmod(0o755)
     monkeypatch.setenv("CXX", str(broken))
     with pytest.raises(binary.NoBinaryError, match="cannot compile the pipe reader: no space left"):
-        binary.compiled()
+        binary.compile_cached()
     assert [name.suffix for name in cache.iterdir()] == [".lock"]
 
 
 def test_a_user_without_a_home_has_a_folder_of_his_own(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folder = Path(binary.cached()).parent
+    folder = Path(binary.cached_path()).parent
     assert folder == tmp_path / f"scriptmode-{os.getuid()}"
     folder.chmod(0o777)
     with pytest.raises(binary.NoBinaryError, match="belongs to somebody else"):
-        binary.compiled()
+        binary.compile_cached()
 
 
 def writable_by_all(folder):
@@ -94,9 +94,9 @@ def test_a_cache_that_others_may_write_is_not_used(monkeypatch, tmp_path, change
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     own = tmp_path / "home/.cache/scriptmode"
-    assert Path(binary.cached()).parent == own
+    assert Path(binary.cached_path()).parent == own
     change(tmp_path / which)
-    assert Path(binary.cached()).parent == tmp_path / f"scriptmode-{os.getuid()}"
+    assert Path(binary.cached_path()).parent == tmp_path / f"scriptmode-{os.getuid()}"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -107,7 +107,7 @@ def test_root_makes_nothing_in_the_home_of_somebody_else(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    binary.cached()
+    binary.cached_path()
     assert list(home.iterdir()) == []
 
 

@@ -9,12 +9,12 @@ from processes.launchers import ENTRYPOINTS
 
 DRIVER = """
 import json, sys
-from scriptmode_runtime.failure import Cause
+from scriptmode_runtime.failure import Failure
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.supervisor import Supervisor
 
 def describe(spec, status, output):
-    return Cause("algo-1", spec.name, 1, f"{spec.name} {status}")
+    return Failure("algo-1", spec.name, 1, f"{spec.name} {status}")
 
 def spec(name, *argv):
     return ProcessSpec(name, (sys.executable, *argv), {}, "/")

@@ -12,7 +12,7 @@ DRIVER = """
 import os, resource, signal, sys
 from scriptmode_runtime.processes import children
 from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.failure import Cause
+from scriptmode_runtime.failure import Failure
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.supervisor import Supervisor
 
@@ -20,7 +20,7 @@ def spec(name, program, stop="group"):
     return ProcessSpec(name, (sys.executable, "-c", program), {}, "/", stop)
 
 def described(spec, status, output):
-    return Cause("algo-1", spec.name, 1, f"{spec.name} {status}")
+    return Failure("algo-1", spec.name, 1, f"{spec.name} {status}")
 
 def is_open(descriptor):
     try:
@@ -62,7 +62,7 @@ try:
         it.run(LaunchPlan(spec("main", "import time; time.sleep(60)"), (spec("service", "pass"),)))
 except RuntimeError as error:
     print(error)
-print(children.any_left(), opened() == before, signal.set_wakeup_fd(-1))
+print(children.has_children(), opened() == before, signal.set_wakeup_fd(-1))
 """)
     assert ran.stdout == b"broken\nFalse True -1\n", ran
 

@@ -13,7 +13,7 @@ import pytest
 from fakes.host_folders import write_job
 from processes.launchers import child, until
 
-from scriptmode_runtime.peers.connection import listens
+from scriptmode_runtime.peers.connection import accepts_connections
 
 MIRRORED = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
 FLOOD = 1500
@@ -97,7 +97,7 @@ def limited(tmp_path):
 def test_a_flood_before_and_while_hosts_join_does_not_keep_them_out(tmp_path, launch, many_files, says):
     folders, port = job_of(tmp_path, 3, "print('trained')")
     first = launch(folders[0], python=limited(tmp_path))
-    until(lambda: listens("127.0.0.1", port))
+    until(lambda: accepts_connections("127.0.0.1", port))
     with Flood(port, says) as flood:
         until(lambda: flood.made >= FLOOD, 60)
         launchers = [first, *(launch(folder) for folder in folders[1:])]
@@ -111,7 +111,7 @@ def test_a_flood_while_the_job_runs_reaches_nothing(tmp_path, launch, many_files
     for launcher in launchers:
         launcher.says("asleep")
     # Every host is there, so nothing listens any more.
-    until(lambda: not listens("127.0.0.1", port))
+    until(lambda: not accepts_connections("127.0.0.1", port))
     with Flood(port) as flood:
         began = time.monotonic()
         until(lambda: time.monotonic() - began > 1)

@@ -76,7 +76,7 @@ def test_no_session_directory_stays_whoever_of_mpi_is_killed(tmp_path, launch, t
     launchers = [launch(base, TMPDIR=str(tmpdir_of_job), **options) for base in job.values()]
     launchers[0].says("rank 3 of")
     assert any("pid" in path or "prte" in path or "ompi" in path for path in left(tmpdir_of_job))
-    below = {pid: system.words(pid) for pid in system.descendants(launchers[0].pid)}
+    below = {pid: system.command_line(pid) for pid in system.descendants(launchers[0].pid)}
     pids = {
         "launcher": [launchers[0].pid],
         "mpirun": [pid for pid, words in below.items() if Path(words[0]).name.startswith(("mpirun", "prterun"))],
@@ -98,7 +98,7 @@ def test_a_local_job_leaves_nothing_in_tmpdir_whoever_is_killed(jobs, monkeypatc
     jobs.until_line(name, "asleep")
     scratch_of(tmpdir_of_job)
     agent = jobs.agent(name).pid
-    below = {pid: system.words(pid) for pid in system.descendants(agent)}
+    below = {pid: system.command_line(pid) for pid in system.descendants(agent)}
     pids = {
         "agent": agent,
         "launcher": next(pid for pid, words in below.items() if words[1:] == ["-m", "scriptmode_runtime"]),

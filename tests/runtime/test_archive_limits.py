@@ -8,7 +8,7 @@ import pytest
 from fakes.host_folders import write_files
 
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
-from scriptmode_runtime.files.archive import MODEL_LIMITS, Limits, place, source_limits
+from scriptmode_runtime.files.archive import MODEL_LIMITS, Limits, source_limits, unpack
 
 MB = 10**6
 
@@ -47,7 +47,7 @@ def archive(path, *pieces, end=bytes(1024)):
 
 def refused(source, folder, said, **limits):
     with pytest.raises(UserCodeError) as caught:
-        place(source, str(folder), limits=Limits(**limits))
+        unpack(source, str(folder), limits=Limits(**limits))
     assert said in str(caught.value)
     assert str(caught.value).startswith(f"the source {source} ")
     assert len(str(caught.value)) < 1000
@@ -99,7 +99,7 @@ def test_more_files_than_the_limit_are_refused(tmp_path, code):
     source = archive(tmp_path / "bomb.tar.gz", *members)
     refused(source, code, "holds more than 49 files", members=49)
     assert left(code) == KEPT
-    place(source, str(code), limits=Limits(members=50, size=50))
+    unpack(source, str(code), limits=Limits(members=50, size=50))
     assert len(left(code)) == 52
 
 
@@ -110,7 +110,7 @@ def test_the_limit_of_a_model_counts_folders_too(tmp_path, code):
     # The same limits with fewer members: a million headers take a minute to read.
     source = archive(tmp_path / "model.tar.gz", folder.tobuf(tarfile.USTAR_FORMAT) * 10_000, regular("one more"))
     with pytest.raises(UserCodeError) as caught:
-        place(source, str(code), title="the model", limits=MODEL_LIMITS._replace(members=10_000))
+        unpack(source, str(code), title="the model", limits=MODEL_LIMITS._replace(members=10_000))
     assert "the model holds more than 10,000 files, folders and links; download the archive" in str(caught.value)
     assert sorted(path.name for path in code.iterdir()) == ["here.py", "lib"]
 
@@ -170,7 +170,7 @@ def test_a_way_of_a_billion_links_ends(tmp_path, code):
 
 @pytest.mark.timeout(20)
 def test_a_chain_of_links_that_nobody_can_follow_is_only_that(tmp_path, code):
-    place(archive(tmp_path / "a.tar.gz", *links(2_000, lambda number: f"l{number + 1}")), str(code))
+    unpack(archive(tmp_path / "a.tar.gz", *links(2_000, lambda number: f"l{number + 1}")), str(code))
     assert left(code) == KEPT
     assert (code / "l0").is_symlink()
 

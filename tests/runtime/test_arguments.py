@@ -7,7 +7,7 @@ from fakes.host_folders import HOSTILE_NAMES, write_host
 
 from scriptmode_runtime import environment
 from scriptmode_runtime.errors import ConfigurationError
-from scriptmode_runtime.variables import arguments, variables
+from scriptmode_runtime.variables import script_arguments, script_variables
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ from scriptmode_runtime.variables import arguments, variables
     ],
 )
 def test_each_hyperparameter_is_two_arguments(hyperparameters, words):
-    assert arguments(hyperparameters) == words
+    assert script_arguments(hyperparameters) == words
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800"], ids=["zero byte", "half a character"])
 def test_what_no_argument_can_hold_is_refused_by_name(value):
     with pytest.raises(ConfigurationError, match="hyperparameter 'text'"):
-        arguments({"text": value})
+        script_arguments({"text": value})
 
 
 def read(tmp_path, environ=None, **kwargs):
@@ -53,7 +53,7 @@ def read(tmp_path, environ=None, **kwargs):
     ],
 )
 def test_a_hyperparameter_is_a_variable_of_its_own(tmp_path, value, spelled):
-    assert variables(read(tmp_path, key=value))["SM_HP_KEY"] == spelled
+    assert script_variables(read(tmp_path, key=value))["SM_HP_KEY"] == spelled
 
 
 def test_every_variable_of_the_contract_is_there(tmp_path):
@@ -72,7 +72,7 @@ def test_every_variable_of_the_contract_is_there(tmp_path):
         text='say "x"',
     )
     group = {"homogeneousCluster": here.resource_config["instance_groups"][0]}
-    seen = variables(here)
+    seen = script_variables(here)
     expected = {
         "SM_HOSTS": '["algo-1","algo-2"]',
         "SM_CURRENT_HOST": "algo-2",
@@ -151,22 +151,22 @@ GROUPS = {
 def test_the_hosts_that_train_together_and_their_first_are_told(tmp_path, resources, switches, together, lead):
     base = write_host(tmp_path / "ml", **switches)
     (base / "input/config/resourceconfig.json").write_text(json.dumps(resources))
-    told = json.loads(variables(environment.read(str(base), {}))["SM_TRAINING_ENV"])
+    told = json.loads(script_variables(environment.read(str(base), {}))["SM_TRAINING_ENV"])
     assert told["distribution_hosts"] == together
     assert (told["master_hostname"], told["is_master"]) == (lead, lead == resources["current_host"])
 
 
 def test_a_job_without_a_name_has_none(tmp_path):
-    seen = variables(read(tmp_path))
+    seen = script_variables(read(tmp_path))
     assert seen["SAGEMAKER_JOB_NAME"] == ""
     assert json.loads(seen["SM_TRAINING_ENV"])["job_name"] is None
 
 
 def test_of_channels_that_differ_in_case_the_later_one_counts(tmp_path):
-    assert variables(read(tmp_path, channels=["train", "TRAIN"]))["SM_CHANNEL_TRAIN"].endswith("/TRAIN")
+    assert script_variables(read(tmp_path, channels=["train", "TRAIN"]))["SM_CHANNEL_TRAIN"].endswith("/TRAIN")
 
 
 def test_a_variable_too_large_for_a_process_is_left_out(tmp_path):
-    seen = variables(read(tmp_path, **{f"key{n}": "x" * 2500 for n in range(100)}))
+    seen = script_variables(read(tmp_path, **{f"key{n}": "x" * 2500 for n in range(100)}))
     assert "SM_HPS" not in seen
     assert seen["SM_HP_KEY99"] == "x" * 2500

@@ -7,7 +7,7 @@ from fakes.host_folders import write_host
 
 from scriptmode_runtime import environment
 from scriptmode_runtime.errors import ConfigurationError
-from scriptmode_runtime.variables import variables
+from scriptmode_runtime.variables import script_variables
 
 HETEROGENEOUS = {
     "current_host": "algo-3",
@@ -166,6 +166,6 @@ def test_jobs_of_one_tuning_job_share_no_model_dir(tmp_path, given, told):
 )
 def test_the_platforms_name_of_the_job_comes_before_the_requests(tmp_path, hyperparameters, environ, name):
     here = read(write_host(tmp_path, **hyperparameters), **environ)
-    told = variables(here)
+    told = script_variables(here)
     assert here.job_name == told["SAGEMAKER_JOB_NAME"] == name
     assert json.loads(told["SM_TRAINING_ENV"])["job_name"] == (name or None)

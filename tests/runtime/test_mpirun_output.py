@@ -2,7 +2,7 @@
 
 import pytest
 
-from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of
+from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
 
 RULER = "-" * 74 + "\n"
 FOUR_ABORTS_THE_JOB = f"""{RULER}Primary job  terminated normally, but 1 process returned
@@ -64,7 +64,7 @@ TAGS = {
 def test_a_ranks_lines_lose_their_tags_and_keep_their_indent(tag):
     zero, one = tag.format(0), tag.format(1)
     output = f"{zero}zero\n{one}Traceback\n{one}  File\n{one}\n{one}ValueError: x\n{FIVE}"
-    assert lines_of(output, 1) == "Traceback\n  File\n\nValueError: x"
+    assert lines_of_rank(output, 1) == "Traceback\n  File\n\nValueError: x"
 
 
 def test_a_line_that_open_mpi_4_tags_in_the_middle_is_one_line():
@@ -72,18 +72,18 @@ def test_a_line_that_open_mpi_4_tags_in_the_middle_is_one_line():
         "[1,1]<stdout>:part[1,1]<stderr>:err  indented\n"
         "[1,1]<stderr>:ValueError[1,0]<stdout>:other[1,1]<stderr>:: x\n[1,1]<stderr>: y\n"
     )
-    assert lines_of(output, 1) == "part\nerr  indented\nValueError: x\n y"
+    assert lines_of_rank(output, 1) == "part\nerr  indented\nValueError: x\n y"
 
 
 def test_what_stands_behind_mpiruns_own_words_is_the_ranks_too():
     output = f"[1,1]<stderr>: ValueError: x\n{FIVE}[1,1]<stdout>: part[1,0]<stdout>: part"
-    assert lines_of(output, 1) == "ValueError: x\npart"
+    assert lines_of_rank(output, 1) == "ValueError: x\npart"
 
 
 @pytest.mark.parametrize("end", [FOUR_ABORTS_THE_JOB + FOUR, FIVE, FIVE_KILLED], ids=["4", "5", "5 killed"])
 def test_without_tags_everything_but_mpiruns_own_words_is_given(end):
     own = f"{RULER}a ruler of the script's\n"
-    assert lines_of(f"zero\n{own}ValueError: x\n{end}part", 1) == f"zero\n{own}ValueError: x\npart"
+    assert lines_of_rank(f"zero\n{own}ValueError: x\n{end}part", 1) == f"zero\n{own}ValueError: x\npart"
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_without_tags_everything_but_mpiruns_own_words_is_given(end):
 def test_no_output_keeps_the_report_waiting(word):
     output = (word * 65_536)[:65_536]
     first_failure(output)
-    lines_of(output, 1)
+    lines_of_rank(output, 1)

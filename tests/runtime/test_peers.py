@@ -9,7 +9,7 @@ from fakes.host_folders import free_ports
 
 from scriptmode_runtime import cluster
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.failure import Cause
+from scriptmode_runtime.failure import Failure
 from scriptmode_runtime.peers.base import Times
 from scriptmode_runtime.peers.lead import Lead
 from scriptmode_runtime.peers.member import Member
@@ -87,7 +87,7 @@ def job():
 
 
 def failed(host, code=3):
-    return Cause(host, "worker", code, f"{host}, worker: exit code {code}")
+    return Failure(host, "worker", code, f"{host}, worker: exit code {code}")
 
 
 def test_an_event_is_reached_once_every_host_is_there(job):

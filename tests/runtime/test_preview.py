@@ -10,7 +10,7 @@ from fakes.host_folders import write_host
 from scriptmode_runtime import environment, user_code
 from scriptmode_runtime.host.programs import Mpirun
 from scriptmode_runtime.plan import as_document
-from scriptmode_runtime.preview import answer
+from scriptmode_runtime.preview import preview
 from scriptmode_runtime.strategies import plan_for
 
 BETWEEN_GRAPH = {"sagemaker_parameter_server_enabled": True}
@@ -40,7 +40,7 @@ def asked(tmp_path, count, *, cluster=None, gpus=0, environ=None, **hyperparamet
 
 
 def roles(question):
-    return [host["roles"] for host in answer({**question, "only_roles": True})["hosts"].values()]
+    return [host["roles"] for host in preview({**question, "only_roles": True})["hosts"].values()]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks
     question = asked(tmp_path, 2, epochs=3, **asks)
     for name, host in question["hosts"].items():
         host["base_dir"] = str(tmp_path / name)
-    for name, told in answer(question)["hosts"].items():
+    for name, told in preview(question)["hosts"].items():
         here = environment.read(str(tmp_path / name), {"PATH": "/bin"})
         here = here._replace(python="python", node=name, mpirun=Mpirun("mpirun", 4))
         here = here._replace(machine=here.machine._replace(gpus=0))
@@ -118,7 +118,7 @@ def test_the_answer_is_the_plan_that_each_host_makes_of_its_files(tmp_path, asks
 )
 def test_files_of_the_source_say_how_it_is_started(tmp_path, source, starts, prepares):
     question = {**asked(tmp_path, 1), "source": source}
-    [host] = answer(question)["hosts"].values()
+    [host] = preview(question)["hosts"].values()
     assert host["main"]["argv"] == starts
     assert [process["name"] for process in host["preparation"]] == prepares
 
@@ -127,11 +127,11 @@ def test_files_of_the_source_say_how_it_is_started(tmp_path, source, starts, pre
 def test_the_first_line_of_a_shell_script_says_what_runs_it(tmp_path, start, argv):
     question = {**asked(tmp_path, 1), "source": {"train.sh": start}}
     question["hosts"]["algo-1"]["files"]["input/config/hyperparameters.json"]["sagemaker_program"] = '"train.sh"'
-    assert answer(question)["hosts"]["algo-1"]["main"]["argv"] == argv
+    assert preview(question)["hosts"]["algo-1"]["main"]["argv"] == argv
 
 
 def test_a_source_in_s3_is_fetched_first(tmp_path):
-    [host] = answer(asked(tmp_path, 1, sagemaker_submit_directory="s3://bucket/source.tar.gz"))["hosts"].values()
+    [host] = preview(asked(tmp_path, 1, sagemaker_submit_directory="s3://bucket/source.tar.gz"))["hosts"].values()
     assert [process["name"] for process in host["preparation"]] == ["source"]
     assert host["preparation"][0]["argv"][-1] == "s3://bucket/source.tar.gz"
 
@@ -150,7 +150,7 @@ def test_what_a_host_would_refuse_is_the_answer(tmp_path, asks, said):
     parameters = {key: json.dumps(value) for key, value in asks.items()}
     for host in question["hosts"].values():
         host["files"]["input/config/hyperparameters.json"] |= parameters
-    refused = answer(question)["refused"]
+    refused = preview(question)["refused"]
     assert refused["host"] == "algo-1"
     assert said in refused["message"]
 
@@ -158,7 +158,7 @@ def test_what_a_host_would_refuse_is_the_answer(tmp_path, asks, said):
 def test_a_machine_without_mpirun_is_refused_as_the_host_would(tmp_path):
     question = asked(tmp_path, 1, **MPI)
     question["machine"] = {**MACHINE, "mpirun": None}
-    assert "mpirun was found neither" in answer(question)["refused"]["message"]
+    assert "mpirun was found neither" in preview(question)["refused"]["message"]
 
 
 def test_no_secret_is_answered(tmp_path):
@@ -166,7 +166,7 @@ def test_no_secret_is_answered(tmp_path):
         tmp_path, 1, api_key="k" * 20, environ={"PATH": "/bin", "MY_TOKEN": "t" * 20}, note="uses " + "t" * 20
     )
     question |= {"shown": ["p" * 20, {"pin": "1234"}], "named": [{"old_password": "p" * 20}]}
-    text = json.dumps(answer(question))
+    text = json.dumps(preview(question))
     assert not [letter for letter in "ktp" if letter * 20 in text]
     assert "--api_key" in text
 

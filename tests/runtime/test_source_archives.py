@@ -10,7 +10,7 @@ from fakes import link_chains
 from fakes.host_folders import HOSTILE_NAMES, pack, write_files
 
 from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.files.archive import place
+from scriptmode_runtime.files.archive import unpack
 
 
 def member(name, kind=tarfile.REGTYPE, link="", content=b"x"):
@@ -60,7 +60,7 @@ def archive_of(path, *members):
 def test_an_archive_that_leads_out_is_refused(tmp_path, members):
     (tmp_path / "secret").write_text("kept")
     with pytest.raises(UserCodeError):
-        place(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
+        unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
     assert not (tmp_path / "evil").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "code", "secret"]
 
@@ -68,7 +68,7 @@ def test_an_archive_that_leads_out_is_refused(tmp_path, members):
 def test_an_archive_is_called_what_the_caller_calls_it(tmp_path):
     archive = archive_of(tmp_path / "a.tar.gz", member("../evil"))
     with pytest.raises(UserCodeError, match="^the model s3://b/m holds '../evil', which leads out of its folder"):
-        place(archive, str(tmp_path / "code"), title="the model s3://b/m")
+        unpack(archive, str(tmp_path / "code"), title="the model s3://b/m")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_chain_of_links_longer_than_any_path_leads_nowhere(tmp_path, through):
     (place_of_others / "victim").write_text("kept")
     archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("others"), *through])
     with pytest.raises(UserCodeError, match="'escape', which leads out of its folder"):
-        place(archive, str(tmp_path / "code"))
+        unpack(archive, str(tmp_path / "code"))
     assert {path.name: path.read_text() for path in place_of_others.iterdir()} == {"victim": "kept"}
     assert list((tmp_path / "code").iterdir()) == []
 
@@ -97,9 +97,9 @@ def test_a_chain_of_links_longer_than_any_path_leads_nowhere(tmp_path, through):
 def test_a_chain_of_links_longer_than_any_path_that_stays_inside_is_kept(tmp_path):
     archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("code/here"), link_chains.file("here", b"x")])
     with pytest.raises(UserCodeError, match="leads out of its folder"):
-        place(archive, str(tmp_path / "code"))
+        unpack(archive, str(tmp_path / "code"))
     inside = link_chains.out("")[:-1]
-    place(link_chains.write(tmp_path / "b.tar.gz", [*inside, link_chains.file("here", b"x")]), str(tmp_path / "code"))
+    unpack(link_chains.write(tmp_path / "b.tar.gz", [*inside, link_chains.file("here", b"x")]), str(tmp_path / "code"))
     assert (tmp_path / "code/here").read_text() == "x"
 
 
@@ -110,7 +110,7 @@ def test_links_inside_the_folder_are_kept(tmp_path):
         member("two.py", tarfile.SYMTYPE, "lib/one.py"),
         member("three.py", tarfile.LNKTYPE, "lib/one.py"),
     )
-    place(archive, str(tmp_path / "code"))
+    unpack(archive, str(tmp_path / "code"))
     assert (tmp_path / "code/two.py").read_text() == (tmp_path / "code/three.py").read_text() == "1"
     assert (tmp_path / "code/lib/one.py").stat().st_mode & 0o7777 == 0o755
 
@@ -119,14 +119,14 @@ def test_a_file_replaces_a_link_and_is_not_written_through_it(tmp_path):
     (tmp_path / "outside").write_text("kept")
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").symlink_to(tmp_path / "outside")
-    place(archive_of(tmp_path / "a.tar.gz", member("train.py", content=b"new")), str(tmp_path / "code"))
+    unpack(archive_of(tmp_path / "a.tar.gz", member("train.py", content=b"new")), str(tmp_path / "code"))
     assert (tmp_path / "outside").read_text() == "kept"
     assert (tmp_path / "code/train.py").read_text() == "new"
 
 
 def test_the_source_comes_over_what_is_in_the_folder(tmp_path):
     code = write_files(tmp_path / "code", {"old.py": "old", "train.py": "old"})
-    place(str(pack(tmp_path / "a.tar.gz", write_files(tmp_path / "s", {"train.py": "new"}))), str(code))
+    unpack(str(pack(tmp_path / "a.tar.gz", write_files(tmp_path / "s", {"train.py": "new"}))), str(code))
     assert {path.name: path.read_text() for path in code.iterdir()} == {"old.py": "old", "train.py": "new"}
 
 
@@ -134,7 +134,7 @@ def test_the_source_comes_over_what_is_in_the_folder(tmp_path):
 @pytest.mark.parametrize("packed", [True, False], ids=["archive", "folder"])
 def test_any_name_survives(tmp_path, name, packed):
     source = write_files(tmp_path / name, {f"{name}/{name}.py": name})
-    place(str(pack(tmp_path / "a.tar.gz", source) if packed else source), str(tmp_path / "code"))
+    unpack(str(pack(tmp_path / "a.tar.gz", source) if packed else source), str(tmp_path / "code"))
     assert (tmp_path / "code" / name / f"{name}.py").read_text() == name
 
 
@@ -148,14 +148,14 @@ def test_what_is_no_archive_is_named(tmp_path, content, said):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UserCodeError, match=said):
-        place(str(path), str(tmp_path / "code"))
+        unpack(str(path), str(tmp_path / "code"))
 
 
 @pytest.mark.prompt
 def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "a.tar.gz")
     with pytest.raises(UserCodeError, match="is not a regular file"):
-        place(str(tmp_path / "a.tar.gz"), str(tmp_path / "code"))
+        unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "code"))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
 )
 def test_a_member_that_cannot_be_unpacked_is_named_with_the_next_step(tmp_path, members, said):
     with pytest.raises(UserCodeError, match=f"^the model {said}.*; pack it anew") as caught:
-        place(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"), title="the model")
+        unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"), title="the model")
     assert str(tmp_path / "code") not in str(caught.value)
 
 
@@ -185,7 +185,7 @@ def test_half_an_archive_is_named(tmp_path):
     half = tmp_path / "half.tar.gz"
     half.write_bytes(whole.read_bytes()[:2000])
     with pytest.raises(UserCodeError, match="no whole tar archive"):
-        place(str(half), str(tmp_path / "code"))
+        unpack(str(half), str(tmp_path / "code"))
 
 
 @pytest.mark.parametrize("compression", ["", "gz", "bz2", "xz"])
@@ -194,11 +194,11 @@ def test_any_compression_is_known_by_its_bytes(tmp_path, compression):
     with tarfile.open(path, f"w:{compression}") as archive:
         info, content = member("train.py", content=b"whole" * 100_000)
         archive.addfile(info, io.BytesIO(content))
-    place(str(path), str(tmp_path / "code"))
+    unpack(str(path), str(tmp_path / "code"))
     assert (tmp_path / "code/train.py").read_bytes() == content
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserCodeError, match="no whole tar archive"):
-        place(str(path), str(tmp_path / "half"))
+        unpack(str(path), str(tmp_path / "half"))
     assert list((tmp_path / "half").iterdir()) == []
 
 
@@ -212,7 +212,7 @@ def test_broken_compression_is_a_broken_archive(tmp_path, compression):
     broken[1000:1200] = bytes(200)
     path.write_bytes(broken)
     with pytest.raises(UserCodeError, match="no whole tar archive"):
-        place(str(path), str(tmp_path / "code"))
+        unpack(str(path), str(tmp_path / "code"))
     assert list((tmp_path / "code").iterdir()) == []
 
 
@@ -220,7 +220,7 @@ def test_what_stands_behind_a_compressed_archive_is_ignored_as_tar_does(tmp_path
     path = archive_of(tmp_path / "a.tar.gz", member("train.py"))
     with (tmp_path / "a.tar.gz").open("ab") as file:
         file.write(b"more")
-    place(path, str(tmp_path / "code"))
+    unpack(path, str(tmp_path / "code"))
     assert (tmp_path / "code/train.py").exists()
 
 
@@ -229,7 +229,7 @@ def test_a_zip_archive_is_called_one_and_the_next_step_named(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("train.py", "print(1)")
     with pytest.raises(UserCodeError, match=r"source.zip is a zip archive; pack it as a gzip-compressed tar: tar -czf"):
-        place(str(path), str(tmp_path / "code"))
+        unpack(str(path), str(tmp_path / "code"))
 
 
 @pytest.mark.parametrize("mode", [0, 0o200, 0o7777], ids=["none", "write only", "all with setuid, setgid and sticky"])
@@ -238,7 +238,7 @@ def test_modes_never_keep_the_owner_out_nor_give_more_than_a_file_may_have(tmp_p
     folder.type, folder.mode = tarfile.DIRTYPE, mode
     file.mode, file.uid, file.gid = mode, 12345, 12345
     for _ in range(2):
-        place(archive_of(tmp_path / "a.tar.gz", (folder, b""), (file, b"")), str(tmp_path / "code"))
+        unpack(archive_of(tmp_path / "a.tar.gz", (folder, b""), (file, b"")), str(tmp_path / "code"))
     status = (tmp_path / "code/d/train.py").stat()
     assert status.st_mode & 0o7600 == 0o600
     assert status.st_uid == os.getuid()
@@ -247,14 +247,14 @@ def test_modes_never_keep_the_owner_out_nor_give_more_than_a_file_may_have(tmp_p
 
 def test_a_name_with_broken_utf_8_keeps_its_bytes(tmp_path):
     name = b"caf\xe9\nbreak.py"
-    place(archive_of(tmp_path / "a.tar.gz", member(os.fsdecode(name))), str(tmp_path / "code"))
+    unpack(archive_of(tmp_path / "a.tar.gz", member(os.fsdecode(name))), str(tmp_path / "code"))
     assert [os.fsencode(path.name) for path in (tmp_path / "code").iterdir()] == [name]
 
 
 def test_a_name_with_broken_utf_8_that_is_refused_can_be_told(tmp_path):
     archive = archive_of(tmp_path / "a.tar.gz", member("../caf\udce9\n" + "x" * 5000))
     with pytest.raises(UserCodeError) as caught:
-        place(archive, str(tmp_path / "code"))
+        unpack(archive, str(tmp_path / "code"))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value).encode()) < 1000
 
@@ -262,10 +262,10 @@ def test_a_name_with_broken_utf_8_that_is_refused_can_be_told(tmp_path):
 def test_a_folder_that_holds_the_code_folder_is_refused(tmp_path):
     write_files(tmp_path / "ml", {"train.py": ""})
     with pytest.raises(UserCodeError, match="name a folder beside it"):
-        place(str(tmp_path / "ml"), str(tmp_path / "ml" / "code"))
+        unpack(str(tmp_path / "ml"), str(tmp_path / "ml" / "code"))
 
 
 def test_a_folder_is_its_own_source(tmp_path):
     code = write_files(tmp_path / "code", {"train.py": ""})
-    place(str(code), f"{code}/")
+    unpack(str(code), f"{code}/")
     assert [path.name for path in code.iterdir()] == ["train.py"]

@@ -9,7 +9,7 @@ from fakes import link_chains
 from scriptmode import SourceError
 from scriptmode.source.archive import pack_source, remote_uri, script_name
 from scriptmode.spec.training_job import Script
-from scriptmode_runtime.files.archive import place
+from scriptmode_runtime.files.archive import unpack
 
 
 def names(archive):
@@ -224,7 +224,7 @@ def test_a_folder_with_nothing_to_pack_in_it_is_there_for_the_script_to_write_to
     archive = tmp_path / "sourcedir.tar.gz"
     archive.write_bytes(first.data)
     (tmp_path / "unpacked").mkdir()
-    place(str(archive), str(tmp_path / "unpacked"))
+    unpack(str(archive), str(tmp_path / "unpacked"))
     for folder in names_of_folders:
         (tmp_path / "unpacked" / folder / "written").touch()
 

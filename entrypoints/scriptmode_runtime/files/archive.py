@@ -72,7 +72,7 @@ def source_limits(environ: Mapping[str, str]) -> Limits:
     return Limits(size, _MOST_MEMBERS, 0.05)
 
 
-def place(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
+def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
     """Put the archive or folder ``source`` into ``folder``, over what is there; raises `UserCodeError`.
 
     Of an archive that is refused nothing is left. ``title`` is what errors call it: the source and its path, if not

@@ -29,7 +29,7 @@ _LOCK = ".lock"
 _MAKING_SECONDS = 600.0
 
 
-def places(tmpdir: str) -> tuple[str, ...]:
+def candidate_directories(tmpdir: str) -> tuple[str, ...]:
     """Return the directories that may hold one, the preferred one first; ``tmpdir`` is what TMPDIR is, or ""."""
     return (tmpdir, "/tmp", "/dev/shm", "/run")  # noqa: S108 - a new name, this user's alone
 
@@ -40,8 +40,8 @@ def directory(tmpdir: str) -> Iterator[str]:
 
     Sockets, mpirun and sshd take no other name.
     """
-    remove_orphans(places(tmpdir))
-    path, lock = _create(places(tmpdir))
+    remove_orphans(candidate_directories(tmpdir))
+    path, lock = _create(candidate_directories(tmpdir))
     try:
         yield path
     finally:

@@ -15,7 +15,7 @@ from scriptmode_runtime.host import programs
 from scriptmode_runtime.tensorflow import binary
 
 
-def found() -> dict[str, Any]:
+def probe_host() -> dict[str, Any]:
     """Give this host's ``mpirun``, OpenSSH and reader of pipes, each as a job would take it."""
     search_path = os.environ.get("PATH", os.defpath)
     mpirun, ssh = programs.find_mpirun(sys.executable, search_path), programs.find_ssh(search_path)
@@ -23,7 +23,7 @@ def found() -> dict[str, Any]:
         "folder": os.path.dirname(os.path.abspath(scriptmode_runtime.__file__)),
         "mpirun": mpirun and mpirun._asdict(),
         "ssh": ssh and ssh._asdict(),
-        "reader": "wheel" if os.path.exists(binary.IN_WHEEL) else "compiled" if binary.is_there() else "",
+        "reader": "wheel" if os.path.exists(binary.IN_WHEEL) else "compiled" if binary.exists() else "",
         "compiler": _compiler(),
     }
 
@@ -36,4 +36,4 @@ def _compiler() -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(found()) + "\n")
+    sys.stdout.write(json.dumps(probe_host()) + "\n")

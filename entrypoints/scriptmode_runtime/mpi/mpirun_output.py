@@ -46,7 +46,7 @@ def first_failure(output: str) -> RankFailure | None:
     return None
 
 
-def lines_of(output: str, rank: int) -> str:
+def lines_of_rank(output: str, rank: int) -> str:
     """Give one rank's lines without their tags, in the order in which they came.
 
     Where no line is tagged as that rank's nobody can tell whose they are: then all but mpirun's own words.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.processes import children, system
-from scriptmode_runtime.processes.process_tree import LOOK, ProcessTree
+from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def main() -> int:
     # What the program left holds the rank's output, for whose end mpirun waits.
     children.kill_all(system.descendants(os.getpid()))
     if status < 0:
-        _die_of(-status)
+        _end_by_signal(-status)
     return status
 
 
@@ -79,7 +79,7 @@ class Rank:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_FORWARDED, signal.SIGCHLD))
         self._program = _start(self._here, before)
         while True:
-            number, sender = _next_signal(LOOK if self._held or self._status is not None else None)
+            number, sender = _next_signal(POLL_SECONDS if self._held or self._status is not None else None)
             if number in _FORWARDED:
                 self._on_signal(number, sender)
             ended = children.reap()
@@ -87,7 +87,7 @@ class Rank:
                 self._status = ended[self._program]
                 if self._status and not self._stopped:
                     self._tell(self._status)
-            if self._held and _let_go(self._held):
+            if self._held and _is_released(self._held):
                 self._held = None
                 self._forward(self._withheld)
             if self._status is not None and not self._held and not self._remains():
@@ -118,7 +118,7 @@ class Rank:
             self._forward(number)
             return
         self._stopped = True
-        if not any(system.catches(pid, number) for pid in self._tree.pids()):
+        if not any(system.has_handler(pid, number) for pid in self._tree.pids()):
             self._withheld = number
             self._held = self._hold()
         if self._held is None:
@@ -135,7 +135,7 @@ class Rank:
     def _tell(self, status: int) -> None:
         """Tell how the program ended; without a launcher, ``mpirun``'s own words have to do."""
         rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
-        own = report.redaction(self._here)(report.users_own(self._here, self._here.host))
+        own = report.redaction(self._here)(report.script_message(self._here, self._here.host))
         launcher = self._say(type="rank", host=self._here.host, rank=rank, status=status, own=own)
         if launcher:
             with launcher, contextlib.suppress(OSError):
@@ -160,7 +160,7 @@ def _next_signal(seconds: float | None) -> tuple[int, int]:
     return (info.si_signo, info.si_pid) if info else (0, 0)
 
 
-def _let_go(held: socket.socket) -> bool:
+def _is_released(held: socket.socket) -> bool:
     """Tell whether the launcher has hung up."""
     held.settimeout(0)
     try:
@@ -194,18 +194,18 @@ def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
     program = os.fork()
     if program == 0:
         # This host's own words, not those of the host that runs mpirun: paths in them are this host's.
-        _become(command.argv, env, command.cwd, parent, mask)
+        _exec(command.argv, env, command.cwd, parent, mask)
     with contextlib.suppress(OSError):  # in its own group already
         os.setpgid(program, program)
     return program
 
 
-def _become(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mask: Iterable[int]) -> None:
+def _exec(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mask: Iterable[int]) -> None:
     """In the child: become the program. Never returns."""
     try:
         os.setpgid(0, 0)
         system.die_with_parent()
-        children.restore()
+        children.restore_defaults()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if os.getppid() == parent:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -218,7 +218,7 @@ def _become(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, m
         os._exit(_CANNOT_START)
 
 
-def _die_of(number: int) -> None:
+def _end_by_signal(number: int) -> None:
     """End by the signal that ended the program, for ``mpirun`` to see; the core dump was the program's."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):

@@ -15,7 +15,7 @@ LOGIN_KEY, HOST_KEY = "login_key", "host_key"
 KNOWN_HOSTS, AUTHORIZED_KEYS = "known_hosts", "authorized_keys"
 
 
-def client(folder: str, hosts: tuple[Host, ...]) -> File:
+def client_config(folder: str, hosts: tuple[Host, ...]) -> File:
     """Give the client's settings: only the job's keys, only hosts it knows, nothing asked."""
     settings = {
         "Port": hosts[0].ports["ssh"],
@@ -33,7 +33,7 @@ def client(folder: str, hosts: tuple[Host, ...]) -> File:
     return _file(os.path.join(folder, "ssh_config"), settings)
 
 
-def server(folder: str, this: Host, command: str) -> File:
+def server_config(folder: str, this: Host, command: str) -> File:
     """Give the server's settings: the job's address and key, and one ``command`` for whoever logs in."""
     settings = {
         "ListenAddress": this.address,

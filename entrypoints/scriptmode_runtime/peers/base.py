@@ -11,7 +11,7 @@ import hmac
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
 
 if TYPE_CHECKING:
     import selectors
@@ -42,7 +42,7 @@ class Peers:
     """The other hosts, as one of them sees them. What both sides share."""
 
     #: Why the job must end, as all hosts agree on it.
-    cause: Cause | None = None
+    cause: Failure | None = None
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Peers:
         """Say that this host reached an event of `plan`."""
         raise NotImplementedError
 
-    def fail(self, cause: Cause) -> None:
+    def fail(self, cause: Failure) -> None:
         """Say why the job must end; the first such word of any host becomes ``self.cause`` on all of them."""
         raise NotImplementedError
 
@@ -145,7 +145,7 @@ class Peers:
         return _digest(self._secret, side, host, nonce, json.dumps(facts, sort_keys=True))
 
     def _proven(self, message: Mapping[str, Any], side: str, host: str, nonce: str) -> bool:
-        proof = self._proof(side, host, nonce, facts_in(message))
+        proof = self._proof(side, host, nonce, facts_from(message))
         return hmac.compare_digest(proof.encode(), _bytes(str(message.get("proof"))))
 
     def _seal(self, connection: Connection, host: str, nonces: tuple[str, str]) -> None:
@@ -154,20 +154,20 @@ class Peers:
         connection.seal(key, leads=self._cluster.leads)
 
 
-def facts_in(message: Mapping[str, Any]) -> dict[str, str]:
+def facts_from(message: Mapping[str, Any]) -> dict[str, str]:
     """Give what a host says of itself in a message."""
     facts = message.get("facts")
     return {str(key): str(value) for key, value in facts.items()} if isinstance(facts, dict) else {}
 
 
-def lost(host: str, how: str) -> Cause:
+def lost_host(host: str, how: str) -> Failure:
     """Give the cause of a host that went away."""
-    return Cause(host, "launcher", LAUNCHER_FAILED, f"{host}: {how}")
+    return Failure(host, "launcher", LAUNCHER_FAILED, f"{host}: {how}")
 
 
-def cause_in(message: Mapping[str, Any]) -> Cause:
+def failure_from(message: Mapping[str, Any]) -> Failure:
     """Give the cause that a message carries."""
-    return Cause(
+    return Failure(
         host=str(message.get("host")),
         process=str(message.get("process")),
         exit_code=int(message.get("exit_code") or LAUNCHER_FAILED),

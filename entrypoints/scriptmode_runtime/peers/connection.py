@@ -33,8 +33,8 @@ class Connection:
         self._on_message = on_message
         self._incoming = b""
         self._outgoing = b""
-        self._sealing: _Seal | None = None
-        self._sealed: _Seal | None = None
+        self._sealing: _Signer | None = None
+        self._sealed: _Signer | None = None
         self._events = selectors.EVENT_READ
         self._longest = _LONGEST_LINE if endpoint.family == socket.AF_UNIX else _LONGEST_STRANGERS_LINE
         self.open = True
@@ -50,8 +50,8 @@ class Connection:
     def seal(self, key: bytes, *, leads: bool) -> None:
         """From now on every message, both ways, ends in a seal that proves its sender, its place and its words."""
         self._longest = _LONGEST_LINE
-        self._sealing = _Seal(key, b"lead" if leads else b"member")
-        self._sealed = _Seal(key, b"member" if leads else b"lead")
+        self._sealing = _Signer(key, b"lead" if leads else b"member")
+        self._sealed = _Signer(key, b"member" if leads else b"lead")
 
     def send(self, **message: object) -> None:
         """Send a message, or as much of it as goes now."""
@@ -93,7 +93,7 @@ class Connection:
         if len(line) > self._longest:
             return None
         if self._sealed:
-            line, given = line[: -_Seal.SIZE], line[-_Seal.SIZE :]
+            line, given = line[: -_Signer.SIZE], line[-_Signer.SIZE :]
             if not hmac.compare_digest(self._sealed.of(line), given):
                 return None
         try:
@@ -116,7 +116,7 @@ class Connection:
             self._selector.modify(self._socket, events, self._ready)
 
 
-def listens(host: str, port: int) -> bool:
+def accepts_connections(host: str, port: int) -> bool:
     """Tell whether somebody takes connections there."""
     try:
         with socket.create_connection((host, port), _CONNECT_SECONDS):
@@ -125,7 +125,7 @@ def listens(host: str, port: int) -> bool:
         return False
 
 
-class _Seal:
+class _Signer:
     """Seals of one direction: each stands for its sender, its number and its line."""
 
     SIZE = 64

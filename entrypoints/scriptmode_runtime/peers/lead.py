@@ -8,13 +8,13 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime.errors import ClusterError
-from scriptmode_runtime.peers.base import WAS_LOST, Peers, cause_in, facts_in, lost
+from scriptmode_runtime.peers.base import WAS_LOST, Peers, facts_from, failure_from, lost_host
 from scriptmode_runtime.peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
-    from scriptmode_runtime.failure import Cause
+    from scriptmode_runtime.failure import Failure
 
 #: Thousands of hosts come at once; the kernel cuts it to net.core.somaxconn.
 _BACKLOG = 4096
@@ -42,7 +42,7 @@ class Lead(Peers):
         self._missing = dict.fromkeys(host.name for host in self._cluster.hosts if host.name != this.name)
         self._events: dict[str, set[str]] = {}
         # A descriptor for each host, and over MPI one for what connects mpirun to it.
-        system.make_room_for_files(2 * len(self._cluster.hosts) + _OWN_FILES + _MOST_UNAUTHENTICATED)
+        system.raise_file_limit(2 * len(self._cluster.hosts) + _OWN_FILES + _MOST_UNAUTHENTICATED)
         address = this.address if self._cluster.single_machine else ""
         try:
             self._listener: socket.socket | None = _listener(address, this.ports["peers"])
@@ -68,7 +68,7 @@ class Lead(Peers):
         """Note that this host reached an event."""
         self._note(self._cluster.this.name, event)
 
-    def fail(self, cause: Cause) -> None:
+    def fail(self, cause: Failure) -> None:
         """Decide, if nothing was decided before, and tell everyone."""
         if self.cause is None:
             self.cause = cause
@@ -98,7 +98,7 @@ class Lead(Peers):
             if self._clock() >= self._join_by:
                 others = f", like {len(self._missing) - 1} more" if len(self._missing) > 1 else ""
                 how = f"did not come up in {self._times.join:.0f} s{others}; look at its own log"
-                self.fail(lost(next(iter(self._missing)), how))
+                self.fail(lost_host(next(iter(self._missing)), how))
 
     def deadline(self) -> float | None:
         """Give when the next host is to be greeted or missed."""
@@ -139,7 +139,7 @@ class Lead(Peers):
                 self._dismiss(next(iter(self._unauthenticated)))
             elif error.errno in (errno.EMFILE, errno.ENFILE):
                 name = self._cluster.this.name
-                self.fail(lost(name, f"{error.strerror} for another host; raise the limit (ulimit -n)"))
+                self.fail(lost_host(name, f"{error.strerror} for another host; raise the limit (ulimit -n)"))
             return  # whoever it was has gone already
         self._unauthenticated[connection] = self._clock() + self._times.prove
         connection.send(type="hello", nonce=connection.nonce)
@@ -155,14 +155,14 @@ class Lead(Peers):
         elif message["type"] == "reached":
             self._note(connection.host, str(message.get("event")))
         elif message["type"] == "failed":
-            self.fail(cause_in(message))
+            self.fail(failure_from(message))
         else:
             self._handle(connection.host, message)
 
     def _miss(self, host: str) -> None:
         del self._members[host]
         if not self.reached(TRAINERS_ENDED):
-            self.fail(lost(host, WAS_LOST))
+            self.fail(lost_host(host, WAS_LOST))
         self._note(host, TRAINERS_ENDED)  # nobody waits for it any more
         self.on_left(host)
 
@@ -179,7 +179,7 @@ class Lead(Peers):
         del self._missing[host]
         connection.send(type="welcome", proof=self._proof("lead", host, nonce, self._facts), facts=self._facts)
         self._seal(connection, host, (connection.nonce, nonce))
-        self.on_met(host, facts_in(message))
+        self.on_met(host, facts_from(message))
         if self.cause:
             connection.send(type="failed", **self.cause._asdict())
         if not self._missing:

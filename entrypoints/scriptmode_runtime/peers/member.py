@@ -6,12 +6,12 @@ import selectors
 import socket
 from typing import TYPE_CHECKING, Any
 
-from scriptmode_runtime.peers.base import WAS_LOST, Peers, cause_in, facts_in, lost
+from scriptmode_runtime.peers.base import WAS_LOST, Peers, facts_from, failure_from, lost_host
 from scriptmode_runtime.peers.connection import Connection
 from scriptmode_runtime.plan import TRAINERS_ENDED
 
 if TYPE_CHECKING:
-    from scriptmode_runtime.failure import Cause
+    from scriptmode_runtime.failure import Failure
 
 _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
 #: Seconds for one try to connect, where nothing answers at all.
@@ -49,7 +49,7 @@ class Member(Peers):
         """Tell the first host that this one reached an event."""
         self._say(type="reached", event=event)
 
-    def fail(self, cause: Cause) -> None:
+    def fail(self, cause: Failure) -> None:
         """Tell the first host why the job must end; it decides."""
         self._say(type="failed", **cause._asdict())
 
@@ -67,7 +67,9 @@ class Member(Peers):
                 self._beat(self._connection)
         elif self.cause is None and self._clock() >= self._join_by:
             place = self._cluster.lead.endpoint("peers")
-            self.cause = lost(self._cluster.lead.name, f"could not be reached at {place} in {self._times.join:.0f} s")
+            self.cause = lost_host(
+                self._cluster.lead.name, f"could not be reached at {place} in {self._times.join:.0f} s"
+            )
         elif self.cause is None and self._clock() >= self._try_at:
             timed_out = self._endpoint is not None
             self._give_up()
@@ -157,7 +159,7 @@ class Member(Peers):
         elif message["type"] == "reached":
             self._reached.add(str(message.get("event")))
         elif message["type"] == "failed":
-            self.cause = self.cause or cause_in(message)
+            self.cause = self.cause or failure_from(message)
         else:
             self._handle(connection.host, message)
 
@@ -173,7 +175,7 @@ class Member(Peers):
             return
         connection.host = lead
         self._seal(connection, name, (self._greeting, connection.nonce))
-        self.on_met(lead, facts_in(message))
+        self.on_met(lead, facts_from(message))
         for unsent in self._unsent:
             connection.send(**unsent)
 
@@ -193,7 +195,7 @@ class Member(Peers):
         if not self.reached(TRAINERS_ENDED) and self.cause is None:
             is_known = self._connection and self._connection.host
             how = WAS_LOST if is_known else f"{WAS_LOST}, or it knows another secret than this host"
-            self.cause = lost(self._cluster.lead.name, how)
+            self.cause = lost_host(self._cluster.lead.name, how)
         self.on_left(self._cluster.lead.name)
 
     def _say(self, **message: object) -> None:

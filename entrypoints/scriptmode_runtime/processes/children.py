@@ -45,7 +45,7 @@ class Child:
     def signal(self, number: int) -> None:
         """Send a signal to where the plan says; what is gone already is no error."""
         if self.spec.stop == STOP_RANKS and number != signal.SIGKILL:
-            started = ranks(self.pid)
+            started = mpi_ranks(self.pid)
             for rank in started:
                 _signal_group(rank, number, own_group=self.pid)
             if started:
@@ -59,7 +59,7 @@ class Child:
         kill_all(below)
 
 
-def ranks(starter: int) -> list[int]:
+def mpi_ranks(starter: int) -> list[int]:
     """Give the MPI ranks that ``mpirun`` or a daemon of it started.
 
     What else it started connects it to other hosts, and is needed until the ranks have ended.
@@ -82,7 +82,7 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
     try:
         pid = os.fork()
         if pid == 0:
-            _become(spec, writing, reporting, parent)
+            _exec(spec, writing, reporting, parent)
     except OSError as error:
         os.close(reading)
         os.close(report)
@@ -100,7 +100,7 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
     return Child(spec, pid), reading
 
 
-def write(files: Iterable[File]) -> None:
+def write_files(files: Iterable[File]) -> None:
     """Write what processes read; raises `UserCodeError`."""
     name = ""
     try:
@@ -112,7 +112,7 @@ def write(files: Iterable[File]) -> None:
         raise UserCodeError(f"{name} cannot be written: {error.strerror}") from error
 
 
-def restore() -> None:
+def restore_defaults() -> None:
     """Give a process that will be a program what Python and the launcher changed for themselves."""
     for number in _RESTORED:
         signal.signal(number, signal.SIG_DFL)
@@ -131,7 +131,7 @@ def reap() -> dict[int, int]:
     return ended
 
 
-def any_left() -> bool:
+def has_children() -> bool:
     """Tell whether this process has children, orphans included; leaves those that ended to `reap`."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -150,7 +150,7 @@ def kill_all(pids: Iterable[int]) -> None:
 def kill_orphans() -> bool:
     """Kill all that is still below this process; tell whether there was anything."""
     reap()
-    left = system.descendants(os.getpid()) if any_left() else []
+    left = system.descendants(os.getpid()) if has_children() else []
     kill_all(left)
     return bool(left)
 
@@ -164,7 +164,7 @@ def _signal_group(pid: int, number: int, own_group: int = 0) -> None:
             os.killpg(group, number)
 
 
-def _become(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> None:
+def _exec(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> None:
     """In the child: become the process; tell through ``reporting`` if that fails. Never returns."""
     place = spec.cwd
     try:
@@ -178,7 +178,7 @@ def _become(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> Non
         os.dup2(writing, 2)
         os.chdir(spec.cwd)
         signal.set_wakeup_fd(-1)
-        restore()
+        restore_defaults()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)

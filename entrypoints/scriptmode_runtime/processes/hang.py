@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import LAUNCHER_FAILED, Cause
+from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
 from scriptmode_runtime.processes import stacks
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ANSWER, _MARGIN = 1.0, 0.5
 
 
-class Watch:
+class HangDetector:
     """One host's watch. Each host says when it falls silent, and when it speaks again; the first one decides."""
 
     def __init__(
@@ -42,13 +42,13 @@ class Watch:
         self._since: float | None = None
         self._silent = False
         self._silent_hosts: set[str] = set()
-        self._asked: list[stacks.Asked] = []
+        self._asked: list[stacks.StackRequest] = []
         #: The first process of any host that a signal has stopped, as the first host heard of it.
         self._stopped = ""
         self._answer_at: float | None = None
         #: Called with each text to show, and with the cause once all is shown.
         self.show: Callable[[str], None] = lambda _text: None
-        self.on_hang: Callable[[Cause], None] = lambda _cause: None
+        self.on_hang: Callable[[Failure], None] = lambda _cause: None
         if peers:
             peers.handlers["silent"] = self._on_silent
             peers.handlers["stopped"] = self._on_stopped
@@ -108,13 +108,13 @@ class Watch:
 
     def _ask(self) -> None:
         if self._since is not None:
-            self._asked = stacks.ask(self._folder)
+            self._asked = stacks.request_stacks(self._folder)
             self._answer_at = self._clock() + _ANSWER + (_MARGIN if self._decides and self._peers else 0.0)
 
     def _conclude(self) -> None:
         name = self._cluster.this.name
         self.show(f"no output for {self._seconds:g} s; the processes of {name}:")
-        for answer in stacks.answers(self._folder, self._asked):
+        for answer in stacks.read_stacks(self._folder, self._asked):
             self.show(f"{name} {answer.text}")
             if answer.stopped:
                 self._tell_stopped(f"{name}, {answer.title}")
@@ -127,7 +127,7 @@ class Watch:
                 f"({contract.HANG_ACTION_VARIABLE}=continue goes on)"
             )
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"
-            self.on_hang(Cause(name, "launcher", LAUNCHER_FAILED, message))
+            self.on_hang(Failure(name, "launcher", LAUNCHER_FAILED, message))
 
     def _tell_stopped(self, process: str) -> None:
         if self._decides:

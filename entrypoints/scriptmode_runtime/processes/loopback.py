@@ -98,7 +98,7 @@ class LoopbackOnly:
             listener.close()
 
 
-def served_ports(plan: LaunchPlan) -> list[int]:
+def loopback_ports(plan: LaunchPlan) -> list[int]:
     """Return the ports at the loopback interface where this plan's processes may have a TensorFlow server."""
     ports = []
     for spec in (*([plan.main] if plan.main else []), *plan.beside, *plan.services):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LOOK = 1.0
 
 
-class Leftovers:
+class OrphanedProcesses:
     """Looks once a second, while ``mpirun`` or a daemon of it runs here, whether its ranks have gone without it."""
 
     def __init__(self, started: Callable[[], Iterable[Child]], clock: Callable[[], float]) -> None:
@@ -37,7 +37,7 @@ class Leftovers:
         if self._clock() >= self._look_at:
             self._look_at = self._clock() + _LOOK
             starters = self._starters()
-            if starters and not any(children.ranks(starter.pid) for starter in starters):
+            if starters and not any(children.mpi_ranks(starter.pid) for starter in starters):
                 children.kill_all(pid for orphan in self._orphans() for pid in (orphan, *system.descendants(orphan)))
 
     def _starters(self) -> list[Child]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.processes.system import Process
 
 #: Seconds between two looks at which processes are left.
-LOOK = 0.1
+POLL_SECONDS = 0.1
 
 
 class ProcessTree:

@@ -32,14 +32,14 @@ _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 
 
-class Asked(NamedTuple):
+class StackRequest(NamedTuple):
     """A process that was asked for its stacks, and how long its file was before; -1 where it cannot answer."""
 
     pid: int
     length: int
 
 
-class Answer(NamedTuple):
+class ProcessReport(NamedTuple):
     """What one process does."""
 
     #: Which it is, and what stands out.
@@ -49,34 +49,34 @@ class Answer(NamedTuple):
     stopped: bool
 
 
-def variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
+def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Give the variables with which Python processes answer; their answers go to files in ``folder``."""
     path = os.pathsep.join(filter(None, (_TRACEABLE, environ.get("PYTHONPATH", ""))))
     return {VARIABLE: f"{int(_SIGNAL)}:{folder}", "PYTHONPATH": path}
 
 
-def ask(folder: str) -> list[Asked]:
+def request_stacks(folder: str) -> list[StackRequest]:
     """Ask every process below this one."""
     asked = []
     for pid in system.descendants(os.getpid()):
         # mpirun's own command has their names further on.
-        if _OWN & set(map(os.path.basename, system.words(pid)[1:3])):
+        if _OWN & set(map(os.path.basename, system.command_line(pid)[1:3])):
             continue
         length = -1
-        if system.catches(pid, _SIGNAL):
+        if system.has_handler(pid, _SIGNAL):
             length = _length(os.path.join(folder, str(pid)))
             try:
                 os.kill(pid, _SIGNAL)
             except OSError:  # it has ended
                 continue
-        asked.append(Asked(pid, length))
+        asked.append(StackRequest(pid, length))
     return asked
 
 
-def answers(folder: str, asked: list[Asked]) -> Iterator[Answer]:
+def read_stacks(folder: str, asked: list[StackRequest]) -> Iterator[ProcessReport]:
     """Give what each of them is, and its stacks; those that have ended are left out."""
     for pid, length in asked:
-        words = system.words(pid)
+        words = system.command_line(pid)
         if not words:
             continue
         state = system.state(pid)
@@ -84,7 +84,7 @@ def answers(folder: str, asked: list[Asked]) -> Iterator[Answer]:
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
         title = ", ".join(filter(None, (_part(pid), f"process {pid}", note)))
         text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
-        yield Answer(title, text, state == _STOPPED)
+        yield ProcessReport(title, text, state == _STOPPED)
 
 
 def _program(words: list[str]) -> list[str]:

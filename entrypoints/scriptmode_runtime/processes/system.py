@@ -27,7 +27,7 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def make_room_for_files(count: int) -> None:
+def raise_file_limit(count: int) -> None:
     """Let this process open so many files at once, as far as it may; what it starts has the limit it would have had."""
     global _file_limits  # noqa: PLW0603 - a property of the process
     import resource
@@ -39,7 +39,7 @@ def make_room_for_files(count: int) -> None:
 
 
 def restore_limits() -> None:
-    """Undo `make_room_for_files`, in a process that will be a program."""
+    """Undo `raise_file_limit`, in a process that will be a program."""
     if _file_limits:
         import resource
 
@@ -88,7 +88,7 @@ def processes() -> dict[int, Process]:
     return found
 
 
-def catches(process: int, number: int) -> bool:
+def has_handler(process: int, number: int) -> bool:
     """Tell whether a process has a handler of its own for a signal; any other signal of the kind would end it."""
     for line in _read(process, "status").splitlines():
         if line.startswith("SigCgt:"):
@@ -101,7 +101,7 @@ def state(process: int) -> str:
     return _read(process, "stat").rpartition(")")[2].strip()[:1]
 
 
-def words(process: int) -> list[str]:
+def command_line(process: int) -> list[str]:
     """Give the words a process was started with; none where it has ended."""
     return [word for word in _read(process, "cmdline").split("\0") if word]
 

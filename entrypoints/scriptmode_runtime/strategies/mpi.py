@@ -156,9 +156,9 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
         nodes = [environment.node, *(host.address for host in cluster.hosts[1:])]
         yield File(_scratch(environment, "hosts"), "".join(f"{node} slots={per_host}\n" for node in nodes))
         if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
-            yield ssh_files.client(environment.scratch, cluster.hosts)
+            yield ssh_files.client_config(environment.scratch, cluster.hosts)
     elif environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
-        yield ssh_files.server(environment.scratch, cluster.this, command)
+        yield ssh_files.server_config(environment.scratch, cluster.this, command)
 
 
 def _scratch(environment: TrainingEnvironment, name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
 from scriptmode_runtime.plan import LaunchPlan
-from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, at_the_end, tasks
+from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     main, *beside = tasks(environment, _layout(environment), _PORTS)
     return LaunchPlan(
         main.trainer(command, {}),
-        after=at_the_end(environment),
+        after=final_waits(environment),
         beside=tuple(task.trainer(command, NO_GPU) for task in beside),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
 from scriptmode_runtime.strategies import single
-from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, at_the_end, tasks
+from scriptmode_runtime.strategies.tf_config import EVALUATOR, NO_GPU, final_waits, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
         # A task of a cluster that only its own TF_CONFIG knows: whoever made that ends it.
         trainers, services = services, []
     main = trainers[0] if trainers else None
-    return LaunchPlan(main, tuple(services), after=at_the_end(environment), beside=tuple(trainers[1:]))
+    return LaunchPlan(main, tuple(services), after=final_waits(environment), beside=tuple(trainers[1:]))
 
 
 def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:

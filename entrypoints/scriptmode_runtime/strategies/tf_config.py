@@ -40,7 +40,7 @@ def tasks(
     ``layout`` has the hosts of each role, ``ports`` what the port of a role is called where that is not the role.
     """
     if environment.inherited.tf_config.strip():
-        return [_given(environment, layout)]
+        return [_inherited_task(environment, layout)]
     return [
         Task(role, _config(layout, ports, role, index))
         for role, hosts in layout.items()
@@ -49,7 +49,7 @@ def tasks(
     ]
 
 
-def at_the_end(environment: TrainingEnvironment) -> tuple[Wait, ...]:
+def final_waits(environment: TrainingEnvironment) -> tuple[Wait, ...]:
     """Give what a host waits for after its own trainers: every other host's."""
     return (Wait(TRAINERS_ENDED),) if len(environment.cluster.hosts) > 1 else ()
 
@@ -70,7 +70,7 @@ def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role
     return json.dumps(document, sort_keys=True)
 
 
-def _given(environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]]) -> Task:
+def _inherited_task(environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]]) -> Task:
     """Give the task of whoever started this host and said so, as Kubernetes' TFJob and Vertex AI do."""
     text = environment.inherited.tf_config
     if EVALUATOR in layout or environment.cluster.roles:

@@ -35,7 +35,7 @@ class NoBinaryError(Exception):
     """There is no binary, and none can be made; the text says why."""
 
 
-def cached(*, makes_folder: bool = True) -> str:
+def cached_path(*, makes_folder: bool = True) -> str:
     """Give where the binary of these sources is once it was compiled on this machine; makes its folder if asked to."""
     digest = hashlib.sha256(repr((_FLAGS, platform.machine(), platform.libc_ver())).encode())
     for name in sorted(glob.glob(os.path.join(glob.escape(_SOURCES), "*.[ch]*"))):
@@ -44,24 +44,24 @@ def cached(*, makes_folder: bool = True) -> str:
     return os.path.join(_cache_folder(makes=makes_folder), f"pipe_reader-{digest.hexdigest()[:24]}.so")
 
 
-def is_there() -> bool:
+def exists() -> bool:
     """Tell whether there is a binary already; makes nothing, not even the cache."""
     try:
-        return os.path.exists(IN_WHEEL) or os.path.exists(cached(makes_folder=False))
+        return os.path.exists(IN_WHEEL) or os.path.exists(cached_path(makes_folder=False))
     except (OSError, NoBinaryError):
         return False
 
 
-def compiled() -> str:
+def compile_cached() -> str:
     """Give the path of a binary compiled on this machine: now, unless it is there; raises `NoBinaryError`."""
     try:
-        path = cached()
+        path = cached_path()
         if os.path.exists(path):
             return path
         compiler = find_compiler()
-        with _alone(path + ".lock"):
+        with _exclusive(path + ".lock"):
             if not os.path.exists(path):
-                _place(compiler, path)
+                _compile_to(compiler, path)
     except OSError as error:
         raise NoBinaryError(f"the pipe reader's cache cannot be written: {error}") from error
     return path
@@ -80,7 +80,7 @@ def build(compiler: str, path: str, *more_flags: str) -> None:
         _run(compiler, *_FLAGS, *more_flags, source, "-o", path, "-Wl,--no-as-needed", named)
 
 
-def _place(compiler: str, path: str) -> None:
+def _compile_to(compiler: str, path: str) -> None:
     # Complete or not there at all, whoever looks meanwhile.
     unfinished = f"{path}.{os.getpid()}"
     try:
@@ -158,7 +158,7 @@ def _shared_folder(*, makes: bool) -> str:
 
 
 @contextlib.contextmanager
-def _alone(path: str) -> Iterator[None]:
+def _exclusive(path: str) -> Iterator[None]:
     """Let one process compile while the others of the machine wait for it."""
     with open(path, "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
     return getattr(_horovod, name)
 
 
-def _plain(variable: Any) -> Any:
+def _tensorflow_variable(variable: Any) -> Any:
     """Give TensorFlow's own variable within one of Keras 3's."""
     value = getattr(variable, "value", None)
     return value if isinstance(value, tf.Variable) else variable
@@ -32,7 +32,7 @@ def _plain(variable: Any) -> Any:
 
 def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
     """Give every rank the root's values of the same variables, Keras's or TensorFlow's."""
-    _horovod.broadcast_variables([_plain(each) for each in variables], root_rank)
+    _horovod.broadcast_variables([_tensorflow_variable(each) for each in variables], root_rank)
 
 
 class DistributedGradientTape:
@@ -59,7 +59,7 @@ class DistributedGradientTape:
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
         """Give the gradients' mean (or the ``op`` asked for) over all ranks, structured as the sources are."""
-        flat = [_plain(each) for each in tf.nest.flatten(sources)]
+        flat = [_tensorflow_variable(each) for each in tf.nest.flatten(sources)]
         return tf.nest.pack_sequence_as(sources, self._tape.gradient(target, flat, output_gradients))
 
 

@@ -93,7 +93,7 @@ def compiled() -> CompiledOperations:
             # It was built for a newer C library, or another machine.
             refused = f"the wheel's binary cannot be loaded: {error.message}; "
     try:
-        path = binary.compiled()
+        path = binary.compile_cached()
     except binary.NoBinaryError as error:
         raise binary.NoBinaryError(f"{refused}{error}") from error
     try:

@@ -84,10 +84,10 @@ def _dataset(operations: operations.Operations, settings: PipeSettings) -> tf.da
     # In a function, for TensorFlow can neither optimize nor send a graph that has a GeneratorDataset at its top.
     once = tf.data.Dataset.from_tensors(0)
     # They are taken apart without another copy.
-    return once.flat_map(lambda _: _handed_over(operations, settings)).unbatch()
+    return once.flat_map(lambda _: _batches_of_calls(operations, settings)).unbatch()
 
 
-def _handed_over(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
+def _batches_of_calls(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
     """Give what each call hands over: as many records, or vectors, as there are; none where the pipe is idle."""
     name = tf.TensorSpec([], tf.int64)
     start = tf.function(lambda: operations.open(settings), autograph=False)

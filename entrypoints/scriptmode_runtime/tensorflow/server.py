@@ -31,7 +31,7 @@ def load_pipe_reader() -> None:
     compiled for them, and a binary that is there takes milliseconds.
     """
     is_needed = has_pipes()
-    if not is_needed and not binary.is_there():
+    if not is_needed and not binary.exists():
         return
     from scriptmode_runtime.tensorflow import operations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.files.archive import MODEL_LIMITS, place
+from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
 
 if TYPE_CHECKING:
     import os
@@ -99,7 +99,7 @@ def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> N
         if name in _ARCHIVES and files != [downloaded / name]:
             raise DataError(f"the model {uri} is a directory, not an archive; put the archive {name} itself there")
         if extract and name in _ARCHIVES:
-            place(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
+            unpack(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
         else:
             downloaded.rename(unpacked)
         if target.exists():

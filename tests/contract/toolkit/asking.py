@@ -19,8 +19,8 @@ from scriptmode_runtime.errors import RuntimeFailure
 from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.host.programs import Mpirun
 from scriptmode_runtime.strategies import plan_for
-from scriptmode_runtime.variables import arguments
-from scriptmode_runtime.variables import variables as told
+from scriptmode_runtime.variables import script_arguments
+from scriptmode_runtime.variables import script_variables as told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def toolkit(folder: Path) -> Iterator[Toolkit]:
 
 
 def our_script(here: environment.TrainingEnvironment) -> dict[str, Any]:
-    return {"argv": list(arguments(here.hyperparameters)), "env": told(here)}
+    return {"argv": list(script_arguments(here.hyperparameters)), "env": told(here)}
 
 
 def our_cluster(here: environment.TrainingEnvironment) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class ProcessFleet:
 def remove_scratch(request: Mapping[str, Any], inherited: Mapping[str, str]) -> None:
     """Remove the directories that launchers of this user left in their TMPDIR when they were killed."""
     for variables in (inherited, request.get("Environment", {})):
-        scratch.remove_orphans(scratch.places(variables.get("TMPDIR", "")))
+        scratch.remove_orphans(scratch.candidate_directories(variables.get("TMPDIR", "")))
 
 
 def environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
