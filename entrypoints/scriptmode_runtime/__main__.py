@@ -73,22 +73,22 @@ def _train() -> int:
         here = environment.read(base_dir, os.environ)
         # The launcher's own; what it starts has no use for it.
         os.environ.pop(contract.SECRET_VARIABLE, None)
-        cause = _supervise(here)
+        failure = _supervise(here)
     except RuntimeFailure as error:
-        cause = Failure("", "launcher", LAUNCHER_FAILED, str(error))
+        failure = Failure("", "launcher", LAUNCHER_FAILED, str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, the platform is to be told
         import traceback
 
-        cause = Failure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
-    if cause is None:
+        failure = Failure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
+    if failure is None:
         report.release(output)
         return 0
-    message = report.redaction(here)(cause.message)
+    message = report.redaction(here)(failure.message)
     if is_host:
         report.write(output, message)
     with contextlib.suppress(OSError):  # a log that is full, or read no more, does not change how it ended
         os.write(2, f"scriptmode: {message.partition(_END)[0]}{_END}".encode("utf-8", "replace"))
-    return cause.exit_code
+    return failure.exit_code
 
 
 def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
@@ -106,7 +106,7 @@ def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
                 daemons = _listen(here, supervisor)
                 _run(here, supervisor)
         except RuntimeFailure as error:
-            if not supervisor.joined:
+            if not supervisor.has_peers:
                 _join(read, supervisor, None)
             told = str(error)
             message = told if told.startswith(f"{read.host}: ") else f"{read.host}: {told}"
@@ -134,12 +134,12 @@ def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: K
     if not secret:
         # It keeps out strangers by accident, not by intent.
         secret = here.job_name
-        supervisor.say(f"{contract.SECRET_VARIABLE} is not set: hosts prove themselves by the job's name alone")
+        supervisor.log_line(f"{contract.SECRET_VARIABLE} is not set: hosts prove themselves by the job's name alone")
     silence = here.settings.host_timeout
-    times = Times(silence=silence, beat=min(Times().beat, silence / 4))
+    times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
     peers = supervisor.join(here.cluster, secret.encode(), times, keys.facts if keys else None)
     if keys:
-        peers.on_met = keys.met
+        peers.on_joined = keys.trust
 
 
 def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Daemons | None:
@@ -147,11 +147,11 @@ def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Da
     if here.settings.hang_seconds:
         folder = os.path.join(here.scratch, STACKS_FOLDER)
         seconds, fails = here.settings.hang_seconds, here.settings.hang_fails
-        supervisor.watch(here.cluster, seconds, folder, fails=fails, hide=report.redaction(here))
+        supervisor.detect_hangs(here.cluster, seconds, folder, fails=fails, hide=report.redaction(here))
     if here.strategy != contract.MPI:
         return None
     os.environ[contract.LAUNCHER_VARIABLE] = here.launcher_socket
-    return supervisor.take_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
+    return supervisor.serve_daemon_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
 
 
 def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
@@ -194,11 +194,11 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
             return
     plan = _plan(here)
     if here.cluster.single_machine:
-        _keep_to_loopback(plan, supervisor)
+        _restrict_to_loopback(plan, supervisor)
     supervisor.run(plan)
 
 
-def _keep_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
+def _restrict_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
     """Let only this machine reach the TensorFlow servers of hosts that are all on it."""
     from scriptmode_runtime.processes import loopback
 
@@ -206,7 +206,7 @@ def _keep_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
     # A task reports a port that another program has. A job that sets the variable decides about the ports itself.
     if ports and loopback.REUSE_PORT not in os.environ and not any(map(loopback.is_taken, ports)):
         os.environ[loopback.REUSE_PORT] = "true"
-        supervisor.keep_to_loopback(ports)
+        supervisor.restrict_to_loopback(ports)
 
 
 def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:

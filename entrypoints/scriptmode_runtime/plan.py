@@ -65,7 +65,7 @@ class LaunchPlan(NamedTuple):
     after: tuple[Wait, ...] = ()
     files: tuple[File, ...] = ()
     #: Run to their own ends beside main, such as an evaluator; a failure of theirs is one of the job's.
-    beside: tuple[ProcessSpec, ...] = ()
+    side_processes: tuple[ProcessSpec, ...] = ()
 
 
 class Command(NamedTuple):
@@ -82,7 +82,7 @@ def as_document(plan: LaunchPlan) -> dict[str, Any]:
     """Give the plan as ``train --plan`` prints it."""
     return {
         "main": _process(plan.main) if plan.main else None,
-        "beside": [_process(trainer) for trainer in plan.beside],
+        "beside": [_process(trainer) for trainer in plan.side_processes],
         "services": [_process(service) for service in plan.services],
         "before": [wait._asdict() for wait in plan.before],
         "after": [wait._asdict() for wait in plan.after],

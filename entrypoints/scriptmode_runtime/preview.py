@@ -81,7 +81,7 @@ def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
 
         lead = [plan.main.name] if plan.main else []
         return ", ".join([*lead, _ranks(mpi.ranks(here))])
-    processes = [*([plan.main] if plan.main else []), *plan.beside, *plan.services]
+    processes = [*([plan.main] if plan.main else []), *plan.side_processes, *plan.services]
     return ", ".join(_role(process, here.strategy) for process in processes)
 
 

@@ -77,16 +77,16 @@ def describe(
     """
     host, process = environment.host, spec.name
     if process == "mpirun":
-        host, process, status, output = _rank_of(environment, status, output, rank)
+        host, process, status, output = _failed_rank(environment, status, output, rank)
     hide = redaction(environment)
-    where = f"{host}, {process}: {_how(status)}"
+    where = f"{host}, {process}: {_status_text(status)}"
     hint = hide(_hint(output, status, spec))
     # Whole or not at all: half a hint may state as a fact what the whole one only supposes.
     head = f"{where}\n{hint}\n" if 0 < len(hint) <= _LONGEST_HINT else f"{where}\n"
     # Before it is cut: half a secret is not recognised.
-    own = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
-    text = _readable(hide(own or output))
-    if not own and text and not _last_error(text):
+    script_text = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
+    text = _readable(hide(script_text or output))
+    if not script_text and text and not _last_error(text):
         head += _LOG_HEADING
     tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
     return Failure(host, process, _exit_code(status), (head + tail).strip())
@@ -102,26 +102,26 @@ def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
     return Redaction(os.environ, *parameters, values=(environment.cluster.secret, environment.settings.secret))
 
 
-def excerpt(output: str, room: int) -> str:
+def excerpt(output: str, limit: int) -> str:
     """Give the end of the output in at most ``room`` characters; of a long last error also its first words."""
     text = _readable(output)
-    if len(text) <= room:
+    if len(text) <= limit:
         return text
     message = _last_error(text)
     mark = f"{_ELIDED}\n"
-    if len(message) + len(mark) > room:
-        return _around(text, len(text) - len(message), room)
-    return mark + _whole_lines(text[len(mark) - room :], len(message))
+    if len(message) + len(mark) > limit:
+        return _around_error(text, len(text) - len(message), limit)
+    return mark + _whole_lines(text[len(mark) - limit :], len(message))
 
 
-def _around(text: str, error: int, room: int) -> str:
+def _around_error(text: str, error: int, limit: int) -> str:
     """Give the end of the traceback with the first words of its ``error``, which begins there, and the text's end."""
-    shown = min(_MESSAGE_START, room // 3)
-    start = text[max(0, error + shown - room // 2) : error + shown]
+    shown = min(_MESSAGE_START, limit // 3)
+    start = text[max(0, error + shown - limit // 2) : error + shown]
     if len(start) < error + shown:
         start = f"{_ELIDED}\n{_whole_lines(start[len(_ELIDED) + 1 :], shown)}"
-    rest = room - len(start) - len(_ELIDED) - 2
-    return f"{start} {_ELIDED} {text[-rest:]}" if rest > 0 else text[error : error + room]
+    remaining = limit - len(start) - len(_ELIDED) - 2
+    return f"{start} {_ELIDED} {text[-remaining:]}" if remaining > 0 else text[error : error + limit]
 
 
 def _whole_lines(end: str, needed: int) -> str:
@@ -143,14 +143,14 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _rank_of(
-    environment: TrainingEnvironment, status: int, output: str, told: RankFailure | None
+def _failed_rank(
+    environment: TrainingEnvironment, status: int, output: str, reported: RankFailure | None
 ) -> tuple[str, str, int, str]:
     """Name the rank behind the end of ``mpirun``, its host and its own lines."""
     from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
     from scriptmode_runtime.strategies.mpi import processes_per_host
 
-    failure = told or first_failure(output)
+    failure = reported or first_failure(output)
     hosts = [host.name for host in environment.cluster.hosts]
     if failure is None:
         return environment.host, "mpirun", status, output
@@ -163,8 +163,8 @@ def script_message(environment: TrainingEnvironment, host: str) -> str:
     """Give what the script itself wrote into the failure file of ``host``; "" where that cannot be seen from here."""
     base_dir = environment.base_dir
     if host != environment.host:
-        places = {each.name: each.base_dir for each in environment.cluster.hosts}
-        base_dir = places.get(host, "") if environment.cluster.single_machine else ""
+        base_dirs = {each.name: each.base_dir for each in environment.cluster.hosts}
+        base_dir = base_dirs.get(host, "") if environment.cluster.single_machine else ""
     try:
         # Not waiting for the other end, should it be a pipe.
         descriptor = os.open(os.path.join(base_dir, *contract.FAILURE_FILE.split("/")), os.O_RDONLY | os.O_NONBLOCK)
@@ -175,7 +175,7 @@ def script_message(environment: TrainingEnvironment, host: str) -> str:
         return ""
 
 
-def _how(status: int) -> str:
+def _status_text(status: int) -> str:
     if status < 0:
         return f"killed by {signal_name(-status)}"
     return f"exit code {status}" if status else "ended while it was still needed"

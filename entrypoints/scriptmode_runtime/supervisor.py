@@ -68,7 +68,7 @@ class Supervisor:
         self._relay = Relay(self._selector, self._sink, clock)
         self._peers: Peers | None = None
         self._daemons: Daemons | None = None
-        self._watch: HangDetector | None = None
+        self._hang_detector: HangDetector | None = None
         self._loopback: LoopbackOnly | None = None
         self._started: list[Child] = []
         #: What a stop waits for beside `_started`: all processes of each trainer and daemon, first ended or not.
@@ -77,7 +77,7 @@ class Supervisor:
         self._stopping = False
         self._over = False
         self._last = True
-        self._own: Failure | None = None
+        self._own_failure: Failure | None = None
         #: Whether each line of a process has its host and name before it; mpirun tags those of its ranks itself.
         self.prefix_lines = False
 
@@ -89,7 +89,7 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error and self._peers and self.cause is None:
+        if error and self._peers and self.failure is None:
             message = f"{self._host}: {type(error).__name__} in the runtime; its log tells more"
             self.fail(Failure(self._host, "launcher", LAUNCHER_FAILED, message))
             self.finish()
@@ -103,14 +103,14 @@ class Supervisor:
             self._close()
 
     @property
-    def joined(self) -> bool:
+    def has_peers(self) -> bool:
         """Whether other hosts hear of this one."""
         return self._peers is not None
 
     @property
-    def cause(self) -> Failure | None:
+    def failure(self) -> Failure | None:
         """Why the job ended before its time: the first failure of any host, as far as it is known here."""
-        return (self._peers and self._peers.cause) or self._own
+        return (self._peers and self._peers.failure) or self._own_failure
 
     def join(
         self, cluster: Cluster, secret: bytes, times: Times | None = None, facts: Mapping[str, str] | None = None
@@ -121,13 +121,13 @@ class Supervisor:
 
         side = Lead if cluster.leads else Member
         peers: Peers = side(cluster, secret, self._selector, self._clock, times, facts)
-        peers.on_wait = self.say
+        peers.on_wait = self.log_line
         peers.start()
         self._peers = peers
         self._loop.tickers.append(peers)
         return peers
 
-    def take_requests(self, cluster: Cluster, path: str) -> Daemons:
+    def serve_daemon_requests(self, cluster: Cluster, path: str) -> Daemons:
         """From now on hear ``mpirun``'s ranks, start its daemons here for the first host, and ask others for theirs."""
         from scriptmode_runtime.mpi.daemons import Daemons
 
@@ -135,30 +135,34 @@ class Supervisor:
         self._daemons.listen(path)
         return self._daemons
 
-    def watch(self, cluster: Cluster, seconds: float, folder: str, *, fails: bool, hide: Callable[[str], str]) -> None:
+    def detect_hangs(
+        self, cluster: Cluster, seconds: float, folder: str, *, fails: bool, hide: Callable[[str], str]
+    ) -> None:
         """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
         from scriptmode_runtime.processes.hang import HangDetector
 
-        self._watch = HangDetector(cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks)
-        self._watch.show = lambda text: self.say(hide(text))
-        self._loop.tickers.append(self._watch)
+        self._hang_detector = HangDetector(
+            cluster, self._peers, self._clock, seconds, folder, lambda: self._relay.chunks
+        )
+        self._hang_detector.on_report = lambda text: self.log_line(hide(text))
+        self._loop.tickers.append(self._hang_detector)
         if fails:
-            self._watch.on_hang = self.fail
+            self._hang_detector.on_hang = self.fail
 
-    def keep_to_loopback(self, ports: Iterable[int]) -> None:
+    def restrict_to_loopback(self, ports: Iterable[int]) -> None:
         """From now on refuse connections to these ports at all but the loopback addresses of this machine."""
         from scriptmode_runtime.processes.loopback import LoopbackOnly
 
         self._loopback = LoopbackOnly(ports, self._selector, self._clock)
         self._loop.tickers.append(self._loopback)
         if self._loopback.exposed:
-            places = ", ".join(self._loopback.exposed)
-            self.say(f"{self._host}: TensorFlow's servers can be reached from other machines at {places}")
+            endpoints = ", ".join(self._loopback.exposed)
+            self.log_line(f"{self._host}: TensorFlow's servers can be reached from other machines at {endpoints}")
 
-    def say(self, text: str) -> None:
+    def log_line(self, text: str) -> None:
         """Write one line of the launcher's own: to stderr, between whole lines where that is the output too."""
         if self._log is None:
-            self._relay.say(f"scriptmode: {text}")
+            self._relay.write_line(f"scriptmode: {text}")
         else:
             self._log.write(f"scriptmode: {text}\n".encode("utf-8", "replace"))
             if self._log.pending and self._log.descriptor not in self._selector.get_map():
@@ -175,40 +179,40 @@ class Supervisor:
         _ = (
             self._until(lambda: True)
             and self._start_services(plan)
-            and self._reach(plan.before)
+            and self._wait_for_all(plan.before)
             and self._until(lambda: True)
             and self._start_trainers(plan)
             and self._until(lambda: not self._running(_TRAINER))
-            and self._reach(plan.after)
+            and self._wait_for_all(plan.after)
         )
         self._end()
-        return self.cause
+        return self.failure
 
-    def abort(self, cause: Failure) -> None:
+    def abort(self, failure: Failure) -> None:
         """End what a run that could not go on left behind, and the job on every host."""
-        self.fail(cause)
+        self.fail(failure)
         self._end()
 
-    def fail(self, cause: Failure) -> None:
+    def fail(self, failure: Failure) -> None:
         """Take ``cause`` as what ended the job, unless something ended it before; tell the other hosts."""
-        if self._own is None and not self._over:
-            self._own = cause
+        if self._own_failure is None and not self._over:
+            self._own_failure = failure
             if self._peers:
-                self._peers.fail(cause)
+                self._peers.fail(failure)
 
     def finish(self) -> Failure | None:
         """Let the other hosts know, with a deadline; give the cause all hosts agree on."""
         peers = self._peers
         if peers:
-            self._loop.until(lambda: peers.settled, self._clock() + _SETTLE)
-        return self.cause
+            self._loop.until(lambda: peers.finished, self._clock() + _SETTLE)
+        return self.failure
 
     # --- steps of a run
 
-    def _reach(self, waits: Iterable[Wait]) -> bool:
-        return all(self._reached(wait) for wait in waits)
+    def _wait_for_all(self, waits: Iterable[Wait]) -> bool:
+        return all(self._wait_for(wait) for wait in waits)
 
-    def _reached(self, wait: Wait) -> bool:
+    def _wait_for(self, wait: Wait) -> bool:
         deadline = None if wait.timeout is None else self._clock() + wait.timeout
         peers, event = self._peers, wait.event
         if event == PORT_OPEN:
@@ -217,34 +221,34 @@ class Supervisor:
             reached = self._until(lambda: accepts_connections(*wait.endpoint), deadline, _PORT_POLL)
             event = f"{event} at {wait.endpoint[0]}:{wait.endpoint[1]}"
         elif event == DAEMONS_ENDED:
-            reached = self._until(lambda: not self._running(_DAEMON), deadline) and self._daemons_ended_well()
+            reached = self._until(lambda: not self._running(_DAEMON), deadline) and self._check_daemons()
             if reached and peers:
                 peers.announce(event)
                 # What every host heard of its ranks is known to the first one then.
-                reached = self._until(lambda: peers.reached(event), deadline) and self._trainers_ended_well()
+                reached = self._until(lambda: peers.reached(event), deadline) and self._check_trainers()
         elif peers:
             peers.announce(event)
             reached = self._until(lambda: peers.reached(event), deadline)
         else:
             reached = True
-        if not reached and self.cause is None:
+        if not reached and self.failure is None:
             message = f"{self._host}: {event.replace('_', ' ')} was not reached in {wait.timeout:.0f} s"
             self.fail(Failure(self._host, "launcher", LAUNCHER_FAILED, message))
         return reached
 
-    def _daemons_ended_well(self) -> bool:
+    def _check_daemons(self) -> bool:
         for child in self._started:
-            if child.part == _DAEMON and child.status:
-                self._fail_of(child)
-        return self.cause is None
+            if child.role == _DAEMON and child.status:
+                self._fail_with(child)
+        return self.failure is None
 
-    def _trainers_ended_well(self) -> bool:
+    def _check_trainers(self) -> bool:
         for child in self._started:
-            if child.part == _TRAINER and self._ended_badly(child):
-                self._fail_of(child)
-        return self.cause is None
+            if child.role == _TRAINER and self._has_failed(child):
+                self._fail_with(child)
+        return self.failure is None
 
-    def _ended_badly(self, child: Child) -> bool:
+    def _has_failed(self, child: Child) -> bool:
         """Tell whether a trainer's end is a failure: ``mpirun`` can end with 0 after it killed its ranks."""
         ranks = child.spec.stop == STOP_RANKS and self._daemons
         return child.status != 0 or bool(ranks and not ranks.ranks_ended_well)
@@ -256,25 +260,25 @@ class Supervisor:
         return True
 
     def _start_trainers(self, plan: LaunchPlan) -> bool:
-        for spec in (*([plan.main] if plan.main else []), *plan.beside):
+        for spec in (*([plan.main] if plan.main else []), *plan.side_processes):
             self._spawn(spec, _TRAINER)
-        if self._watch and self._last:
-            self._watch.start()
+        if self._hang_detector and self._last:
+            self._hang_detector.start()
         return True
 
     def _start_daemon(self, spec: ProcessSpec, done: Done) -> None:
-        if self.cause or self._over:
+        if self.failure or self._over:
             done(LAUNCHER_FAILED, f"{self._host}: the job has ended")
             return
         self._spawn(spec, _DAEMON).on_end = lambda status: done(status if status >= 0 else SIGNALLED - status, "")
 
-    def _spawn(self, spec: ProcessSpec, part: str) -> Child:
+    def _spawn(self, spec: ProcessSpec, role: str) -> Child:
         child, output = children.start(spec)
         self._started.append(child)
-        child.part = part
+        child.role = role
         prefix = f"[{self._host} {spec.name}] " if self.prefix_lines and spec.name != "mpirun" else ""
         child.source = self._relay.add(output, prefix)
-        self.say(f"{self._host} {spec.name} started, process {child.pid}")
+        self.log_line(f"{self._host} {spec.name} started, process {child.pid}")
         return child
 
     def _end(self) -> None:
@@ -285,52 +289,52 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Stop what still runs: SIGTERM, one shared deadline, SIGKILL, reap."""
-        if self._watch:
-            self._watch.stop()
-        cause = self.cause
-        graceful = cause is not None and cause.graceful
+        if self._hang_detector:
+            self._hang_detector.stop()
+        failure = self.failure
+        graceful = failure is not None and failure.graceful
         if self._daemons:
-            self._daemons.holds = graceful
+            self._daemons.hold_ranks = graceful
         deadline = self._clock() + (self._grace if graceful else _FAILURE_GRACE)
-        if cause is None:
+        if failure is None:
             self._stopping = True
             self._over = self._last
-        ended = self._tell_trainers(_signal_of(cause)) if cause else lambda: True
+        ended = self._signal_trainers(_signal_of(failure)) if failure else lambda: True
         if graceful:
             # A script may save what the services of any host hold: they go after it.
-            self._await_trainers(ended, deadline)
-        for child in self._running(_SERVICE, *(() if cause else (_DAEMON,))):
+            self._wait_for_trainers(ended, deadline)
+        for child in self._running(_SERVICE, *(() if failure else (_DAEMON,))):
             child.signal(signal.SIGTERM)
         self._loop.until(lambda: not self._running() and ended(), deadline, POLL_SECONDS)
-        if cause and graceful:
-            self._say_killed(_signal_of(cause))
+        if failure and graceful:
+            self._log_killed(_signal_of(failure))
         self._kill()
         self._loop.until(lambda: not self._running(), self._clock() + 1.0)
 
-    def _tell_trainers(self, number: int) -> Callable[[], bool]:
+    def _signal_trainers(self, number: int) -> Callable[[], bool]:
         """Signal trainers and daemons; return whether all their processes have ended, as something to be called."""
-        told = [child for child in self._started if child.part in (_TRAINER, _DAEMON)]
-        self._stopped = [ProcessTree(child.pid, has_ended=not child.running) for child in told]
-        for child, tree in zip(told, self._stopped):
-            if child.running or tree.remains():
+        signalled = [child for child in self._started if child.role in (_TRAINER, _DAEMON)]
+        self._stopped = [ProcessTree(child.pid, has_ended=not child.running) for child in signalled]
+        for child, tree in zip(signalled, self._stopped):
+            if child.running or tree.is_alive():
                 child.signal(number)
 
         def ended() -> bool:
             if self._running(_TRAINER, _DAEMON):
                 return False
-            self._stopped = [tree for tree in self._stopped if tree.remains()]
+            self._stopped = [tree for tree in self._stopped if tree.is_alive()]
             for tree in self._stopped:
-                tree.tell_orphans(number)
+                tree.signal_orphans(number)
             return not self._stopped
 
         return ended
 
-    def _say_killed(self, number: int) -> None:
+    def _log_killed(self, number: int) -> None:
         """Say which processes are killed because their time is up: what they were saving is cut off."""
         pids = sorted({pid for tree in self._stopped for pid in tree.pids()})
         if pids:
             which = f"process {pids[0]} is" if len(pids) == 1 else f"processes {', '.join(map(str, pids))} are"
-            self.say(
+            self.log_line(
                 f"{self._host}: {which} killed, not having ended within {self._grace:g} s of "
                 f"{signal.Signals(number).name} ({contract.STOP_GRACE_VARIABLE})"
             )
@@ -342,29 +346,29 @@ class Supervisor:
         for tree in self._stopped:
             children.kill_all(tree.pids())
 
-    def _await_trainers(self, ended: Callable[[], bool], deadline: float) -> None:
+    def _wait_for_trainers(self, ended: Callable[[], bool], deadline: float) -> None:
         peers = self._peers
         if self._daemons:
-            self._await_ranks(self._daemons, deadline)
+            self._wait_for_ranks(self._daemons, deadline)
         self._loop.until(ended, deadline, POLL_SECONDS)
         if peers:
             peers.announce(TRAINERS_ENDED)
-            self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.alone, deadline)
+            self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.disconnected, deadline)
 
-    def _await_ranks(self, daemons: Daemons, deadline: float) -> None:
+    def _wait_for_ranks(self, daemons: Daemons, deadline: float) -> None:
         """Let the ranks of every host save: the end of the first one would end all others."""
         peers = self._peers
         starters = [child for child in self._started if child.spec.stop == STOP_RANKS]
 
         def saved() -> bool:
             running = [child for child in starters if child.running]
-            return sum(len(children.mpi_ranks(child.pid)) for child in running) <= daemons.held
+            return sum(len(children.mpi_ranks(child.pid)) for child in running) <= daemons.held_count
 
         self._loop.until(saved, deadline, _RANKS_POLL)
         if peers:
             peers.announce(RANKS_SAVED)
-            self._loop.until(lambda: peers.reached(RANKS_SAVED) or peers.alone, deadline)
-        daemons.let_go()
+            self._loop.until(lambda: peers.reached(RANKS_SAVED) or peers.disconnected, deadline)
+        daemons.release_ranks()
 
     def _drain(self) -> None:
         """Let the output of ended processes through, then end what they left behind."""
@@ -379,7 +383,7 @@ class Supervisor:
 
     def _until(self, reached: Callable[[], bool], deadline: float | None = None, poll: float | None = None) -> bool:
         """Handle events until ``reached``; false when the job failed or the deadline passed before."""
-        return self._loop.until(lambda: self.cause is not None or reached(), deadline, poll) and self.cause is None
+        return self._loop.until(lambda: self.failure is not None or reached(), deadline, poll) and self.failure is None
 
     def _log_writable(self) -> None:
         if self._log:
@@ -395,7 +399,7 @@ class Supervisor:
 
     def _on_stop(self, number: int) -> None:
         name = signal.Signals(number).name
-        if self._own and self._own.graceful and number == signal.SIGINT:
+        if self._own_failure and self._own_failure.graceful and number == signal.SIGINT:
             self._kill()  # asked twice
         message = f"{self._host}: stopped by {name}"
         self.fail(Failure(self._host, "launcher", SIGNALLED + number, message, graceful=True))
@@ -407,21 +411,21 @@ class Supervisor:
                 child.status = ended[child.pid]
                 if child.source:
                     self._relay.drain(child.source)
-                self._judge(child)
+                self._check_exit(child)
                 child.on_end(child.status)
 
-    def _judge(self, child: Child) -> None:
+    def _check_exit(self, child: Child) -> None:
         """Decide whether an end is a failure: not 0, or a service's while it is needed.
 
         What a daemon's exit code means ``mpirun`` tells; but that it was killed is known here first.
         """
         status = child.status or 0
-        self.say(f"{self._host} {child.spec.name} ended {how_ended(status)}")
-        failed = {_TRAINER: self._ended_badly(child), _SERVICE: True, _DAEMON: status < 0}[child.part]
-        if failed and self.cause is None and not self._stopping:
-            self._fail_of(child)
+        self.log_line(f"{self._host} {child.spec.name} ended {how_ended(status)}")
+        failed = {_TRAINER: self._has_failed(child), _SERVICE: True, _DAEMON: status < 0}[child.role]
+        if failed and self.failure is None and not self._stopping:
+            self._fail_with(child)
 
-    def _fail_of(self, child: Child) -> None:
+    def _fail_with(self, child: Child) -> None:
         self.fail(self._describe(child.spec, child.status or 0, child.source.tail.text() if child.source else ""))
 
     def _close(self) -> None:
@@ -439,9 +443,9 @@ class Supervisor:
             self._log.close()
 
     def _running(self, *parts: str) -> list[Child]:
-        return [child for child in self._started if child.running and (not parts or child.part in parts)]
+        return [child for child in self._started if child.running and (not parts or child.role in parts)]
 
 
-def _signal_of(cause: Failure) -> int:
-    number = cause.exit_code - SIGNALLED
-    return number if cause.graceful and number in STOPPING else signal.SIGTERM
+def _signal_of(failure: Failure) -> int:
+    number = failure.exit_code - SIGNALLED
+    return number if failure.graceful and number in STOPPING else signal.SIGTERM

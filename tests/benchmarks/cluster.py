@@ -40,7 +40,7 @@ while left:
         key.data()
     for member in left:
         member.tick()
-    left = [member for member in left if not member.settled]
+    left = [member for member in left if not member.finished]
 """
 
 

@@ -72,7 +72,7 @@ def test_the_launchers_own_lines_outlive_a_slow_reader():
         [sys.executable, "-c", DRIVER + """
 with Supervisor("algo-1", described, stop_grace=2.0) as it:
     for number in range(5000):
-        it.say(f"line {number} " + "x" * 40)
+        it.log_line(f"line {number} " + "x" * 40)
     print("said", flush=True)
 """],
         env={**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -14,7 +14,7 @@ from scriptmode_runtime.peers.base import Times
 from scriptmode_runtime.peers.lead import Lead
 from scriptmode_runtime.peers.member import Member
 
-TIMES = Times(join=100.0, silence=30.0, beat=5.0)
+TIMES = Times(join=100.0, silence=30.0, heartbeat=5.0)
 
 
 class Clock:
@@ -99,7 +99,7 @@ def test_an_event_is_reached_once_every_host_is_there(job):
     assert not any(host.reached("trainers_ended") for host in three.hosts)
     three.hosts[1].announce("trainers_ended")
     three.settle(lambda: all(host.reached("trainers_ended") for host in three.hosts))
-    assert three.hosts[1].settled
+    assert three.hosts[1].finished
 
 
 @pytest.mark.parametrize("first", [0, 2], ids=["lead", "member"])
@@ -107,10 +107,10 @@ def test_the_first_failure_is_everyones(job, first):
     three = job(3)
     three.start()
     three.hosts[first].fail(failed(f"algo-{first + 1}"))
-    three.settle(lambda: all(host.cause for host in three.hosts))
+    three.settle(lambda: all(host.failure for host in three.hosts))
     three.hosts[1].fail(failed("algo-2", 9))
     three.settle()
-    assert {host.cause for host in three.hosts} == {failed(f"algo-{first + 1}")}
+    assert {host.failure for host in three.hosts} == {failed(f"algo-{first + 1}")}
 
 
 def test_a_word_said_before_joining_arrives(job):
@@ -119,11 +119,11 @@ def test_a_word_said_before_joining_arrives(job):
     two.hosts[1].fail(failed("algo-2"))
     two.running = [two.hosts[1]]
     two.settle()
-    assert two.hosts[1].cause is None
+    assert two.hosts[1].failure is None
     two.hosts[0].start()
     two.running = two.hosts
     two.clock.now += 1
-    two.settle(lambda: two.hosts[0].cause == two.hosts[1].cause == failed("algo-2"))
+    two.settle(lambda: two.hosts[0].failure == two.hosts[1].failure == failed("algo-2"))
 
 
 def test_a_host_that_joins_a_failed_job_is_told(job):
@@ -132,7 +132,7 @@ def test_a_host_that_joins_a_failed_job_is_told(job):
     two.hosts[0].fail(failed("algo-1"))
     two.hosts[1].start()
     two.running = two.hosts
-    two.settle(lambda: two.hosts[1].cause == failed("algo-1"))
+    two.settle(lambda: two.hosts[1].failure == failed("algo-1"))
 
 
 @pytest.mark.parametrize("lost", [0, 1], ids=["lead", "member"])
@@ -141,8 +141,8 @@ def test_a_lost_connection_is_a_lost_host(job, lost):
     two.start()
     two.hosts[lost].close()
     two.running = [two.hosts[1 - lost]]
-    two.settle(lambda: two.running[0].cause is not None)
-    assert two.running[0].cause.message.startswith(f"algo-{lost + 1}: its launcher was lost")
+    two.settle(lambda: two.running[0].failure is not None)
+    assert two.running[0].failure.message.startswith(f"algo-{lost + 1}: its launcher was lost")
 
 
 @pytest.mark.parametrize("silent", [0, 1], ids=["lead", "member"])
@@ -151,9 +151,9 @@ def test_a_silent_host_is_lost_after_its_deadline(job, silent):
     two.start()
     two.running = [two.hosts[1 - silent]]
     two.pass_time(29)
-    assert two.running[0].cause is None
+    assert two.running[0].failure is None
     two.pass_time(2)
-    assert two.running[0].cause.host == f"algo-{silent + 1}"
+    assert two.running[0].failure.host == f"algo-{silent + 1}"
     two.running = two.hosts
 
 
@@ -161,7 +161,7 @@ def test_hosts_that_beat_live_for_ever(job):
     two = job(2)
     two.start()
     two.pass_time(300, step=5.0)
-    assert [host.cause for host in two.hosts] == [None, None]
+    assert [host.failure for host in two.hosts] == [None, None]
 
 
 @pytest.mark.parametrize("waits", [0, 1], ids=["lead", "member"])
@@ -180,14 +180,14 @@ def test_a_host_that_never_comes_is_named(job):
     two.start(0)
     two.pass_time(101, step=10.0)
     two.pass_time(10, step=10.0)
-    assert two.hosts[0].cause.message == "algo-2: did not come up in 100 s; look at its own log"
+    assert two.hosts[0].failure.message == "algo-2: did not come up in 100 s; look at its own log"
 
 
 def test_a_first_host_that_never_comes_is_named(job):
     two = job(2)
     two.start(1)
     two.pass_time(120, step=10.0)
-    assert two.hosts[1].cause.message.startswith("algo-1: could not be reached at 127.0.0.1:")
+    assert two.hosts[1].failure.message.startswith("algo-1: could not be reached at 127.0.0.1:")
 
 
 @pytest.mark.parametrize("secrets", [(b"secret", b"other"), (b"other", b"secret")])
@@ -195,17 +195,17 @@ def test_who_does_not_know_the_secret_is_not_believed(job, secrets):
     two = job(2, secrets=secrets)
     two.start()
     two.hosts[1].fail(failed("algo-2"))
-    two.settle(lambda: two.hosts[1].cause is not None)
-    assert two.hosts[0].cause is None
-    assert two.hosts[0].alone
-    assert "another secret" in two.hosts[1].cause.message
+    two.settle(lambda: two.hosts[1].failure is not None)
+    assert two.hosts[0].failure is None
+    assert two.hosts[0].disconnected
+    assert "another secret" in two.hosts[1].failure.message
 
 
 def test_a_graceful_stop_lets_the_hosts_still_hear_of_each_other(job):
     two = job(2)
     two.start()
     two.hosts[0].fail(failed("algo-1")._replace(graceful=True))
-    two.settle(lambda: two.hosts[1].cause is not None)
+    two.settle(lambda: two.hosts[1].failure is not None)
     for host in two.hosts:
         host.announce("trainers_ended")
     two.settle(lambda: all(host.reached("trainers_ended") for host in two.hosts))
@@ -229,4 +229,4 @@ def test_a_connection_that_is_lost_at_once_is_tried_again(job):
     two.hosts[0].start()
     two.running = two.hosts
     two.clock.now += 1
-    two.settle(lambda: not two.hosts[0].alone)
+    two.settle(lambda: not two.hosts[0].disconnected)

@@ -18,7 +18,7 @@ program = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=Tr
 started = int(program.stdout.readline())
 program.wait()
 tree = ProcessTree(program.pid, has_ended=True)
-print(tree.remains(), tree.pids() == [started])
+print(tree.is_alive(), tree.pids() == [started])
 os.kill(started, 9)
 """
 

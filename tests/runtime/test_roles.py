@@ -44,7 +44,7 @@ def config(spec):
 
 
 def trainers(one):
-    return [*([one.main] if one.main else []), *one.beside]
+    return [*([one.main] if one.main else []), *one.side_processes]
 
 
 def tasks(specs):

@@ -51,7 +51,7 @@ class Daemons:
         self.first_failure: RankFailure | None = None
         self.ranks_ended_well = True
         self._cluster = cluster
-        self._here = cluster.this.name
+        self._host = cluster.this.name
         self._cwd = os.path.join(cluster.this.base_dir, "output")
         self._names = {host.address: host.name for host in cluster.hosts}
         self._peers = peers
@@ -60,11 +60,11 @@ class Daemons:
         self._start = start
         self._agent = ""
         self._listener: socket.socket | None = None
-        self._asked: dict[int, tuple[str, Done]] = {}
+        self._requests: dict[int, tuple[str, Done]] = {}
         self._connections: set[Connection] = set()
         self._held: set[Connection] = set()
         #: Whether ranks that are stopped wait for each other.
-        self.holds = False
+        self.hold_ranks = False
         if peers:
             if not cluster.leads:
                 peers.handlers["start"] = self._on_start
@@ -96,33 +96,33 @@ class Daemons:
                 endpoint, _ = self._listener.accept()
             except OSError:  # it has gone already, or no descriptor is left: what asks is told so by ours
                 return
-            self._connections.add(Connection(self._selector, endpoint, self._hear, self._clock()))
+            self._connections.add(Connection(self._selector, endpoint, self._on_message, self._clock()))
 
-    def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
+    def _on_message(self, connection: Connection, message: dict[str, Any] | None) -> None:
         if message is None:
             self._connections.discard(connection)
         elif message["type"] == "rank":
             self._on_rank(message)
-            self._hang_up(connection)
+            self._disconnect(connection)
         elif message["type"] == "held":
             self._held.add(connection)
-            if not self.holds:
-                self._hang_up(connection)
+            if not self.hold_ranks:
+                self._disconnect(connection)
         else:
             self._on_request(connection, message)
 
     @property
-    def held(self) -> int:
+    def held_count(self) -> int:
         """How many ranks of this host have nothing more to save."""
         return len(self._held & self._connections)
 
-    def let_go(self) -> None:
+    def release_ranks(self) -> None:
         """Let ranks end that were held, and those to come."""
-        self.holds = False
+        self.hold_ranks = False
         for connection in list(self._held):
-            self._hang_up(connection)
+            self._disconnect(connection)
 
-    def _hang_up(self, connection: Connection) -> None:
+    def _disconnect(self, connection: Connection) -> None:
         self._held.discard(connection)
         self._connections.discard(connection)
         connection.close()
@@ -142,21 +142,21 @@ class Daemons:
             connection.send(type="ended", status=status, error=error)
 
         asked = str(message.get("host"))
-        host = self._names.get(asked, asked) if asked else self._here
+        host = self._names.get(asked, asked) if asked else self._host
         command = str(message.get("command"))
-        if host == self._here:
+        if host == self._host:
             self._start_here(command, done)
             return
-        number = len(self._asked)
-        self._asked[number] = (host, done)
+        number = len(self._requests)
+        self._requests[number] = (host, done)
         if not (self._peers and self._peers.send(host, type="start", number=number, command=command)):
-            done(_UNREACHED, f"{host} is not connected to {self._here}, so no daemon can be started there")
+            done(_UNREACHED, f"{host} is not connected to {self._host}, so no daemon can be started there")
 
     def _start_here(self, command: str, done: Done) -> None:
         try:
             self._start(daemon_command.parse(command, os.environ, self._cwd, self._agent), done)
         except RuntimeFailure as error:
-            done(_NOT_STARTED, f"{self._here}: {error}")
+            done(_NOT_STARTED, f"{self._host}: {error}")
 
     def _on_start(self, host: str, message: Mapping[str, Any]) -> None:
         def done(status: int, error: str) -> None:
@@ -166,11 +166,11 @@ class Daemons:
         self._start_here(str(message.get("command")), done)
 
     def _on_ended(self, host: str, message: Mapping[str, Any]) -> None:
-        asked, done = self._asked.get(int(message.get("number") or 0), ("", None))
+        asked, done = self._requests.get(int(message.get("number") or 0), ("", None))
         if done and asked == host:
             done(int(message.get("status") or 0), str(message.get("error") or ""))
 
     def _on_left(self, host: str) -> None:
-        for asked, done in self._asked.values():
+        for asked, done in self._requests.values():
             if asked == host:
                 done(_UNREACHED, f"{host} was lost")

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 #: What a shell answers for a program that cannot be started.
-_CANNOT_START = 127
+_COMMAND_NOT_STARTED = 127
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED = (*_STOPS, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
 #: Seconds for which the launcher may be busy.
-_TELL_SECONDS = 5.0
+_SEND_TIMEOUT = 5.0
 #: Seconds after which ``mpirun`` kills ranks that it told to end (odls_base_sigkill_timeout).
 _MPIRUN_GRACE = 1.0
 
@@ -46,7 +46,7 @@ def main() -> int:
         status = rank.run()
     except (RuntimeFailure, OSError, ValueError, IndexError) as error:
         sys.stderr.write(f"scriptmode: {error}\n")
-        return _CANNOT_START
+        return _COMMAND_NOT_STARTED
     # What the program left holds the rank's output, for whose end mpirun waits.
     children.kill_all(system.descendants(os.getpid()))
     if status < 0:
@@ -65,43 +65,43 @@ class Rank:
         self._status: int | None = None
         #: All processes of the program, once it was told to stop.
         self._tree: ProcessTree | None = None
-        self._told = 0
+        self._stop_signal = 0
         #: When those are waited for no longer; the launcher's own stops have a deadline there.
-        self._until = float("inf")
+        self._wait_until = float("inf")
         #: A stop the program has no use for, kept from it as long as another rank may be saving.
-        self._withheld = 0
+        self._withheld_signal = 0
         self._stopped = False
         #: The connection on which the launcher lets this rank go.
-        self._held: socket.socket | None = None
+        self._hold_connection: socket.socket | None = None
 
     def run(self) -> int:
         """Run the program to its end; return its exit code, or minus a signal's number."""
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_FORWARDED, signal.SIGCHLD))
         self._program = _start(self._here, before)
         while True:
-            number, sender = _next_signal(POLL_SECONDS if self._held or self._status is not None else None)
+            number, sender = _next_signal(POLL_SECONDS if self._hold_connection or self._status is not None else None)
             if number in _FORWARDED:
                 self._on_signal(number, sender)
             ended = children.reap()
             if self._status is None and self._program in ended:
                 self._status = ended[self._program]
                 if self._status and not self._stopped:
-                    self._tell(self._status)
-            if self._held and _is_released(self._held):
-                self._held = None
-                self._forward(self._withheld)
-            if self._status is not None and not self._held and not self._remains():
+                    self._report_failure(self._status)
+            if self._hold_connection and _is_released(self._hold_connection):
+                self._hold_connection = None
+                self._forward(self._withheld_signal)
+            if self._status is not None and not self._hold_connection and not self._is_program_alive():
                 if not self._stopped:
                     return self._status
                 self._stopped = False
                 # Nothing of this rank's need be waited for; its end would have mpirun end the others.
-                self._held = self._hold()
+                self._hold_connection = self._hold()
 
-    def _remains(self) -> bool:
+    def _is_program_alive(self) -> bool:
         """Return whether processes of a program that was told to stop are left and may be waited for."""
-        if self._tree is None or time.monotonic() >= self._until or not self._tree.remains():
+        if self._tree is None or time.monotonic() >= self._wait_until or not self._tree.is_alive():
             return False
-        self._tree.tell_orphans(self._told)
+        self._tree.signal_orphans(self._stop_signal)
         return True
 
     def _on_signal(self, number: int, sender: int) -> None:
@@ -112,16 +112,16 @@ class Rank:
         if number not in _STOPS:
             self._forward(number)
             return
-        self._tree, self._told = self._tree or ProcessTree(self._program), number
+        self._tree, self._stop_signal = self._tree or ProcessTree(self._program), number
         if sender == os.getppid():
-            self._until = time.monotonic() + _MPIRUN_GRACE
+            self._wait_until = time.monotonic() + _MPIRUN_GRACE
             self._forward(number)
             return
         self._stopped = True
         if not any(system.has_handler(pid, number) for pid in self._tree.pids()):
-            self._withheld = number
-            self._held = self._hold()
-        if self._held is None:
+            self._withheld_signal = number
+            self._hold_connection = self._hold()
+        if self._hold_connection is None:
             self._forward(number)
 
     def _forward(self, number: int) -> None:
@@ -130,23 +130,23 @@ class Rank:
 
     def _hold(self) -> socket.socket | None:
         """Tell the launcher that nothing of this rank's need be waited for; return the connection it lets go on."""
-        return self._say(type="held")
+        return self._send(type="held")
 
-    def _tell(self, status: int) -> None:
+    def _report_failure(self, status: int) -> None:
         """Tell how the program ended; without a launcher, ``mpirun``'s own words have to do."""
         rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
         own = report.redaction(self._here)(report.script_message(self._here, self._here.host))
-        launcher = self._say(type="rank", host=self._here.host, rank=rank, status=status, own=own)
+        launcher = self._send(type="rank", host=self._here.host, rank=rank, status=status, own=own)
         if launcher:
             with launcher, contextlib.suppress(OSError):
                 launcher.recv(1)  # it has read that, and hangs up
 
-    def _say(self, **words: object) -> socket.socket | None:
+    def _send(self, **message: object) -> socket.socket | None:
         launcher = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            launcher.settimeout(_TELL_SECONDS)
+            launcher.settimeout(_SEND_TIMEOUT)
             launcher.connect(self._launcher)
-            launcher.sendall(json.dumps(words).encode() + b"\n")
+            launcher.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             launcher.close()
             return None
@@ -215,7 +215,7 @@ def _exec(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mas
         sys.stderr.write(f"scriptmode: {argv[0]} cannot be started: {error}\n")
         sys.stderr.flush()
     finally:
-        os._exit(_CANNOT_START)
+        os._exit(_COMMAND_NOT_STARTED)
 
 
 def _end_by_signal(number: int) -> None:

@@ -47,7 +47,7 @@ class Keys:
         #: What other hosts are told.
         self.facts = {_FACT: public}
 
-    def met(self, host: str, facts: Mapping[str, str]) -> None:
+    def trust(self, host: str, facts: Mapping[str, str]) -> None:
         """Trust a host that proved itself by the key it named."""
         place = next(place for place in self._cluster.hosts if place.name == host)
         key = " ".join(facts.get(_FACT, "").split()[:2])

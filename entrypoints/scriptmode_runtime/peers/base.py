@@ -33,16 +33,16 @@ class Times(NamedTuple):
     join: float = 600.0
     #: Nothing was heard for so long: the host is lost.
     silence: float = 60.0
-    beat: float = 5.0
+    heartbeat: float = 5.0
     #: A connection that did not prove to be a host's for so long is closed; a host tries again.
-    prove: float = 10.0
+    authenticate: float = 10.0
 
 
 class Peers:
     """The other hosts, as one of them sees them. What both sides share."""
 
     #: Why the job must end, as all hosts agree on it.
-    cause: Failure | None = None
+    failure: Failure | None = None
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class Peers:
         self._facts = dict(facts or {})
         self._reached: set[str] = set()
         self._join_by = clock() + self._times.join
-        self._beat_at = clock() + self._times.beat
+        self._heartbeat_at = clock() + self._times.heartbeat
         self._remind_at = clock() + _FIRST_REMINDER
         #: Called with a host's name and facts once it proved itself.
-        self.on_met: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
+        self.on_joined: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
         #: Called with who is waited for, when that takes long.
         self.on_wait: Callable[[str], None] = lambda _text: None
         #: Called with a host's name once it is lost, or has left.
@@ -81,8 +81,8 @@ class Peers:
         """Say that this host reached an event of `plan`."""
         raise NotImplementedError
 
-    def fail(self, cause: Failure) -> None:
-        """Say why the job must end; the first such word of any host becomes ``self.cause`` on all of them."""
+    def fail(self, failure: Failure) -> None:
+        """Say why the job must end; the first such word of any host becomes ``self.failure`` on all of them."""
         raise NotImplementedError
 
     def send(self, host: str, /, **message: object) -> bool:
@@ -102,12 +102,12 @@ class Peers:
         raise NotImplementedError
 
     @property
-    def alone(self) -> bool:
+    def disconnected(self) -> bool:
         """Whether no other host is connected."""
         raise NotImplementedError
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         """Whether nothing is left to say or to hear."""
         raise NotImplementedError
 
@@ -115,12 +115,12 @@ class Peers:
         """Tell whether every host reached an event."""
         return event in self._reached
 
-    def _beat_due(self) -> bool:
+    def _heartbeat_due(self) -> bool:
         """Tell whether it is time to say that this host lives, and to see who else does; at most once a beat."""
         now = self._clock()
-        if now < self._beat_at:
+        if now < self._heartbeat_at:
             return False
-        self._beat_at = now + self._times.beat
+        self._heartbeat_at = now + self._times.heartbeat
         return True
 
     def _remind(self, hosts: Iterable[str]) -> None:
@@ -132,8 +132,8 @@ class Peers:
             left = max(0.0, self._join_by - self._clock())
             self.on_wait(f"{self._cluster.this.name} waits for {shown}, for {left:.0f} s more at most")
 
-    def _silent(self, connection: Connection) -> bool:
-        return self._clock() - connection.heard >= self._times.silence
+    def _is_silent(self, connection: Connection) -> bool:
+        return self._clock() - connection.last_received >= self._times.silence
 
     def _handle(self, host: str, message: Mapping[str, Any]) -> None:
         handler = self.handlers.get(str(message["type"]))
@@ -144,14 +144,14 @@ class Peers:
         """Give what only a host with the secret can: one for each side, host, connection and facts."""
         return _digest(self._secret, side, host, nonce, json.dumps(facts, sort_keys=True))
 
-    def _proven(self, message: Mapping[str, Any], side: str, host: str, nonce: str) -> bool:
+    def _is_proven(self, message: Mapping[str, Any], side: str, host: str, nonce: str) -> bool:
         proof = self._proof(side, host, nonce, facts_from(message))
         return hmac.compare_digest(proof.encode(), _bytes(str(message.get("proof"))))
 
-    def _seal(self, connection: Connection, host: str, nonces: tuple[str, str]) -> None:
+    def _start_signing(self, connection: Connection, host: str, nonces: tuple[str, str]) -> None:
         """From now on both sides seal what they say: ``nonces`` are the lead's and the member's."""
         key = _digest(self._secret, "seal", host, *nonces).encode()
-        connection.seal(key, leads=self._cluster.leads)
+        connection.sign_messages(key, leads=self._cluster.leads)
 
 
 def facts_from(message: Mapping[str, Any]) -> dict[str, str]:
@@ -160,9 +160,9 @@ def facts_from(message: Mapping[str, Any]) -> dict[str, str]:
     return {str(key): str(value) for key, value in facts.items()} if isinstance(facts, dict) else {}
 
 
-def lost_host(host: str, how: str) -> Failure:
+def lost_host(host: str, reason: str) -> Failure:
     """Give the cause of a host that went away."""
-    return Failure(host, "launcher", LAUNCHER_FAILED, f"{host}: {how}")
+    return Failure(host, "launcher", LAUNCHER_FAILED, f"{host}: {reason}")
 
 
 def failure_from(message: Mapping[str, Any]) -> Failure:

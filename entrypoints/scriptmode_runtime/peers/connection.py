@@ -33,31 +33,31 @@ class Connection:
         self._on_message = on_message
         self._incoming = b""
         self._outgoing = b""
-        self._sealing: _Signer | None = None
-        self._sealed: _Signer | None = None
+        self._signer: _Signer | None = None
+        self._verifier: _Signer | None = None
         self._events = selectors.EVENT_READ
         self._longest = _LONGEST_LINE if endpoint.family == socket.AF_UNIX else _LONGEST_STRANGERS_LINE
         self.open = True
         #: The other host's name, once it is proven.
         self.host = ""
         self.nonce = os.urandom(16).hex()
-        self.heard = now
+        self.last_received = now
         endpoint.settimeout(0)
         if endpoint.family != socket.AF_UNIX:
             endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         selector.register(endpoint, self._events, self._ready)
 
-    def seal(self, key: bytes, *, leads: bool) -> None:
+    def sign_messages(self, key: bytes, *, leads: bool) -> None:
         """From now on every message, both ways, ends in a seal that proves its sender, its place and its words."""
         self._longest = _LONGEST_LINE
-        self._sealing = _Signer(key, b"lead" if leads else b"member")
-        self._sealed = _Signer(key, b"member" if leads else b"lead")
+        self._signer = _Signer(key, b"lead" if leads else b"member")
+        self._verifier = _Signer(key, b"member" if leads else b"lead")
 
     def send(self, **message: object) -> None:
         """Send a message, or as much of it as goes now."""
         if self.open:
             line = json.dumps(message).encode()
-            self._outgoing += (line + self._sealing.of(line) if self._sealing else line) + b"\n"
+            self._outgoing += (line + self._signer.sign(line) if self._signer else line) + b"\n"
             self._flush()
 
     def close(self) -> None:
@@ -92,9 +92,9 @@ class Connection:
     def _parse(self, line: bytes) -> dict[str, Any] | None:
         if len(line) > self._longest:
             return None
-        if self._sealed:
+        if self._verifier:
             line, given = line[: -_Signer.SIZE], line[-_Signer.SIZE :]
-            if not hmac.compare_digest(self._sealed.of(line), given):
+            if not hmac.compare_digest(self._verifier.sign(line), given):
                 return None
         try:
             message = json.loads(line)
@@ -135,7 +135,7 @@ class _Signer:
         self._sender = sender
         self._number = 0
 
-    def of(self, line: bytes) -> bytes:
+    def sign(self, line: bytes) -> bytes:
         """Give the seal of the next line."""
         self._number += 1
         return hmac.new(self._key, b"%s %d %s" % (self._sender, self._number, line), "sha256").hexdigest().encode()

@@ -55,24 +55,24 @@ class Lead(Peers):
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     @property
-    def alone(self) -> bool:
+    def disconnected(self) -> bool:
         """Whether no other host is connected."""
         return not self._members
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         """Whether every other host came, was told, and left."""
-        return self.alone and not self._missing
+        return self.disconnected and not self._missing
 
     def announce(self, event: str) -> None:
         """Note that this host reached an event."""
-        self._note(self._cluster.this.name, event)
+        self._record(self._cluster.this.name, event)
 
-    def fail(self, cause: Failure) -> None:
+    def fail(self, failure: Failure) -> None:
         """Decide, if nothing was decided before, and tell everyone."""
-        if self.cause is None:
-            self.cause = cause
-            self._tell(type="failed", **cause._asdict())
+        if self.failure is None:
+            self.failure = failure
+            self._broadcast(type="failed", **failure._asdict())
 
     def send(self, host: str, /, **message: object) -> bool:
         """Send a message to a host; false where it has not come, or has gone."""
@@ -85,26 +85,26 @@ class Lead(Peers):
         """Beat; miss hosts that do not come or say nothing; close what did not prove to be a host in time."""
         now = self._clock()
         for connection in [each for each, until in self._unauthenticated.items() if now >= until]:
-            self._dismiss(connection)
-        if self._beat_due():
+            self._close_unauthenticated(connection)
+        if self._heartbeat_due():
             for connection in list(self._members.values()):
-                if self._silent(connection):
+                if self._is_silent(connection):
                     connection.close()
-                    self._hear(connection, None)
+                    self._on_message(connection, None)
                 else:
                     connection.send(type="alive")
-        if self._missing and self.cause is None:
+        if self._missing and self.failure is None:
             self._remind(self._missing)
             if self._clock() >= self._join_by:
                 others = f", like {len(self._missing) - 1} more" if len(self._missing) > 1 else ""
-                how = f"did not come up in {self._times.join:.0f} s{others}; look at its own log"
-                self.fail(lost_host(next(iter(self._missing)), how))
+                reason = f"did not come up in {self._times.join:.0f} s{others}; look at its own log"
+                self.fail(lost_host(next(iter(self._missing)), reason))
 
     def deadline(self) -> float | None:
         """Give when the next host is to be greeted or missed."""
-        due = [self._beat_at] if self._members else []
+        due = [self._heartbeat_at] if self._members else []
         due += list(self._unauthenticated.values())[:1]
-        if self.cause is None and self._missing:
+        if self.failure is None and self._missing:
             due += [self._join_by, self._remind_at]
         return min(due, default=None)
 
@@ -116,13 +116,13 @@ class Lead(Peers):
 
     def _stop_listening(self) -> None:
         for connection in list(self._unauthenticated):
-            self._dismiss(connection)
+            self._close_unauthenticated(connection)
         if self._listener:
             self._selector.unregister(self._listener)
             self._listener.close()
             self._listener = None
 
-    def _dismiss(self, connection: Connection) -> None:
+    def _close_unauthenticated(self, connection: Connection) -> None:
         del self._unauthenticated[connection]
         connection.close()
 
@@ -130,46 +130,46 @@ class Lead(Peers):
         if self._listener is None:
             return
         if len(self._unauthenticated) >= len(self._missing) + _MOST_UNAUTHENTICATED:
-            self._dismiss(next(iter(self._unauthenticated)))
+            self._close_unauthenticated(next(iter(self._unauthenticated)))
         try:
             endpoint, _ = self._listener.accept()
-            connection = Connection(self._selector, endpoint, self._hear, self._clock())
+            connection = Connection(self._selector, endpoint, self._on_message, self._clock())
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE) and self._unauthenticated:
-                self._dismiss(next(iter(self._unauthenticated)))
+                self._close_unauthenticated(next(iter(self._unauthenticated)))
             elif error.errno in (errno.EMFILE, errno.ENFILE):
                 name = self._cluster.this.name
                 self.fail(lost_host(name, f"{error.strerror} for another host; raise the limit (ulimit -n)"))
             return  # whoever it was has gone already
-        self._unauthenticated[connection] = self._clock() + self._times.prove
+        self._unauthenticated[connection] = self._clock() + self._times.authenticate
         connection.send(type="hello", nonce=connection.nonce)
 
-    def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
-        connection.heard = self._clock()
+    def _on_message(self, connection: Connection, message: dict[str, Any] | None) -> None:
+        connection.last_received = self._clock()
         if message is None:
             self._unauthenticated.pop(connection, None)
             if connection.host:
-                self._miss(connection.host)
+                self._on_lost(connection.host)
         elif not connection.host:
-            self._admit(connection, message)
+            self._on_join(connection, message)
         elif message["type"] == "reached":
-            self._note(connection.host, str(message.get("event")))
+            self._record(connection.host, str(message.get("event")))
         elif message["type"] == "failed":
             self.fail(failure_from(message))
         else:
             self._handle(connection.host, message)
 
-    def _miss(self, host: str) -> None:
+    def _on_lost(self, host: str) -> None:
         del self._members[host]
         if not self.reached(TRAINERS_ENDED):
             self.fail(lost_host(host, WAS_LOST))
-        self._note(host, TRAINERS_ENDED)  # nobody waits for it any more
+        self._record(host, TRAINERS_ENDED)  # nobody waits for it any more
         self.on_left(host)
 
-    def _admit(self, connection: Connection, message: dict[str, Any]) -> None:
+    def _on_join(self, connection: Connection, message: dict[str, Any]) -> None:
         host = str(message.get("host"))
         self._unauthenticated.pop(connection, None)
-        if host not in self._missing or not self._proven(message, "member", host, connection.nonce):
+        if host not in self._missing or not self._is_proven(message, "member", host, connection.nonce):
             connection.send(type="refused")
             connection.close()
             return
@@ -178,21 +178,21 @@ class Lead(Peers):
         self._members[host] = connection
         del self._missing[host]
         connection.send(type="welcome", proof=self._proof("lead", host, nonce, self._facts), facts=self._facts)
-        self._seal(connection, host, (connection.nonce, nonce))
-        self.on_met(host, facts_from(message))
-        if self.cause:
-            connection.send(type="failed", **self.cause._asdict())
+        self._start_signing(connection, host, (connection.nonce, nonce))
+        self.on_joined(host, facts_from(message))
+        if self.failure:
+            connection.send(type="failed", **self.failure._asdict())
         if not self._missing:
             self._stop_listening()
 
-    def _note(self, host: str, event: str) -> None:
-        there = self._events.setdefault(event, set())
-        there.add(host)
-        if len(there) == len(self._cluster.hosts) and event not in self._reached:
+    def _record(self, host: str, event: str) -> None:
+        reached = self._events.setdefault(event, set())
+        reached.add(host)
+        if len(reached) == len(self._cluster.hosts) and event not in self._reached:
             self._reached.add(event)
-            self._tell(type="reached", event=event)
+            self._broadcast(type="reached", event=event)
 
-    def _tell(self, **message: object) -> None:
+    def _broadcast(self, **message: object) -> None:
         for connection in list(self._members.values()):
             connection.send(**message)
 

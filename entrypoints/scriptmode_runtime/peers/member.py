@@ -17,7 +17,7 @@ _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
 #: Seconds for one try to connect, where nothing answers at all.
 _TRY_SECONDS = 10.0
 #: Connections that the first host may close before it knows whose they are: it has room for so many at once.
-_MOST_DISMISSALS = 50
+_MAX_REJECTIONS = 50
 
 
 class Member(Peers):
@@ -30,61 +30,61 @@ class Member(Peers):
         self._unsent: list[dict[str, object]] = []
         self._retry = _FIRST_RETRY
         #: What the first host greeted this one with; "" before.
-        self._greeting = ""
-        self._dismissals = 0
+        self._lead_nonce = ""
+        self._rejections = 0
         self._tries = 0
         self._try_at = self._clock()
 
     @property
-    def alone(self) -> bool:
+    def disconnected(self) -> bool:
         """Whether the first host is gone, or was never there."""
         return self._connection is None or not self._connection.open
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         """Whether the first host's last word came."""
-        return self.cause is not None or self.reached(TRAINERS_ENDED)
+        return self.failure is not None or self.reached(TRAINERS_ENDED)
 
     def announce(self, event: str) -> None:
         """Tell the first host that this one reached an event."""
-        self._say(type="reached", event=event)
+        self._send_or_queue(type="reached", event=event)
 
-    def fail(self, cause: Failure) -> None:
+    def fail(self, failure: Failure) -> None:
         """Tell the first host why the job must end; it decides."""
-        self._say(type="failed", **cause._asdict())
+        self._send_or_queue(type="failed", **failure._asdict())
 
     def send(self, host: str, /, **message: object) -> bool:
         """Send a message to the first host, the only one this one is connected to."""
-        if host != self._cluster.lead.name or self.alone:
+        if host != self._cluster.lead.name or self.disconnected:
             return False
-        self._say(**message)
+        self._send_or_queue(**message)
         return True
 
     def tick(self) -> None:
         """Beat; join; miss the first host."""
         if self._connection:
-            if self._connection.open and self._beat_due():
-                self._beat(self._connection)
-        elif self.cause is None and self._clock() >= self._join_by:
-            place = self._cluster.lead.endpoint("peers")
-            self.cause = lost_host(
-                self._cluster.lead.name, f"could not be reached at {place} in {self._times.join:.0f} s"
+            if self._connection.open and self._heartbeat_due():
+                self._send_heartbeat(self._connection)
+        elif self.failure is None and self._clock() >= self._join_by:
+            endpoint = self._cluster.lead.endpoint("peers")
+            self.failure = lost_host(
+                self._cluster.lead.name, f"could not be reached at {endpoint} in {self._times.join:.0f} s"
             )
-        elif self.cause is None and self._clock() >= self._try_at:
+        elif self.failure is None and self._clock() >= self._try_at:
             timed_out = self._endpoint is not None
-            self._give_up()
-            if timed_out and self._greeting:
-                self._lose_lead()
+            self._close_endpoint()
+            if timed_out and self._lead_nonce:
+                self._report_lead_lost()
             else:
                 self._connect()
-        if not self._greeting and self.cause is None:
+        if not self._lead_nonce and self.failure is None:
             self._remind([f"{self._cluster.lead.name} at {self._cluster.lead.endpoint('peers')}"])
 
     def deadline(self) -> float | None:
         """Give when to try again, to beat, or to miss."""
         if self._connection:
-            return self._beat_at if self._connection.open else None
-        if self.cause:
+            return self._heartbeat_at if self._connection.open else None
+        if self.failure:
             return None
         return min(self._try_at, self._join_by)
 
@@ -93,27 +93,27 @@ class Member(Peers):
         if self._connection:
             self._connection.close()
         if self._endpoint:
-            self._give_up()
+            self._close_endpoint()
 
-    def _beat(self, connection: Connection) -> None:
-        if self._silent(connection):
+    def _send_heartbeat(self, connection: Connection) -> None:
+        if self._is_silent(connection):
             connection.close()
-            self._hear(connection, None)
+            self._on_message(connection, None)
         elif connection.host:  # before the welcome the first host would take it for the answer to its greeting
             connection.send(type="alive")
 
     def _connect(self) -> None:
         lead = self._cluster.lead
         try:
-            places = socket.getaddrinfo(lead.address, lead.ports["peers"], 0, socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(lead.address, lead.ports["peers"], 0, socket.SOCK_STREAM)
             # One after the other: the first host need not listen at all of its addresses.
-            family, kind, *_, address = places[self._tries % len(places)]
+            family, kind, *_, address = addresses[self._tries % len(addresses)]
             self._tries += 1
             self._endpoint = socket.socket(family, kind)
             self._endpoint.settimeout(0)
             self._endpoint.connect_ex(address)
         except OSError:  # its name does not resolve yet
-            self._again()
+            self._retry_later()
             return
         self._try_at = self._clock() + _TRY_SECONDS
         self._selector.register(self._endpoint, selectors.EVENT_WRITE, self._connected)
@@ -123,82 +123,82 @@ class Member(Peers):
         if endpoint is None:
             return
         if not _is_connected(endpoint):
-            self._give_up()
-            self._again()
-            if self._greeting:  # it was there, and is not any more
-                self._lose_lead()
+            self._close_endpoint()
+            self._retry_later()
+            if self._lead_nonce:  # it was there, and is not any more
+                self._report_lead_lost()
             return
         self._selector.unregister(endpoint)
         self._endpoint = None
-        self._connection = Connection(self._selector, endpoint, self._hear, self._clock())
+        self._connection = Connection(self._selector, endpoint, self._on_message, self._clock())
 
-    def _give_up(self) -> None:
+    def _close_endpoint(self) -> None:
         if self._endpoint:
             self._selector.unregister(self._endpoint)
             self._endpoint.close()
             self._endpoint = None
 
-    def _again(self) -> None:
+    def _retry_later(self) -> None:
         if self._endpoint:
             self._endpoint.close()
             self._endpoint = None
         self._try_at = self._clock() + self._retry
         self._retry = min(2 * self._retry, _LAST_RETRY)
 
-    def _hear(self, connection: Connection, message: dict[str, Any] | None) -> None:
-        connection.heard = self._clock()
+    def _on_message(self, connection: Connection, message: dict[str, Any] | None) -> None:
+        connection.last_received = self._clock()
         if message is None:
-            self._miss(connection)
+            self._on_lost(connection)
         elif message["type"] == "hello" and not connection.host:
-            self._join(connection, str(message.get("nonce")))
+            self._on_hello(connection, str(message.get("nonce")))
         elif not connection.host:
             if message["type"] == "welcome":
-                self._enter(connection, message)
+                self._on_welcome(connection, message)
             elif message["type"] == "refused":
-                self._dismissals = _MOST_DISMISSALS
+                self._rejections = _MAX_REJECTIONS
         elif message["type"] == "reached":
             self._reached.add(str(message.get("event")))
         elif message["type"] == "failed":
-            self.cause = self.cause or failure_from(message)
+            self.failure = self.failure or failure_from(message)
         else:
             self._handle(connection.host, message)
 
-    def _join(self, connection: Connection, greeting: str) -> None:
-        self._greeting = greeting
+    def _on_hello(self, connection: Connection, lead_nonce: str) -> None:
+        self._lead_nonce = lead_nonce
         name = self._cluster.this.name
-        proof = self._proof("member", name, greeting, self._facts)
+        proof = self._proof("member", name, lead_nonce, self._facts)
         connection.send(type="join", host=name, nonce=connection.nonce, proof=proof, facts=self._facts)
 
-    def _enter(self, connection: Connection, message: dict[str, Any]) -> None:
+    def _on_welcome(self, connection: Connection, message: dict[str, Any]) -> None:
         name, lead = self._cluster.this.name, self._cluster.lead.name
-        if not self._proven(message, "lead", name, connection.nonce):
+        if not self._is_proven(message, "lead", name, connection.nonce):
             return
         connection.host = lead
-        self._seal(connection, name, (self._greeting, connection.nonce))
-        self.on_met(lead, facts_from(message))
+        self._start_signing(connection, name, (self._lead_nonce, connection.nonce))
+        self.on_joined(lead, facts_from(message))
         for unsent in self._unsent:
             connection.send(**unsent)
 
-    def _miss(self, connection: Connection) -> None:
-        if not self._greeting:  # another program, or one that had not come up yet
+    def _on_lost(self, connection: Connection) -> None:
+        if not self._lead_nonce:  # another program, or one that had not come up yet
             self._connection = None
-            self._again()
+            self._retry_later()
             return
-        if not connection.host and self._dismissals < _MOST_DISMISSALS:
-            self._dismissals += 1
+        if not connection.host and self._rejections < _MAX_REJECTIONS:
+            self._rejections += 1
             self._connection = None
-            self._again()
+            self._retry_later()
             return
-        self._lose_lead()
+        self._report_lead_lost()
 
-    def _lose_lead(self) -> None:
-        if not self.reached(TRAINERS_ENDED) and self.cause is None:
+    def _report_lead_lost(self) -> None:
+        if not self.reached(TRAINERS_ENDED) and self.failure is None:
             is_known = self._connection and self._connection.host
-            how = WAS_LOST if is_known else f"{WAS_LOST}, or it knows another secret than this host"
-            self.cause = lost_host(self._cluster.lead.name, how)
+            reason = WAS_LOST if is_known else f"{WAS_LOST}, or it knows another secret than this host"
+            self.failure = lost_host(self._cluster.lead.name, reason)
         self.on_left(self._cluster.lead.name)
 
-    def _say(self, **message: object) -> None:
+    def _send_or_queue(self, **message: object) -> None:
         if self._connection and self._connection.host:
             self._connection.send(**message)
         else:

@@ -30,7 +30,7 @@ class Child:
     def __init__(self, spec: ProcessSpec, pid: int) -> None:
         self.spec = spec
         #: What it is to the launcher that started it.
-        self.part = ""
+        self.role = ""
         #: Called with its exit status once it ended.
         self.on_end: Callable[[int], None] = lambda _status: None
         self.pid = pid

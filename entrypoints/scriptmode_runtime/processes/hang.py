@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.peers.base import Peers
 
 #: Seconds for processes to write their stacks, and for the first host to let the others show theirs.
-_ANSWER, _MARGIN = 1.0, 0.5
+_ANSWER_SECONDS, _MARGIN_SECONDS = 1.0, 0.5
 
 
 class HangDetector:
@@ -28,7 +28,7 @@ class HangDetector:
         clock: Callable[[], float],
         seconds: float,
         folder: str,
-        heard: Callable[[], int],
+        output_count: Callable[[], int],
     ) -> None:
         self._cluster = cluster
         self._decides = cluster.leads or peers is None
@@ -37,22 +37,22 @@ class HangDetector:
         self._seconds = seconds
         self._folder = folder
         #: Gives a number that grows with every output.
-        self._heard = heard
-        self._last = heard()
+        self._output_count = output_count
+        self._last_count = output_count()
         self._since: float | None = None
         self._silent = False
         self._silent_hosts: set[str] = set()
-        self._asked: list[stacks.StackRequest] = []
+        self._requests: list[stacks.StackRequest] = []
         #: The first process of any host that a signal has stopped, as the first host heard of it.
         self._stopped = ""
         self._answer_at: float | None = None
         #: Called with each text to show, and with the cause once all is shown.
-        self.show: Callable[[str], None] = lambda _text: None
+        self.on_report: Callable[[str], None] = lambda _text: None
         self.on_hang: Callable[[Failure], None] = lambda _cause: None
         if peers:
             peers.handlers["silent"] = self._on_silent
             peers.handlers["stopped"] = self._on_stopped
-            peers.handlers["stacks"] = lambda _host, _message: self._ask()
+            peers.handlers["stacks"] = lambda _host, _message: self._request_stacks()
 
     def start(self) -> None:
         """Begin: the processes are up."""
@@ -74,52 +74,54 @@ class HangDetector:
         if self._answer_at is not None:
             if now >= self._answer_at:
                 self._answer_at = None
-                self._conclude()
+                self._report()
         elif self._since is not None:
-            if self._heard() != self._last:
-                self._last, self._since = self._heard(), now
-                self._become(silent=False)
+            if self._output_count() != self._last_count:
+                self._last_count, self._since = self._output_count(), now
+                self._set_silent(silent=False)
             elif now - self._since >= self._seconds:
-                self._become(silent=True)
+                self._set_silent(silent=True)
 
-    def _become(self, *, silent: bool) -> None:
+    def _set_silent(self, *, silent: bool) -> None:
         if silent == self._silent:
             return
         self._silent = silent
         if self._decides or self._peers is None:  # the latter is implied, and lets types be known
-            self._note(self._cluster.this.name, silent=silent)
+            self._record(self._cluster.this.name, silent=silent)
         else:
             self._peers.send(self._cluster.lead.name, type="silent", silent=silent)
 
     def _on_silent(self, host: str, message: Mapping[str, Any]) -> None:
-        self._note(host, silent=bool(message.get("silent")))
+        self._record(host, silent=bool(message.get("silent")))
 
     def _on_stopped(self, _host: str, message: Mapping[str, Any]) -> None:
         self._stopped = self._stopped or str(message.get("process"))
 
-    def _note(self, host: str, *, silent: bool) -> None:
+    def _record(self, host: str, *, silent: bool) -> None:
         (self._silent_hosts.add if silent else self._silent_hosts.discard)(host)
         expected = len(self._cluster.hosts) if self._peers else 1
         if len(self._silent_hosts) == expected and self._answer_at is None:
             for other in self._cluster.hosts if self._peers else ():
                 if self._peers and other is not self._cluster.this:
                     self._peers.send(other.name, type="stacks")
-            self._ask()
+            self._request_stacks()
 
-    def _ask(self) -> None:
+    def _request_stacks(self) -> None:
         if self._since is not None:
-            self._asked = stacks.request_stacks(self._folder)
-            self._answer_at = self._clock() + _ANSWER + (_MARGIN if self._decides and self._peers else 0.0)
+            self._requests = stacks.request_stacks(self._folder)
+            self._answer_at = (
+                self._clock() + _ANSWER_SECONDS + (_MARGIN_SECONDS if self._decides and self._peers else 0.0)
+            )
 
-    def _conclude(self) -> None:
+    def _report(self) -> None:
         name = self._cluster.this.name
-        self.show(f"no output for {self._seconds:g} s; the processes of {name}:")
-        for answer in stacks.read_stacks(self._folder, self._asked):
-            self.show(f"{name} {answer.text}")
+        self.on_report(f"no output for {self._seconds:g} s; the processes of {name}:")
+        for answer in stacks.read_stacks(self._folder, self._requests):
+            self.on_report(f"{name} {answer.text}")
             if answer.stopped:
-                self._tell_stopped(f"{name}, {answer.title}")
+                self._record_stopped(f"{name}, {answer.title}")
         self._since = self._clock()
-        self._become(silent=False)
+        self._set_silent(silent=False)
         if self._decides:
             where = " of any host" if self._peers else ""
             message = (
@@ -129,7 +131,7 @@ class HangDetector:
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"
             self.on_hang(Failure(name, "launcher", LAUNCHER_FAILED, message))
 
-    def _tell_stopped(self, process: str) -> None:
+    def _record_stopped(self, process: str) -> None:
         if self._decides:
             self._stopped = self._stopped or process
         elif self._peers:

@@ -24,7 +24,7 @@ class Backlog:
         self._bytes = 0
         #: What `take` returned last: the counts before it, and the notice.
         self._counted = (0, 0)
-        self._said = b""
+        self._notice_taken = b""
         #: Whether the line that was dropped last goes on with what comes next.
         self._in_dropped_line = False
 
@@ -55,14 +55,14 @@ class Backlog:
     def take(self) -> bytes:
         """Return what to write next, and hold it no more; `restore` takes back what was not written of it."""
         self._counted = (self._lines, self._bytes)
-        self._said = b"" if self._in_dropped_line else self._notice()
+        self._notice_taken = b"" if self._in_dropped_line else self._notice()
         kept, self._kept = self._kept, b""
-        return kept + self._said
+        return kept + self._notice_taken
 
     def restore(self, rest: bytes) -> None:
         """Take back the end of what `take` returned; a notice of which nothing was written may count more next time."""
-        if self._said and len(rest) >= len(self._said):
-            rest = rest[: -len(self._said)]
+        if self._notice_taken and len(rest) >= len(self._notice_taken):
+            rest = rest[: -len(self._notice_taken)]
             self._lines, self._bytes = self._counted
         self._kept = rest
 
@@ -72,7 +72,7 @@ class Backlog:
             self._lines += 1
             self._in_dropped_line = False
 
-    def last_words(self, overwritten: bytes) -> bytes:
+    def final_notice(self, overwritten: bytes) -> bytes:
         """Return the notice for a log that took no more until its end, in place of its ``overwritten`` last lines."""
         import re
 

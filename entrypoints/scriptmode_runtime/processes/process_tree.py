@@ -39,9 +39,9 @@ class ProcessTree:
         #: When each process was started: with its number that names one process.
         self._known: dict[int, int] = {}
         #: Processes that a signal to the leader's group does not reach.
-        self._untold = {pid for pid, process in self._members().items() if process.group != leader}
+        self._unsignalled = {pid for pid, process in self._members().items() if process.group != leader}
 
-    def remains(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether any process is left; one that only waits to be reaped is not."""
         return bool(self._members()) if system.has_processes() else _exists(self._leader)
 
@@ -49,12 +49,12 @@ class ProcessTree:
         """Return the processes that are left."""
         return list(self._members())
 
-    def tell_orphans(self, number: int) -> None:
+    def signal_orphans(self, number: int) -> None:
         """Send a signal to each process outside the leader's group whose parent has ended, once."""
-        members = self._members() if self._untold else {}
-        for pid in sorted(self._untold):
+        members = self._members() if self._unsignalled else {}
+        for pid in sorted(self._unsignalled):
             if pid not in members or members[pid].parent not in members:
-                self._untold.discard(pid)
+                self._unsignalled.discard(pid)
                 if pid in members:
                     with contextlib.suppress(OSError):
                         os.kill(pid, number)

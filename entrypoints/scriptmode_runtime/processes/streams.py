@@ -23,7 +23,7 @@ _TAIL = 64 * 1024
 #: Pieces smaller than this are joined.
 _SMALL = 4 * 1024
 #: Bytes at the end of a full log among which a notice replaces whole lines, and how long a notice gets.
-_NOTICE_ROOM, _LONGEST_NOTICE = 16 * 1024, 200
+_NOTICE_WINDOW, _LONGEST_NOTICE = 16 * 1024, 200
 #: Seconds the beginning of a line waits for its end, where several processes write. A print is often two writes.
 _PARTIAL_DELAY = 0.02
 #: Seconds for which a line without end keeps the other processes waiting.
@@ -35,24 +35,24 @@ class Tail:
 
     def __init__(self, limit: int = _TAIL) -> None:
         self._limit = limit
-        self._kept: list[bytes] = [b""]
+        self._pieces: list[bytes] = [b""]
         self._size = 0
         self._is_cut = False
 
     def add(self, chunk: bytes) -> None:
         """Take more of the stream."""
-        if len(self._kept[-1]) < _SMALL:
-            self._kept[-1] += chunk
+        if len(self._pieces[-1]) < _SMALL:
+            self._pieces[-1] += chunk
         else:
-            self._kept.append(chunk)
+            self._pieces.append(chunk)
         self._size += len(chunk)
-        while self._size - len(self._kept[0]) >= self._limit:
-            self._size -= len(self._kept.pop(0))
+        while self._size - len(self._pieces[0]) >= self._limit:
+            self._size -= len(self._pieces.pop(0))
             self._is_cut = True
 
     def text(self) -> str:
         """Give the end of the stream as text, in whole lines where it has any."""
-        kept = b"".join(self._kept)
+        kept = b"".join(self._pieces)
         end = kept[-self._limit :]
         if self._is_cut or len(end) < len(kept):
             # Half a line may hold half a secret, which nobody recognises.
@@ -70,7 +70,7 @@ class Sink:
         self.descriptor = descriptor
         self.pending = b""
         self.mid_line = False
-        self._own: int | None = None
+        self._reopened: int | None = None
         self._is_file = False
         self._backlog: Backlog | None = None
         try:
@@ -78,8 +78,8 @@ class Sink:
             self._is_file = stat.S_ISREG(mode)
             if stat.S_ISFIFO(mode):
                 # Opened anew, because not blocking is a property of the opened file, which others share.
-                self._own = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                self.descriptor = self._own
+                self._reopened = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self.descriptor = self._reopened
         except OSError:  # no /proc, or another user's pipe: writes block, as print does
             pass
 
@@ -114,8 +114,8 @@ class Sink:
         if self._backlog:
             with contextlib.suppress(OSError):
                 self._overwrite_end(self._backlog)
-        if self._own is not None:
-            os.close(self._own)
+        if self._reopened is not None:
+            os.close(self._reopened)
 
     def _written(self, data: bytes) -> bytes:
         """Write ``data``; return the rest that did not go now but may later."""
@@ -142,13 +142,13 @@ class Sink:
     def _overwrite_end(self, backlog: Backlog) -> None:
         """Say in place of the log's last lines what is missing: their room is the only one there is."""
         with open(f"/proc/self/fd/{self.descriptor}", "r+b") as file:
-            start = max(0, file.seek(0, os.SEEK_END) - _NOTICE_ROOM)
+            start = max(0, file.seek(0, os.SEEK_END) - _NOTICE_WINDOW)
             file.seek(start)
             end = file.read()
             # From the beginning of a line on.
             first = 0 if start == 0 else end.find(b"\n") + 1
             line = end.rfind(b"\n", first, max(first, len(end) - _LONGEST_NOTICE)) + 1 or first
-            notice = backlog.last_words(end[line:])
+            notice = backlog.final_notice(end[line:])
             if len(notice) <= len(end) - line:
                 file.seek(start + line)
                 file.write(notice[:-1].ljust(len(end) - line - 1) + b"\n")
@@ -215,18 +215,18 @@ class Relay:
         self._holder: Source | None = None
         self._hold_until: float | None = None
         #: Last words of sources that ended while another was in the middle of a line.
-        self._kept = b""
+        self._deferred = b""
         self._blocked = False
 
     @property
     def idle(self) -> bool:
         """Whether every stream ended and all of it is written."""
-        return not self._sources and not self._kept and not self._sink.pending
+        return not self._sources and not self._deferred and not self._sink.pending
 
     @property
     def flushed(self) -> bool:
         """Whether all that was read is written."""
-        return not self._sink.pending and not self._kept and not any(source.partial for source in self._sources)
+        return not self._sink.pending and not self._deferred and not any(source.partial for source in self._sources)
 
     def add(self, descriptor: int, prefix: str = "") -> Source:
         """Relay what comes from the reading end of a pipe, which is now the relay's, ``prefix`` before every line."""
@@ -235,7 +235,7 @@ class Relay:
         self._watch(source)
         return source
 
-    def say(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Write a line of the launcher's own."""
         start = "\n" if self._sink.mid_line else ""
         if self._holder and self._holder.prefix:
@@ -262,12 +262,12 @@ class Relay:
 
     def drain(self, source: Source) -> None:
         """Read what the pipe holds now: the process behind it ended, and its children may keep it open."""
-        taken = 0
-        while source.open and taken < _PIPE:
+        total = 0
+        while source.open and total < _PIPE:
             size = self._read(source)
             if not size:
                 return
-            taken += size
+            total += size
 
     def close(self) -> None:
         """Give up on what is still open."""
@@ -293,11 +293,11 @@ class Relay:
             return 0
         self.chunks += 1
         source.tail.add(chunk)
-        self._take(source, source.prefix.before(chunk) if source.prefix else chunk)
+        self._process(source, source.prefix.before(chunk) if source.prefix else chunk)
         return len(chunk)
 
-    def _take(self, source: Source, chunk: bytes) -> None:
-        if len(self._sources) == 1 and not self._kept:
+    def _process(self, source: Source, chunk: bytes) -> None:
+        if len(self._sources) == 1 and not self._deferred:
             self._write(source.partial + chunk if source.partial else chunk)
             source.partial = b""
             self._holder, self._hold_until = source if self._sink.mid_line else None, None
@@ -318,17 +318,17 @@ class Relay:
     def _write_partial(self, source: Source) -> None:
         """Write the beginning of a line; from now on the others wait for its end."""
         self._write(source.partial)
-        whole = source.partial.endswith(b"\n")
+        ends_line = source.partial.endswith(b"\n")
         source.partial = b""
-        if whole:
+        if ends_line:
             self._release()
         elif self._holder is not source:
             self._holder, self._hold_until = source, None
 
     def _release(self) -> None:
         self._holder, self._hold_until = None, None
-        if self._kept:
-            kept, self._kept = self._kept, b""
+        if self._deferred:
+            kept, self._deferred = self._deferred, b""
             self._write(kept)
         if not self._blocked:
             for source in self._sources:
@@ -342,7 +342,7 @@ class Relay:
         if source.prefix:
             source.partial += source.prefix.end_line()
         if self._holder not in (None, source):
-            self._kept += source.partial
+            self._deferred += source.partial
             self._hold_until = self._hold_until or self._clock() + _HOLD
         else:
             self._write(source.partial)

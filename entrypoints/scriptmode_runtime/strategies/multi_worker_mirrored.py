@@ -20,11 +20,11 @@ _PORTS = {"chief": "mirrored", "worker": "mirrored"}
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
     """Run the script as each of this host's tasks; a cluster of one is a cluster."""
-    main, *beside = tasks(environment, _layout(environment), _PORTS)
+    main, *side_processes = tasks(environment, _layout(environment), _PORTS)
     return LaunchPlan(
         main.trainer(command, {}),
         after=final_waits(environment),
-        beside=tuple(task.trainer(command, NO_GPU) for task in beside),
+        side_processes=tuple(task.trainer(command, NO_GPU) for task in side_processes),
     )
 
 

@@ -43,7 +43,7 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
         # A task of a cluster that only its own TF_CONFIG knows: whoever made that ends it.
         trainers, services = services, []
     main = trainers[0] if trainers else None
-    return LaunchPlan(main, tuple(services), after=final_waits(environment), beside=tuple(trainers[1:]))
+    return LaunchPlan(main, tuple(services), after=final_waits(environment), side_processes=tuple(trainers[1:]))
 
 
 def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
