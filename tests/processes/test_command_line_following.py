@@ -70,7 +70,7 @@ def test_several_jobs_are_stopped_and_waited_for_and_the_missing_one_is_told(sta
     assert json.loads(done.stdout) == [{"job": "first", "status": "Stopped"}, {"job": "second", "status": "Stopped"}]
     assert "no training job named 'nowhere'" in documents(done.stderr)[0]["message"]
     again = program("stop", "first")
-    assert (again.returncode, again.stdout) == (0, "training job first has ended already: Stopped\n")
+    assert (again.returncode, again.stdout) == (0, "training job first has already ended: Stopped\n")
     assert program("logs", "-f", "first").returncode == 143
 
 

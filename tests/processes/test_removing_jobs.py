@@ -98,8 +98,8 @@ def test_a_running_job_is_deleted_only_by_force(jobs):
     refused = program("rm", name)
     assert refused.returncode == 1
     assert refused.stderr == (
-        f"scriptmode: training job {name} is InProgress; stop it first, scriptmode stop {name} --wait, or give up what it "
-        f"has: scriptmode rm --force {name}\n"
+        f"scriptmode: training job {name} is InProgress; stop it first with scriptmode stop {name} --wait, or kill it "
+        f"without saving anything: scriptmode rm --force {name}\n"
     )
     done = program("rm", "--force", name, "nowhere")
     assert done.returncode == 1

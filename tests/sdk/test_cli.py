@@ -1,4 +1,4 @@
-"""The command's own manners: help, suggestions, usage errors, exit codes. No job is started here."""
+"""The command line itself: help, suggestions, usage errors, exit codes. No job is started here."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def commands(command=scriptmode, path=()):
 COMMANDS = dict(commands())
 
 
-def test_alone_it_prints_its_help_and_is_content():
+def test_without_arguments_the_command_prints_its_help_and_succeeds():
     done = invoke()
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == invoke("--help").stdout
@@ -48,53 +48,53 @@ def test_every_help_shows_an_example(words):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_what_is_known_of_a_verb_before_it_is_loaded_is_how_its_help_begins(verb):
+def test_the_summary_of_a_verb_is_the_first_sentence_of_its_help(verb):
     assert " ".join(COMMANDS[(verb,)].help.split()).startswith(VERBS[verb].help.rstrip("."))
 
 
 @pytest.mark.parametrize("words", [words for words, command in COMMANDS.items() if not isinstance(command, click.Group)], ids=" ".join)  # fmt: skip
-def test_every_verb_speaks_json_but_the_one_that_prints_a_script(words):
+def test_every_verb_but_completion_has_the_option_json(words):
     options = {option for parameter in COMMANDS[words].params for option in parameter.opts}
     assert ("--json" in options) == (words != ("completion",))
 
 
-def test_the_help_loads_no_verb_and_nothing_of_jobs():
+def test_the_help_imports_no_verb_and_no_job_code():
     code = "from scriptmode.cli import scriptmode; scriptmode.main(['--help'], standalone_mode=False)"
     loaded = "print(sorted(name for name in sys.modules if name.startswith('scriptmode')))"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}\n{loaded}"], check=True, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == str(
-        ["scriptmode", "scriptmode.cli", "scriptmode.cli.group", "scriptmode.errors"]
+        ["scriptmode", "scriptmode.cli", "scriptmode.cli.group", "scriptmode.errors", "scriptmode.messages"]
     )
 
 
 @pytest.mark.parametrize("group", [["jobs"], ["image"]], ids=" ".join)
-def test_a_group_cuts_no_sentence_of_a_verb(group):
+def test_the_help_of_a_group_shows_whole_sentences(group):
     assert "..." not in invoke(*group, "--help").stdout.partition("Commands:")[2]
 
 
 USAGE = {
-    "a verb misspelled": (["lsit"], "there is no scriptmode 'lsit'; did you mean 'list'?", "scriptmode"),
-    "a verb of a group": (["model", "dowload"], "no scriptmode model 'dowload'; did you mean 'download'?", "scriptmode model"),
+    "a verb misspelled": (["lsit"], "there is no command 'scriptmode lsit'; did you mean 'list'?", "scriptmode"),
+    "a verb of a group": (["model", "dowload"], "no command 'scriptmode model dowload'; did you mean 'download'?", "scriptmode model"),
     "an option misspelled": (["logs", "--fllow", "x"], "--follow", "scriptmode logs"),
-    "no job": (["describe"], "JOB is missing; name a job, or say --last for the newest", "scriptmode describe"),
-    "a job and the last": (["stop", "a", "--last"], "JOB is 'a', but --last names a job too; keep one", "scriptmode stop"),
+    "no job": (["describe"], "JOB is missing; name a job, or add --last for the newest one", "scriptmode describe"),
+    "a job and the last": (["stop", "a", "--last"], "JOB is 'a', but --last selects a job too; remove one of them", "scriptmode stop"),
     "a status": (["list", "--status", "Done"], "'Done' is not one of", "scriptmode list"),
     "a platform": (["list", "--platform", "azure"], "'azure' is not one of 'local', 'sagemaker'", "scriptmode list"),
     "a time": (["list", "--since", "today"], "'today' does not match the formats", "scriptmode list"),
     "a count": (["run", "x.py", "--instance-count", "0"], "0 is not in the range x>=1", "scriptmode run"),
-    "no dashes": (["run", "x.py", "--epochs", "5"], "the program's own arguments come after --", "scriptmode run"),
-    "a pair": (["run", "x.py", "-p", "epochs"], "-p 'epochs' has no NAME=VALUE; write -p epochs=5", "scriptmode run"),
-    "an empty name": (["run", "x.py", "--job-name", ""], "--job-name is empty; give a name, or leave", "scriptmode run"),
-    "a channel twice": (["plan", "x.py", "--input", "a=b", "--input", "a=c"], "--input a is there twice: 'b' and 'c'", "scriptmode plan"),
-    "a secret twice": (["plan", "x.py", "--env", "K=b", "--env", "K=c"], "--env K is there twice; keep one", "scriptmode plan"),
+    "no dashes": (["run", "x.py", "--epochs", "5"], "write arguments of the script after --", "scriptmode run"),
+    "a pair": (["run", "x.py", "-p", "epochs"], "-p 'epochs' does not have the form NAME=VALUE; write -p epochs=5", "scriptmode run"),
+    "an empty name": (["run", "x.py", "--job-name", ""], "--job-name is empty; add a name, or leave", "scriptmode run"),
+    "a channel twice": (["plan", "x.py", "--input", "a=b", "--input", "a=c"], "--input a is given twice: 'b' and 'c'", "scriptmode plan"),
+    "a secret twice": (["plan", "x.py", "--env", "K=b", "--env", "K=c"], "--env K is given twice; remove one of them", "scriptmode plan"),
     "another shell": (["completion", "tcsh"], "'tcsh' is not one of", "scriptmode completion"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "message", "path"), USAGE.values(), ids=list(USAGE))
-def test_a_wrong_command_line_is_told_in_one_sentence_with_where_to_look(words, message, path):
+def test_a_usage_error_is_one_sentence_and_a_reference_to_the_help(words, message, path):
     done = invoke(*words)
     assert (done.exit_code, done.stdout) == (2, "")
     said, see = done.stderr.splitlines()
@@ -105,7 +105,7 @@ def test_a_wrong_command_line_is_told_in_one_sentence_with_where_to_look(words, 
     assert as_json["exit_code"] == 2
 
 
-def test_the_last_of_no_jobs_is_told():
+def test_last_without_any_job_is_an_error():
     done = invoke("logs", "--last")
     assert done.exit_code == 1
     assert (
@@ -113,7 +113,7 @@ def test_the_last_of_no_jobs_is_told():
     )
 
 
-def test_an_error_is_one_json_object_where_json_was_asked_for():
+def test_with_json_an_error_is_one_json_object():
     done = invoke("describe", "nowhere", "--json")
     (said,) = map(json.loads, done.stderr.splitlines())
     assert said["error"].endswith("Error")
@@ -122,7 +122,7 @@ def test_an_error_is_one_json_object_where_json_was_asked_for():
 
 
 @pytest.mark.parametrize("platform", [[], ["--platform", "local"]], ids=["anywhere", "here"])
-def test_a_job_that_is_nowhere_is_told_without_a_thousand_names(platform, tmp_path):
+def test_the_error_for_an_unknown_job_lists_few_names(platform, tmp_path):
     for number in range(1000):
         folder = tmp_path / "data" / "jobs" / f"other-{number}"
         folder.mkdir(parents=True)
@@ -131,7 +131,7 @@ def test_a_job_that_is_nowhere_is_told_without_a_thousand_names(platform, tmp_pa
     assert said.count("other-") <= 5
 
 
-def test_each_of_several_missing_jobs_is_one_json_object_where_json_was_asked_for():
+def test_with_json_each_of_several_unknown_jobs_is_one_json_object():
     done = invoke("stop", "nowhere", "neither", "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, [])
     first, second = documents(done.stderr)
@@ -139,7 +139,7 @@ def test_each_of_several_missing_jobs_is_one_json_object_where_json_was_asked_fo
     assert "'neither'" in second["message"]
 
 
-def test_a_job_that_cannot_be_looked_at_after_it_was_stopped_hides_no_other(monkeypatch):
+def test_the_other_stopped_jobs_are_reported_if_the_status_of_one_is_not_known(monkeypatch):
     class Job:
         ended = False
 
@@ -168,11 +168,11 @@ def test_a_job_that_cannot_be_looked_at_after_it_was_stopped_hides_no_other(monk
         ('"$0" --help > /dev/full', 1, "cannot be written: No space left on device"),
         ('"$0" list >&-', 0, "no training jobs"),
         ('"$0" list --json >&-', 0, ""),
-        ('rmdir "$PWD" && "$0" plan train.py', 1, "the folder in which this command runs is not there any more"),
+        ('rmdir "$PWD" && "$0" plan train.py', 1, "the current directory does not exist any more"),
     ],
     ids=["full", "help", "closed", "closed json", "folder"],
 )
-def test_what_the_machine_refuses_the_command_is_one_line(tmp_path, line, code, said):
+def test_an_error_of_the_operating_system_is_one_line(tmp_path, line, code, said):
     (tmp_path / "folder").mkdir()
     done = subprocess.run(
         ["sh", "-c", line, PROGRAM], cwd=tmp_path / "folder", check=False, stderr=subprocess.PIPE, text=True, timeout=60
@@ -181,10 +181,10 @@ def test_what_the_machine_refuses_the_command_is_one_line(tmp_path, line, code, 
     assert said in done.stderr
 
 
-def test_a_missing_region_is_told_with_the_option_that_gives_it(tmp_path, no_credentials):
+def test_the_error_for_a_missing_region_names_the_option(tmp_path, no_credentials):
     (tmp_path / "train.py").touch()
     said = invoke("plan", "train.py", "--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i").stderr
-    assert "no AWS region is set; say --region" in said
+    assert "no AWS region is set; add --region" in said
 
 
 def ended(status, secondary, reason=""):

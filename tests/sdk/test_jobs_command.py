@@ -104,7 +104,7 @@ def test_jobs_are_listed_described_followed_and_cancelled(package):
     assert "is stopping" in jobs("cancel", "mnist-1").output
     with pytest.raises(ScriptmodeError, match="mnist-1 was stopped"):
         jobs("stream-logs", "mnist-1")
-    assert "has ended already: Stopped" in jobs("cancel", "mnist-1").output
+    assert "has already ended: Stopped" in jobs("cancel", "mnist-1").output
 
 
 def test_a_package_beside_a_setup_py_is_installed_as_gcloud_does(package, monkeypatch):
@@ -123,26 +123,26 @@ def test_premium_1_is_refused_where_every_machine_would_be_a_process_of_this_one
         submit(package, "--scale-tier", "premium-1")
     said = str(caught.value)
     assert "scaleTier PREMIUM_1 is 31 machines (1 master, 19 workers, 11 parameter servers)" in said
-    assert "2 cores, and more than 8 are not started" in said
+    assert "with 2 cores at most 8 processes are allowed" in said
     assert "scaleTier: CUSTOM" in said
     assert "--max-processes 31" in said
-    with pytest.raises(SpecError, match="is 8 machines .*more than 7 are not"):
+    with pytest.raises(SpecError, match="is 8 machines .*at most 7 processes"):
         submit(package, "--scale-tier", "STANDARD_1", "--max-processes", "7")
 
 
 ARGUMENTS = [
-    (["--verbose"], "'--verbose' after -- has no value.*let the program take --verbose=true"),
+    (["--verbose"], "'--verbose' after -- has no value.*write --verbose=true, and have the script parse it"),
     (["--verbose", "--rate=1"], "'--verbose' after -- has no value"),
-    (["train"], "'train' after -- has no name.*write --name=value"),
+    (["train"], "'train' after -- has no name.*write it as --name=train"),
     (["--rate=1", "--rate=2"], "--rate after -- is given twice"),
-    (["-max_steps=1"], "would reach the program as --max_steps"),
-    (["--n=1"], "would reach the program as -n"),
-    (["--job-dir=/x"], "--job-dir stands before and after --"),
+    (["-max_steps=1"], "would reach the script as --max_steps.*write --max_steps=1"),
+    (["--n=1"], "would reach the script as -n.*write -n=1"),
+    (["--job-dir=/x"], "--job-dir is given before and after --"),
 ]
 
 
 @pytest.mark.parametrize(("words", "message"), ARGUMENTS, ids=[" ".join(words) for words, _ in ARGUMENTS])
-def test_an_argument_that_no_hyperparameter_carries_is_refused(package, words, message):
+def test_an_argument_that_is_not_a_hyperparameter_is_an_error(package, words, message):
     with pytest.raises(SpecError, match=message):
         submit(package, "--job-dir", "/out", "--", *words)
 
@@ -150,21 +150,21 @@ def test_an_argument_that_no_hyperparameter_carries_is_refused(package, words, m
 CONFIGS = {
     "trainingInput: {workerCounts: 3}": "has no key 'workerCounts'; did you mean 'workerCount'?",
     "trainingInputs: {}": "has no key 'trainingInputs'; did you mean 'trainingInput'?",
-    "scaleTier: BASIC": "'scaleTier' stands beside trainingInput; indent it",
+    "scaleTier: BASIC": "'scaleTier' is outside trainingInput; indent it",
     "trainingInput: {scaleTier: STANDARD1}": "there is no scaleTier 'STANDARD1'; did you mean 'STANDARD_1'?",
-    "trainingInput: {scaleTier: BASIC_TPU}": "only Google has; use BASIC_GPU or CUSTOM",
-    "trainingInput: {scaleTier: STANDARD_1, workerCount: 9}": "workerCount is 9, but scaleTier STANDARD_1 says it",
-    "trainingInput: {scaleTier: CUSTOM}": "scaleTier CUSTOM with 1 master needs masterType; write one",
+    "trainingInput: {scaleTier: BASIC_TPU}": "only Google Cloud has; use BASIC_GPU or CUSTOM",
+    "trainingInput: {scaleTier: STANDARD_1, workerCount: 9}": "workerCount is 9, but scaleTier STANDARD_1 sets it",
+    "trainingInput: {scaleTier: CUSTOM}": "scaleTier CUSTOM with 1 master needs masterType; add one",
     "trainingInput: {scaleTier: CUSTOM, masterType: standard, workerCount: 2}": "with 2 workers needs workerType",
     "trainingInput: {scaleTier: CUSTOM, masterType: complex_modle_m}": "did you mean 'complex_model_m'?",
-    CUSTOM: "workers without a parameter server share no variables; write parameterServerCount: 1",
+    CUSTOM: "workers without a parameter server cannot share variables; add parameterServerCount: 1",
     "trainingInput: {workerCount: many}": "workerCount is 'many'; write a whole number",
-    "trainingInput: {pythonVersion: 3.10}": r"pythonVersion is 3.1; write a text, in quotes",
+    "trainingInput: {pythonVersion: 3.10}": r"pythonVersion is 3.1; write a string in quotes",
     "trainingInput: {args: --max_steps=1}": "args is '--max_steps=1'; write a list",
-    "trainingInput: {hyperparameters: {}}": "it tunes; start one job for each set of values",
-    "trainingInput: {scheduling: {maxRunningTime: 2h}}": "maxRunningTime is '2h'; write seconds, such as 7200s",
+    "trainingInput: {hyperparameters: {}}": "it configures tuning; start one job for each set of values",
+    "trainingInput: {scheduling: {maxRunningTime: 2h}}": "maxRunningTime is '2h'; write seconds with an s, such as 7200s",
     "trainingInput: [1]": "write keys and values",
-    "a: [": "is no YAML",
+    "a: [": "is not valid YAML",
 }
 
 
@@ -176,44 +176,48 @@ def test_a_wrong_config_names_the_key_the_value_and_the_next_step(package, text,
     assert jobs("list").stdout == ""
 
 
-PLACES = [
-    (["--staging-bucket", "gs://bucket"], SpecError, "Google Cloud Storage.*s3://, or a folder"),
+OPTIONS = [
+    (["--staging-bucket", "gs://bucket"], SpecError, "Google Cloud Storage.*s3:// URI, or a directory"),
     (["--job-dir", "gs://bucket/job"], SpecError, "--job-dir 'gs://bucket/job' is in Google Cloud Storage"),
     (["--platform", "sagemaker", "--staging-bucket", "bucket"], SpecError, "not in S3.*write s3://bucket/prefix"),
-    (["--platform", "sagemaker", "--region", "us-central1"], SpecError, "region of Google's; name one of AWS's"),
-    (["--input", "train"], click.UsageError, "'train' has no NAME=VALUE; write --input train=s3"),
+    (["--platform", "sagemaker", "--region", "us-central1"], SpecError, "region of Google Cloud; name an AWS Region"),
+    (["--input", "train"], click.UsageError, "'train' does not have the form NAME=VALUE; write --input train=s3"),
     (["--labels", "a"], SpecError, "write --labels key=value"),
     (["--config", "nowhere.yaml"], SpecError, "'nowhere.yaml' cannot be read"),
     (["--module-name", "trainer.tusk"], SourceError, "did you mean 'trainer.task'"),
-    (["--module-name", "task"], SourceError, "'task' is no module of the package 'trainer'; name one .*trainer.task"),
-    (["--package-path", "."], SourceError, "no Python package: it has no __init__.py"),
-    (["--package-path", "trianer"], SourceError, "'trianer' is not there; did you mean 'trainer'"),
+    (["--module-name", "task"], SourceError, "'task' is not a module of the package 'trainer'; write .*trainer.task"),
+    (["--package-path", "."], SourceError, "not a Python package: it has no __init__.py"),
+    (["--package-path", "trianer"], SourceError, "'trianer' does not exist; did you mean 'trainer'"),
     (["--runtime-version", "9.9"], SpecError, r"framework_version is '9.9'.*\(--runtime-version\)"),
 ]
 
 
-@pytest.mark.parametrize(("words", "error", "message"), PLACES, ids=[" ".join(words) for words, _, _ in PLACES])
-def test_a_place_that_the_platform_does_not_have_is_refused(package, words, error, message):
+@pytest.mark.parametrize(("words", "error", "message"), OPTIONS, ids=[" ".join(words) for words, _, _ in OPTIONS])
+def test_a_wrong_option_is_an_error_with_the_next_step(package, words, error, message):
     with pytest.raises(error, match=message):
         submit(package, *words)
 
 
-def test_a_job_name_that_only_google_takes_is_spelled_anew(package):
-    with pytest.raises(SpecError, match="'mnist_1' has underscores; write 'mnist-1'"):
+def test_the_error_for_a_name_with_underscores_suggests_another_name(package):
+    with pytest.raises(SpecError, match="'mnist_1', but the name of a job cannot have underscores; write 'mnist-1'"):
         submit(package, name="mnist_1")
 
 
-def test_machines_of_googles_are_refused_on_amazon_sagemaker_with_the_nearest_there(package):
+def test_the_error_for_a_google_machine_type_on_sagemaker_suggests_the_nearest_type(package):
     custom = CUSTOM.replace("}", ", parameterServerType: standard, parameterServerCount: 1}")
-    with pytest.raises(SpecError, match="'standard' is a machine of Google's.*the nearest is 'ml.m5.xlarge'"):
+    with pytest.raises(
+        SpecError, match="'standard' is a machine type of Google Cloud.*write 'ml.m5.xlarge', the nearest"
+    ):
         submit(package, *config(package, custom), "--platform", "sagemaker")
-    with pytest.raises(SpecError, match="'local_process' is this machine's"):
+    with pytest.raises(SpecError, match="'local_process' is a process of this machine"):
         submit(package, "--scale-tier", "custom", "--master-machine-type", "local_process", "--platform", "sagemaker")
-    with pytest.raises(SpecError, match="'n2-standard-4' is a machine of Google's.*choose one with as many cores"):
+    with pytest.raises(
+        SpecError, match="'n2-standard-4' is a machine type of Google Cloud.*choose one with as many cores"
+    ):
         submit(package, "--scale-tier", "custom", "--master-machine-type", "n2-standard-4", "--platform", "sagemaker")
 
 
-def test_every_nearest_machine_is_one_of_amazon_sagemakers():
+def test_every_nearest_machine_type_is_a_type_of_amazon_sagemaker():
     types = set(shapes()["TrainingInstanceType"]["enum"])
     assert set(NEAREST.values()) <= types
     assert {each.type for tier in TIERS.values() for each in tier} <= set(NEAREST)
@@ -246,7 +250,7 @@ def test_a_tier_on_amazon_sagemaker_is_a_cluster_of_its_nearest_machines(package
 
 
 @pytest.mark.parametrize("words", [["--max_steps=9"], ["train"]], ids=["option", "word"])
-def test_words_of_the_program_without_the_two_dashes_are_told_where_they_belong(package, words):
-    with pytest.raises(click.UsageError, match="the program's own arguments come after --"):
+def test_the_error_for_arguments_without_the_two_dashes_says_where_to_write_them(package, words):
+    with pytest.raises(click.UsageError, match="write arguments of the script after --"):
         submit(package, *words)
     assert jobs("list").stdout == ""

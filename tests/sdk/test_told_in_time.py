@@ -189,7 +189,10 @@ def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(monke
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("trainingInput: {scheduling: {}}", "scheduling.maxRunningTime is None; write seconds, such as 7200s"),
+        (
+            "trainingInput: {scheduling: {}}",
+            "scheduling.maxRunningTime is None; write seconds with an s, such as 7200s",
+        ),
         ("labels: [vision]", "labels is ['vision']; write keys and values, such as labels: {team: vision}"),
     ],
 )

@@ -10,40 +10,35 @@ import click
 
 from scriptmode.cli.group import MainGroup, Verb
 
-#: In the order in which a newcomer needs them. Each line is how the verb's own help begins.
+#: The verbs in the order in which a new user needs them. Each text is the first sentence of the verb's own help.
 VERBS = {
-    "run": Verb(
-        "scriptmode.cli.commands.run:run", "Start a training job from options or a file, and follow it to its end."
-    ),
-    "plan": Verb("scriptmode.cli.commands.plan:plan", "Print what a training job would be and do, and start nothing."),
+    "run": Verb("scriptmode.cli.commands.run:run", "Start a training job, and follow its log until it ends."),
+    "plan": Verb("scriptmode.cli.commands.plan:plan", "Show what a training job would run, without starting it."),
     "list": Verb("scriptmode.cli.commands.list_jobs:list_jobs", "List training jobs, newest first."),
-    "describe": Verb("scriptmode.cli.commands.describe:describe", "Print what is known of JOB."),
-    "logs": Verb("scriptmode.cli.commands.logs:logs", "Print JOB's log, each line with its host."),
+    "describe": Verb("scriptmode.cli.commands.describe:describe", "Print a summary of JOB."),
+    "logs": Verb("scriptmode.cli.commands.logs:logs", "Print the log of JOB, each line with the name of its host."),
     "attach": Verb(
-        "scriptmode.cli.commands.attach:attach",
-        "Come back to JOB: print what is known of it and, while it runs, follow it to its end.",
+        "scriptmode.cli.commands.attach:attach", "Print a summary of JOB and, while it runs, follow its log."
     ),
-    "stop": Verb("scriptmode.cli.commands.stop:stop", "Ask each JOB to stop."),
-    "rm": Verb("scriptmode.cli.commands.rm:rm", "Delete each JOB of this machine, with its log and what it left."),
+    "stop": Verb("scriptmode.cli.commands.stop:stop", "Stop each JOB."),
+    "rm": Verb("scriptmode.cli.commands.rm:rm", "Delete each JOB of this machine, including its log and its results."),
     "rerun": Verb(
-        "scriptmode.cli.commands.rerun:rerun", "Start JOB once more under a new name, and follow it to its end."
+        "scriptmode.cli.commands.rerun:rerun",
+        "Start a copy of JOB under a new name, and follow its log until it ends.",
     ),
     "metrics": Verb(
-        "scriptmode.cli.commands.metrics:metrics", "Print what the metric definitions of JOB found in its log."
+        "scriptmode.cli.commands.metrics:metrics", "Print the values of the metrics that were found in the log of JOB."
     ),
-    "model": Verb("scriptmode.cli.commands.model:model", "Fetch what a job has trained."),
-    "image": Verb("scriptmode.cli.commands.image:image", "Build the image that jobs train in, and push it."),
+    "model": Verb("scriptmode.cli.commands.model:model", "Download the model that a job trained."),
+    "image": Verb("scriptmode.cli.commands.image:image", "Build the training image, and push it to a registry."),
     "jobs": Verb(
-        "scriptmode.cli.cloud_ml_engine.jobs:jobs", "Submit training jobs as on Cloud ML Engine, and look after them."
+        "scriptmode.cli.cloud_ml_engine.jobs:jobs",
+        "Submit and manage training jobs with the commands of Cloud ML Engine.",
     ),
     "doctor": Verb(
-        "scriptmode.cli.commands.doctor:doctor",
-        "See what this machine has for training jobs, and what to do about what is missing.",
+        "scriptmode.cli.commands.doctor:doctor", "Check whether training jobs can run, and print how to fix problems."
     ),
-    "completion": Verb(
-        "scriptmode.cli.commands.completion:completion",
-        "Print what lets SHELL complete verbs, options and the names of this machine's jobs.",
-    ),
+    "completion": Verb("scriptmode.cli.commands.completion:completion", "Print the completion script of a shell."),
 }
 
 
@@ -52,18 +47,18 @@ VERBS = {
 )
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:
-    """Start training jobs on this machine and on Amazon SageMaker, and look after them.
+    """Start and manage training jobs on this machine and on Amazon SageMaker.
 
     \b
     Example:
       scriptmode run train.py --instance-count 2 --input train=data -- --epochs 5
       scriptmode logs -f --last
 
-    \b
-    JOB is a job's name; --last stands for the newest. What each verb does: scriptmode VERB --help.
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    JOB is the name of a training job; --last selects the newest job instead. For the help of one command, run
+    scriptmode COMMAND --help.
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
 def main() -> None:
-    """Run the command; an error of ours is one line and an exit code."""
+    """Run the command, and exit; an error of scriptmode is printed as one line."""
     scriptmode()

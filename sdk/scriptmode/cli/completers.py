@@ -1,4 +1,4 @@
-"""What the shell completes: jobs and what is theirs, files and folders, the words that an option takes."""
+"""Functions that complete words in the shell: jobs, their hosts and metrics, files, and the values of options."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ if TYPE_CHECKING:
 
     import click
 
-_Completes = Callable[["click.Context", "click.Parameter", str], Any]
+_Completer = Callable[["click.Context", "click.Parameter", str], Any]
 
 
-def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's form
-    """Return the names of this machine's jobs that begin with what is there, newest first; only those to be read."""
-    return [job["TrainingJobName"] for job in _listed(incomplete) if is_readable(job)]
+def complete_job(
+    ctx: click.Context,  # noqa: ARG001 - click's signature of a completer
+    param: click.Parameter,  # noqa: ARG001 - as above
+    incomplete: str,
+) -> list[str]:
+    """Return the names of this machine's readable jobs that begin with ``incomplete``, newest first."""
+    return [job["TrainingJobName"] for job in _list_jobs(incomplete) if is_readable(job)]
 
 
-def complete_any_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
+def complete_any_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
     """Return the names that `complete_job` returns, and those of jobs whose files are damaged."""
-    return [job["TrainingJobName"] for job in _listed(incomplete)]
+    return [job["TrainingJobName"] for job in _list_jobs(incomplete)]
 
 
 def is_readable(job: Mapping[str, Any]) -> bool:
@@ -33,81 +37,92 @@ def is_readable(job: Mapping[str, Any]) -> bool:
     return bool(job["TrainingJobStatus"] != "Unreadable")
 
 
-def complete_running_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
-    """Give those of `complete_job` that have not ended."""
+def complete_running_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+    """Return the names of this machine's jobs that have not ended."""
     running = ("InProgress", "Stopping")
-    return [job["TrainingJobName"] for job in _listed(incomplete) if job["TrainingJobStatus"] in running]
+    return [job["TrainingJobName"] for job in _list_jobs(incomplete) if job["TrainingJobStatus"] in running]
 
 
-def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
-    """Give the metrics of the job that the line names."""
-    found = _asked(ctx, lambda job: job.describe().get("AlgorithmSpecification", {}).get("MetricDefinitions", []))
-    return _beginning(incomplete, (each["Name"] for each in found))
+def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+    """Return the metrics of the job that the command line names."""
+    found = _query_job(ctx, lambda job: job.describe().get("AlgorithmSpecification", {}).get("MetricDefinitions", []))
+    return _filter_prefix(incomplete, (each["Name"] for each in found))
 
 
-def complete_host(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
-    """Give the hosts of the job that the line names."""
-    return _beginning(incomplete, _asked(ctx, lambda job: job.hosts))
+def complete_host(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+    """Return the hosts of the job that the command line names."""
+    return _filter_prefix(incomplete, _query_job(ctx, lambda job: job.hosts))
 
 
-def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
-    """Have the shell complete files and folders."""
+def complete_file(
+    ctx: click.Context,  # noqa: ARG001 - as above
+    param: click.Parameter,  # noqa: ARG001 - as above
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Return an item that makes the shell complete files and directories."""
     return [CompletionItem(incomplete, type="file")]
 
 
-def complete_directory(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001 - likewise
-    """Have the shell complete folders."""
+def complete_directory(
+    ctx: click.Context,  # noqa: ARG001 - as above
+    param: click.Parameter,  # noqa: ARG001 - as above
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Return an item that makes the shell complete directories."""
     return [CompletionItem(incomplete, type="dir")]
 
 
-def complete_channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - likewise
-    """Give the files and folders that ``NAME=`` may go on with; bash asks for what comes after it alone."""
-    name, separator, place = incomplete.partition("=")
-    if not separator or "://" in place:
+def complete_channel(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - as above
+    """Return the files and directories that complete the value of ``NAME=VALUE``.
+
+    zsh and fish complete the whole word. bash splits it at ``=`` and completes the value alone (`ProgramCommand`).
+    """
+    name, separator, value = incomplete.partition("=")
+    if not separator or "://" in value:
         return []
-    typed, _, start = place.rpartition("/")
-    folder = f"{typed}/" if "/" in place else ""
+    typed, _, start = value.rpartition("/")
+    directory = f"{typed}/" if "/" in value else ""
     try:
-        found = sorted(Path(folder or ".").iterdir())
+        found = sorted(Path(directory or ".").iterdir())
     except OSError:
         return []
     ends = ((each, "/" if each.is_dir() else "") for each in found if each.name.startswith(start))
-    return [f"{name}={folder}{each.name}{end}" for each, end in ends]
+    return [f"{name}={directory}{each.name}{end}" for each, end in ends]
 
 
-def complete_choice(*words: str) -> _Completes:
-    """Give those of some words that begin with what is there."""
-    return lambda _ctx, _param, incomplete: _beginning(incomplete, words)
+def complete_choice(*choices: str) -> _Completer:
+    """Return a completer for a fixed list of words."""
+    return lambda _ctx, _param, incomplete: _filter_prefix(incomplete, choices)
 
 
-def _beginning(start: str, words: Iterable[str]) -> list[str]:
+def _filter_prefix(start: str, words: Iterable[str]) -> list[str]:
     return [word for word in words if word.startswith(start)]
 
 
-def _listed(start: str) -> list[dict[str, Any]]:
-    found = _quietly(lambda: TrainingJob.list("local", name_contains=start or None))
+def _list_jobs(start: str) -> list[dict[str, Any]]:
+    found = _without_errors(lambda: TrainingJob.list("local", name_contains=start or None))
     return [job for job in found if job["TrainingJobName"].startswith(start)]
 
 
-def _asked(ctx: click.Context, question: Callable[[TrainingJob], list[Any]]) -> list[Any]:
-    """Ask the job that the line names; of one of another machine nothing is known."""
+def _query_job(ctx: click.Context, query: Callable[[TrainingJob], list[Any]]) -> list[Any]:
+    """Return the result of a query on the job that the command line names; ``[]`` for a job of another platform."""
 
-    def ask() -> list[Any]:
-        # Where an option's value is yet to come, click has read no argument.
+    def run() -> list[Any]:
+        # While the value of an option is completed, click has not parsed the arguments yet.
         name = ctx.params.get("job") or next(iter(ctx.args), None)
         if ctx.params.get("last"):
             name = next((job["TrainingJobName"] for job in TrainingJob.list("local") if is_readable(job)), None)
-        return question(TrainingJob.attach(name, platform="local")) if name else []
+        return query(TrainingJob.attach(name, platform="local")) if name else []
 
-    return _quietly(ask)
+    return _without_errors(run)
 
 
-def _quietly(ask: Callable[[], list[Any]]) -> list[Any]:
-    """Ask; nobody who presses a key wanted an error or a warning."""
+def _without_errors(query: Callable[[], list[Any]]) -> list[Any]:
+    """Return the result of a query, ``[]`` on an error: its message would appear in the middle of the typed line."""
     before = logging.root.manager.disable
     logging.disable()
     try:
-        return ask()
+        return query()
     except ScriptmodeError:
         return []
     finally:

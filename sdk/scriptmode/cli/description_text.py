@@ -1,4 +1,4 @@
-"""A training job in short lines, from its description. Pure."""
+"""The summary of a training job as lines of text, from its description. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: What switches each distribution on, and its name for people.
+#: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {
     contract.MPI_ENABLED: "MPI",
     contract.PARAMETER_SERVER_ENABLED: "parameter servers",
@@ -21,17 +21,17 @@ _DISTRIBUTIONS = {
 
 
 def render_description(description: Mapping[str, Any]) -> str:
-    """Give the lines: a label and what there is of it; a label with several lines has them below one another.
+    """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
-    Without secrets, and with what a terminal obeys spelled out.
+    Secrets are masked, and control characters are escaped.
     """
     rows: list[tuple[str, str]] = []
-    for label, said in _rows(description):
-        lines = said.splitlines() or [""]
+    for label, value in _rows(description):
+        lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
-    told = (contract.without_userinfo(f"{label:<{width}}  {said}".rstrip()) for label, said in rows)
-    return "\n".join(map(escape_unprintable, told))
+    lines = [contract.without_userinfo(f"{label:<{width}}  {value}".rstrip()) for label, value in rows]
+    return "\n".join(map(escape_unprintable, lines))
 
 
 def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -56,10 +56,10 @@ def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if given:
         yield "hyperparameters", "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items())
     if variables := description.get("Environment"):
-        # Values may be secrets.
+        # Only the names: the values may be secrets.
         yield "environment", ", ".join(sorted(variables))
-    if place := description.get("CheckpointConfig", {}).get("S3Uri"):
-        yield "checkpoints", place
+    if uri := description.get("CheckpointConfig", {}).get("S3Uri"):
+        yield "checkpoints", uri
     yield "output", description.get("OutputDataConfig", {}).get("S3OutputPath", "")
     if model := (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts"):
         yield "model", model
@@ -73,10 +73,10 @@ def _message(description: Mapping[str, Any]) -> str:
 
 
 def _status(description: Mapping[str, Any]) -> str:
-    status, finer = description["TrainingJobStatus"], description.get("SecondaryStatus", "")
-    said = status if finer in ("", status) else f"{status} ({finer})"
+    status, secondary = description["TrainingJobStatus"], description.get("SecondaryStatus", "")
+    shown = status if secondary in ("", status) else f"{status} ({secondary})"
     seconds = description.get("TrainingTimeInSeconds")
-    return said if seconds is None else f"{said}, {format_duration(seconds)} of training"
+    return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
 
 
 def _hosts(description: Mapping[str, Any], parameters: Mapping[str, str]) -> str:
@@ -84,30 +84,30 @@ def _hosts(description: Mapping[str, Any], parameters: Mapping[str, str]) -> str
     groups = resources.get("InstanceGroups")
     if groups:
         each = (f"{one['InstanceGroupName']}: {one['InstanceCount']} x {one['InstanceType']}" for one in groups)
-        said = ", ".join(each)
+        hosts = ", ".join(each)
     else:
-        said = f"{resources.get('InstanceCount', 1)} x {resources.get('InstanceType', 'instances of a plan')}"
+        hosts = f"{resources.get('InstanceCount', 1)} x {resources.get('InstanceType', 'instances of a plan')}"
     for switch, name in _DISTRIBUTIONS.items():
         if parameters.get(switch) in ("true", "True"):
-            said += f", {name}"
-    return said
+            hosts += f", {name}"
+    return hosts
 
 
 def _channel(channel: Mapping[str, Any]) -> str:
     source = channel["DataSource"]
     stored, files = source.get("S3DataSource"), source.get("FileSystemDataSource")
     if stored is not None:
-        place = stored["S3Uri"]
+        location = stored["S3Uri"]
     elif files is not None:
-        place = f"{files['FileSystemType']} {files['FileSystemId']}:{files['DirectoryPath']}"
+        location = f"{files['FileSystemType']} {files['FileSystemId']}:{files['DirectoryPath']}"
     else:
-        place = ", ".join(source)
+        location = ", ".join(source)
     mode = channel.get("InputMode")
-    return f"{channel['ChannelName']} = {place}" + (f" ({mode})" if mode else "")
+    return f"{channel['ChannelName']} = {location}" + (f" ({mode})" if mode else "")
 
 
 def _value(name: str, encoded: str) -> str:
-    """Give a hyperparameter as the script is given it: texts are JSON's own in script mode."""
+    """Return a hyperparameter as the script gets it: in script mode texts are encoded as JSON."""
     value = contract.decode(encoded)
     shown = _without_secrets(name, value)
     if isinstance(shown, str):
@@ -116,7 +116,7 @@ def _value(name: str, encoded: str) -> str:
 
 
 def _without_secrets(name: str, value: object) -> object:
-    """Hide a value whose name says that it is a secret, and those within it."""
+    """Mask a value whose name marks it as a secret, and such values nested in it."""
     if value not in ("", None) and contract.is_secret(name, value):
         return contract.MASK
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The options of ``run`` and ``plan``: what an estimator takes, as words."""
+"""The options of ``run`` and ``plan``, which stand for the arguments of an estimator."""
 
 from __future__ import annotations
 
@@ -11,61 +11,116 @@ from scriptmode.cli import completers
 from scriptmode.cli.options import account_options, job_name_option, json_option, platform_option
 
 _AT_LEAST_1 = click.IntRange(min=1)
-#: Options that give one argument of the estimator, by the argument.
+#: Options that stand for one argument of the estimator each, by that argument.
 SINGLE_OPTIONS = {
     "source_dir": click.option(
         "--source-dir",
-        metavar="FOLDER",
+        metavar="DIRECTORY",
         shell_complete=completers.complete_directory,
-        help="Where PROGRAM and what it imports are.",
+        help="Directory that contains PROGRAM and the modules it imports. It is packed into the source archive.",
     ),
     "instance_type": click.option(
         "--instance-type",
         metavar="TYPE",
         shell_complete=completers.complete_choice("local_process", "local", "local_gpu"),
-        help="local_process, local (containers) or ml.*. [default: local_process]",
+        help="Type of the hosts: local_process (processes of this machine), local or local_gpu (containers on this "
+        "machine), or a type of Amazon SageMaker such as ml.m5.xlarge. [default: local_process]",
     ),
-    "instance_count": click.option("--instance-count", type=_AT_LEAST_1, metavar="N", help="So many hosts."),
+    "instance_count": click.option(
+        "--instance-count", type=_AT_LEAST_1, metavar="N", help="Number of hosts. [default: 1]"
+    ),
     "input_mode": click.option(
         "--input-mode",
         metavar="MODE",
         shell_complete=completers.complete_choice("File", "Pipe", "FastFile"),
-        help="File, Pipe or FastFile.",
+        help="How the hosts read their inputs: File (copies), Pipe (named pipes) or FastFile (files read on demand). "
+        "[default: File]",
     ),
-    "output_path": click.option("--output-path", metavar="PLACE", help="Where the model goes: s3://..., or a folder."),
-    "checkpoint_s3_uri": click.option("--checkpoint-s3-uri", metavar="PLACE", help="Where checkpoints go."),
-    "role": click.option("--role", help="Amazon SageMaker's role for the job."),
-    "image_uri": click.option("--image-uri", metavar="URI", help="The training image."),
-    "framework_version": click.option("--framework-version", metavar="VERSION", help="TensorFlow's."),
-    "py_version": click.option("--py-version", metavar="VERSION", help="Python's in AWS's image, such as py310."),
-    "volume_size": click.option("--volume-size", type=_AT_LEAST_1, metavar="GB", help="Each host's disk."),
-    "max_run": click.option("--max-run", type=_AT_LEAST_1, metavar="SECONDS", help="The job's time. [default: a day]"),
+    "output_path": click.option(
+        "--output-path",
+        metavar="DIRECTORY|URI",
+        help="Where the model and other output are written: a directory of this machine, or an s3:// URI.",
+    ),
+    "checkpoint_s3_uri": click.option(
+        "--checkpoint-s3-uri",
+        metavar="DIRECTORY|URI",
+        help="Where checkpoints are kept and restored from: a directory of this machine, or an s3:// URI.",
+    ),
+    "role": click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
+    "image_uri": click.option(
+        "--image-uri", metavar="URI", help="Training image, for jobs in containers and on Amazon SageMaker."
+    ),
+    "framework_version": click.option(
+        "--framework-version",
+        metavar="VERSION",
+        help="TensorFlow version that selects the training image, instead of --image-uri.",
+    ),
+    "py_version": click.option(
+        "--py-version",
+        metavar="VERSION",
+        help="Python version of AWS's training image, such as py310. Used with "
+        "--framework-version on Amazon SageMaker.",
+    ),
+    "volume_size": click.option(
+        "--volume-size",
+        type=_AT_LEAST_1,
+        metavar="GB",
+        help="Size of each host's storage volume in GB. Amazon SageMaker only. [default: 30]",
+    ),
+    "max_run": click.option(
+        "--max-run",
+        type=_AT_LEAST_1,
+        metavar="SECONDS",
+        help="Time limit of the job in seconds. [default: 86400, one day]",
+    ),
 }
-#: Options that give one entry of an argument each.
-_SEVERAL = (
+#: Options that add one entry to an argument each time they are given.
+_REPEATED_OPTIONS = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
-                 help="Given to PROGRAM as --NAME VALUE; may be repeated, as all up to --set."),
-    click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, shell_complete=completers.complete_channel,
-                 help="A channel: s3://..., or a folder."),
-    click.option("--metric", "metrics", metavar="NAME=REGEX", multiple=True, help="What to find in the log."),
-    click.option("--env", "environment", metavar="NAME=VALUE", multiple=True, help="A variable of the hosts."),
-    click.option("--tag", "tags", metavar="NAME=VALUE", multiple=True, help="A tag of the job."),
-    click.option("--dependency", "dependencies", metavar="PATH", multiple=True, shell_complete=completers.complete_file,
-                 help="A file or folder to go with it."),
-    click.option("--set", "others", metavar="NAME=JSON", multiple=True, help="Any other argument of the Estimator."),
+                 help="Hyperparameter, passed to PROGRAM as --NAME VALUE. May be repeated."),
+    click.option("--input", "inputs", metavar="NAME=PATH|URI", multiple=True,
+                 shell_complete=completers.complete_channel,
+                 help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated."),
+    click.option("--metric", "metrics", metavar="NAME=REGEX", multiple=True,
+                 help="Metric to find in the log: the first group of REGEX is the value. May be repeated."),
+    click.option("--env", "environment", metavar="NAME=VALUE", multiple=True,
+                 help="Environment variable of PROGRAM. May be repeated."),
+    click.option("--tag", "tags", metavar="NAME=VALUE", multiple=True,
+                 help="Tag of the training job. May be repeated."),
+    click.option("--dependency", "dependencies", metavar="PATH", multiple=True,
+                 shell_complete=completers.complete_file,
+                 help="File or directory to add to the source archive. May be repeated."),
+    click.option("--set", "others", metavar="NAME=JSON", multiple=True,
+                 help="Any argument of scriptmode.Estimator that has no option of its own, such as "
+                 "max_retry_attempts=3. May be repeated."),
 )  # fmt: skip
-DISTRIBUTION_OPTIONS = (
+_DISTRIBUTION_OPTIONS = (
     click.option(
         "--distribution",
         metavar="KIND",
         shell_complete=completers.complete_choice("mpi", "parameter-server", "multi-worker-mirrored"),
-        help="mpi, parameter-server or multi-worker-mirrored.",
+        help="Distributed training strategy: mpi, parameter-server or multi-worker-mirrored. [default: none]",
     ),
-    click.option("--processes-per-host", type=_AT_LEAST_1, metavar="N", help="Ranks of each host, with mpi."),
-    click.option("--coordinator", is_flag=True, help="TensorFlow 2's parameter servers."),
-    click.option("--evaluator", is_flag=True, help="An evaluator beside the last host's own part."),
+    click.option(
+        "--processes-per-host",
+        type=_AT_LEAST_1,
+        metavar="N",
+        help="Number of MPI processes on each host, with --distribution mpi. [default: the number of GPUs, or 1]",
+    ),
+    click.option(
+        "--coordinator",
+        is_flag=True,
+        help="Run PROGRAM on the first host only, as coordinator of TensorFlow 2's ParameterServerStrategy. With "
+        "--distribution parameter-server.",
+    ),
+    click.option(
+        "--evaluator",
+        is_flag=True,
+        help="Run PROGRAM a second time on the last host, as TensorFlow's evaluator. With --distribution "
+        "parameter-server or multi-worker-mirrored.",
+    ),
 )
-#: What says each argument of the estimator, where it is not ``--set``.
+#: The option that stands for each argument of the estimator and of ``fit``. ``--set`` stands for the others.
 OPTION_NAMES = {
     **{argument: f"--{argument.replace('_', '-')}" for argument in SINGLE_OPTIONS},
     "entry_point": "PROGRAM",
@@ -82,15 +137,18 @@ OPTION_NAMES = {
 
 
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add PROGRAM and the options."""
+    """Add PROGRAM and the options that stand for the arguments of an estimator."""
     first = (
         click.argument("program", required=False, shell_complete=completers.complete_file),
-        click.option("--file", type=click.Path(path_type=Path), help="TOML or YAML; options win over it."),
-        job_name_option("[default: one with the time in it]"),
+        click.option(
+            "--file",
+            type=click.Path(path_type=Path),
+            help="TOML or YAML file with arguments of the job. Options override it.",
+        ),
+        job_name_option("Name of the job. [default: a name with the current time]"),
     )
-    command = json_option(
-        account_options(platform_option("Where the job must run. [default: what --instance-type says]")(command))
-    )
-    for option in reversed((*first, *SINGLE_OPTIONS.values(), *DISTRIBUTION_OPTIONS, *_SEVERAL)):
+    platform = platform_option("Platform that --instance-type must belong to. [default: that of --instance-type]")
+    command = json_option(account_options(platform(command)))
+    for option in reversed((*first, *SINGLE_OPTIONS.values(), *_DISTRIBUTION_OPTIONS, *_REPEATED_OPTIONS)):
         command = option(command)
     return command

@@ -1,4 +1,4 @@
-"""Following a job from the command line: in the live view, in plain lines, or silently."""
+"""Following a job in the live view, as plain lines or silently, and hints on how to follow it again."""
 
 from __future__ import annotations
 
@@ -17,79 +17,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scriptmode import TrainingJob
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def plain_option(function: _Function) -> _Function:
     """Add --plain."""
-    return click.option("--plain", "is_plain", is_flag=True, help="Lines alone, no live view.")(function)
-
-
-def require_view(*, is_plain: bool) -> None:
-    """Raise `SpecError` for a view that there is not, before anything is started."""
-    choose_view(False if is_plain else None)
-
-
-def follow_job(job: TrainingJob, *, is_plain: bool) -> None:
-    """Follow a job to its end; raises how it ended, unless it completed."""
-    job.follow(live=False if is_plain else None)
-
-
-@contextmanager
-def hint_on_interrupt(job: TrainingJob, *, follow: bool = True, as_json: bool = False) -> Iterator[None]:
-    """Say on Ctrl-C how to come back to a job that goes on."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        if follow:
-            _say(job, "Interrupted", 130, as_json=as_json)
-        if as_json:
-            # Of an interrupt click writes an empty line, which is no JSON.
-            raise click.Abort from error
-        raise
-
-
-@contextmanager
-def hint_on_write_error(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
-    """Say of a job that was just started that it goes on, where what the command writes is not taken any more."""
-    try:
-        yield
-    except OSError as error:
-        if _goes_on(job):
-            _say(job, type(error).__name__, 1, as_json=as_json)
-        raise
-
-
-def _goes_on(job: TrainingJob) -> bool:
-    try:
-        return not job.ended
-    except ScriptmodeError:
-        # Whoever cannot ask is to look again.
-        return True
-
-
-def _say(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
-    text = f"{still_running(job.name)}. Stop it: scriptmode stop {job.name}"
-    if as_json:
-        text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
-    output.echo(text if as_json else f"\n{text}", err=True)
+    return click.option(
+        "--plain", "is_plain", is_flag=True, help="Print the log as plain lines, without the live view."
+    )(function)
 
 
 def wait_options(function: _Function) -> _Function:
     """Add --wait and --no-wait, and --plain."""
-    wait = click.option("--wait/--no-wait", default=True, help="Follow the job to its end, which is the default.")
+    wait = click.option(
+        "--wait/--no-wait",
+        default=True,
+        help="Follow the job until it ends, or return as soon as it has started. [default: --wait]",
+    )
     return wait(plain_option(function))
 
 
+def require_view(*, is_plain: bool) -> None:
+    """Raise `SpecError` if the environment asks for a view that does not exist.
+
+    It is called before a job is started, which would otherwise run without its log being shown.
+    """
+    choose_view(False if is_plain else None)
+
+
 def require_view_to_follow(*, wait: bool, is_plain: bool, as_json: bool) -> None:
-    """Raise `SpecError` for a view that there is not, before a job is started that it shall show."""
+    """Call `require_view` if the new job is to be followed."""
     if wait and not as_json:
         require_view(is_plain=is_plain)
 
 
+def follow_job(job: TrainingJob, *, is_plain: bool) -> None:
+    """Follow a job until it ends; raise the job's error unless it completed."""
+    job.follow(live=False if is_plain else None)
+
+
 def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bool) -> None:
-    """Follow a new job, or say its name; as JSON its description, once it has ended where it is waited for."""
+    """Follow a new job, or print its name; with ``as_json`` print its description, after it ended with ``wait``."""
     if as_json:
         print_description_json(job, wait=wait)
         return
@@ -103,7 +71,7 @@ def follow_or_print(job: TrainingJob, *, wait: bool, is_plain: bool, as_json: bo
 
 
 def print_description_json(job: TrainingJob, *, wait: bool) -> None:
-    """Print a job's description, once it has ended where it is waited for; raises how it ended."""
+    """Print a job's description; with ``wait`` after it has ended, raising the job's error unless it completed."""
     with hint_on_interrupt(job, follow=wait, as_json=True), hint_on_write_error(job, as_json=True):
         try:
             description = job.wait() if wait else job.describe()
@@ -111,3 +79,43 @@ def print_description_json(job: TrainingJob, *, wait: bool) -> None:
             output.print_json(error.description)
             raise
         output.print_json(description)
+
+
+@contextmanager
+def hint_on_interrupt(job: TrainingJob, *, follow: bool = True, as_json: bool = False) -> Iterator[None]:
+    """Print on Ctrl-C that the job continues, and how to follow it again."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if follow:
+            _print_hint(job, "Interrupted", 130, as_json=as_json)
+        if as_json:
+            # Click prints an empty line for KeyboardInterrupt, which is not JSON.
+            raise click.Abort from error
+        raise
+
+
+@contextmanager
+def hint_on_write_error(job: TrainingJob, *, as_json: bool = False) -> Iterator[None]:
+    """Print that the new job continues if the output of the command cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        if _may_continue(job):
+            _print_hint(job, type(error).__name__, 1, as_json=as_json)
+        raise
+
+
+def _may_continue(job: TrainingJob) -> bool:
+    try:
+        return not job.ended
+    except ScriptmodeError:
+        # The status is not known: the user has to check.
+        return True
+
+
+def _print_hint(job: TrainingJob, error: str, code: int, *, as_json: bool) -> None:
+    text = f"{still_running(job.name)}. Stop it: scriptmode stop {job.name}"
+    if as_json:
+        text = json.dumps({"error": error, "message": text, "exit_code": code, "job": job.name})
+    output.echo(text if as_json else f"\n{text}", err=True)

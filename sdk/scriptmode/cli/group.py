@@ -1,4 +1,4 @@
-"""Groups of verbs: one that loads a verb when it is called, and the whole program with its errors and exit codes."""
+"""Groups of verbs: a group with its help and suggestions, and the main group, which loads each verb on demand."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from scriptmode.messages import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: As a shell says of a program that SIGINT ended.
+#: The exit status of a program that SIGINT ended: 128 + 2.
 _INTERRUPTED = 130
 
 
 class Verb(NamedTuple):
-    """Where a verb is, as ``module:name``, and what it does: the first sentence of its help."""
+    """A verb: the command's import path as ``module:name``, and the first sentence of its help."""
 
-    place: str
+    import_path: str
     help: str
 
 
 class Group(click.Group):
-    """A group of verbs: alone it prints its help, and a verb that it does not have is told with the nearest one."""
+    """A group of verbs that prints its help when called without a verb, and suggests a verb for a misspelled one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Print the help where nothing is said."""
+        """Print the help if there are no arguments."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), color=ctx.color)
             ctx.exit()
@@ -40,46 +40,46 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; raise `click.UsageError` for another word."""
+        """Return the verb; raise `click.UsageError` for an unknown one."""
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             raise click.UsageError(
-                f"there is no {ctx.command_path} {word!r}{did_you_mean(word, self.list_commands(ctx))}", ctx
+                f"there is no command '{ctx.command_path} {word}'{did_you_mean(word, self.list_commands(ctx))}", ctx
             )
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs, each with a whole sentence of what it does."""
+        """Write the verbs, each with the whole first sentence of its help."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.sentences(ctx).items()))
+            formatter.write_dl(list(self.summaries(ctx).items()))
 
-    def sentences(self, ctx: click.Context) -> dict[str, str]:
-        """Give by verb the first sentence of its help."""
+    def summaries(self, ctx: click.Context) -> dict[str, str]:
+        """Return the first sentence of each verb's help, by verb."""
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         return {name: verb.get_short_help_str(sys.maxsize) for name, verb in found.items() if verb is not None}
 
 
 class MainGroup(Group):
-    """The whole command: it knows its verbs without loading them, and ends with one line and an exit code."""
+    """The ``scriptmode`` command, which lists its verbs without importing them, and reports errors in one line."""
 
     def __init__(self, *args: Any, verbs: Mapping[str, Verb], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = verbs
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's own form
-        """Give the verbs, in the order in which a newcomer needs them."""
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the verbs in the order of the help."""
         return list(self.verbs)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
-        """Load a verb."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """Import a verb, and return its command."""
         if cmd_name not in self.verbs:
             return None
-        module, _, name = self.verbs[cmd_name].place.partition(":")
+        module, _, name = self.verbs[cmd_name].import_path.partition(":")
         found: click.Command = getattr(import_module(module), name)
         return found
 
-    def sentences(self, ctx: click.Context) -> dict[str, str]:  # noqa: ARG002 - likewise
-        """Give what each verb does, without loading it."""
+    def summaries(self, ctx: click.Context) -> dict[str, str]:  # noqa: ARG002 - click's signature
+        """Return the first sentence of each verb's help, without importing the verb."""
         return {name: verb.help for name, verb in self.verbs.items()}
 
     def main(
@@ -87,12 +87,12 @@ class MainGroup(Group):
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
         complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's own form
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
         **extra: Any,
     ) -> Any:
-        """Run the command and exit; an error is told on stderr, as JSON where the command was asked for it.
+        """Run the command and exit; an error is written to stderr, as JSON with ``--json``.
 
-        Without ``standalone_mode`` errors are the caller's and nothing exits.
+        Without ``standalone_mode`` errors are raised to the caller, and the process does not exit.
         """
         words = list(sys.argv[1:] if args is None else args)
         if not standalone_mode:
@@ -100,7 +100,7 @@ class MainGroup(Group):
         _open_closed_streams()
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
-            # What cannot be written is to be told before the interpreter tries it.
+            # A failed write must be reported before the interpreter flushes at exit.
             sys.stdout.flush()
         except click.Abort:
             sys.exit(_INTERRUPTED)
@@ -109,22 +109,25 @@ class MainGroup(Group):
 
             error_reporting.discard_output()
             if isinstance(error, BrokenPipeError):
-                # Whoever read has left, and knows.
+                # The reader closed the pipe on purpose: there is nothing to report.
                 sys.exit(error_reporting.FAILED)
             sys.exit(error_reporting.report_error(error, as_json="--json" in split_at_dashes(words)[0]))
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _open_closed_streams() -> None:
-    """Let what is written where nothing is open go nowhere; what is opened later must not come to stand there."""
+    """Redirect closed standard streams to the null device.
+
+    Otherwise a file that is opened later would get the descriptor of the stream, and the output.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the program
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the program exits
 
 
 def split_at_dashes(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Give the words before ``--``, which are the command's, and those after it, which are the program's."""
+    """Return the words before ``--``, which belong to the command, and those after it, which belong to the script."""
     if "--" not in words:
         return list(words), []
-    place = list(words).index("--")
-    return list(words[:place]), list(words[place + 1 :])
+    index = list(words).index("--")
+    return list(words[:index]), list(words[index + 1 :])

@@ -1,4 +1,4 @@
-"""A job in a TOML or YAML file: an estimator's arguments, its inputs and its name."""
+"""A job in a TOML or YAML file: the estimator's arguments, the inputs and the name of the job."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-#: Keys beside the estimator's arguments.
+#: Keys of a job file that are arguments of ``Estimator.fit``.
 JOB_KEYS = ("inputs", "job_name")
-#: Arguments that are Python objects, and what says the same here.
+#: Arguments of the estimator that are Python objects, and what to use instead of them.
 _OBJECTS = {
-    "platform": "instance_type says where the job runs, and --platform that it must be there",
-    "sagemaker_session": "say --region and --profile",
+    "platform": "instance_type selects the platform; --platform only checks it",
+    "sagemaker_session": "use --region and --profile",
 }
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "a text"),
+    "str": ((str,), "a string"),
     "int": ((int,), "a whole number"),
     "bool": ((bool,), "true or false"),
     "Iterable": ((list,), "a list"),
@@ -38,54 +38,57 @@ _EXAMPLES = {
 
 
 def estimator_arguments() -> dict[str, tuple[str, ...]]:
-    """Give the estimator's arguments that text can say, each with the kinds of values that it takes."""
+    """Return the estimator's arguments that text can represent, with the names of the types that each accepts."""
     found = {}
     for name, parameter in list(inspect.signature(Estimator.__init__).parameters.items())[1:]:
         if parameter.kind is not parameter.VAR_KEYWORD and name not in _OBJECTS:
-            kinds = (part.strip().partition("[")[0] for part in str(parameter.annotation).split("|"))
-            found[name] = tuple(kind for kind in kinds if kind not in ("None", "os.PathLike"))
+            types = (part.strip().partition("[")[0] for part in str(parameter.annotation).split("|"))
+            found[name] = tuple(each for each in types if each not in ("None", "os.PathLike"))
     return found
 
 
 def read_job_file(path: Path) -> dict[str, Any]:
-    """Read a file; raise `SpecError` for one that cannot be read, for unknown keys and for values of another kind."""
-    content = _content(path)
+    """Read a job file; raise `SpecError` if it is unreadable, has an unknown key or a value of the wrong type."""
+    content = _read_content(path)
     for key, value in content.items():
         if key not in JOB_KEYS:
-            validate_argument(str(path), key, value, beside=JOB_KEYS)
+            validate_argument(str(path), key, value, other_names=JOB_KEYS)
         elif value is None or (key == "job_name" and not isinstance(value, str)):
-            raise SpecError(f"{path}: {key} is {value!r}; write {'a text' if key == 'job_name' else 'channels'}")
+            allowed = "a string" if key == "job_name" else 'channels, such as train = "s3://bucket/train"'
+            raise SpecError(f"{path}: {key} is {value!r}; write {allowed}")
     return content
 
 
-def validate_argument(where: str, key: str, value: object, *, beside: Sequence[str] = ()) -> None:
-    """Raise `SpecError` for a name that is no argument of an estimator, and for a value that the argument cannot be.
+def validate_argument(where: str, key: str, value: object, *, other_names: Sequence[str] = ()) -> None:
+    """Raise `SpecError` unless a name is an argument of the estimator, and its value of an accepted type.
 
-    ``beside`` are names that are no arguments but may be meant.
+    ``other_names`` are suggested too if the name is unknown.
     """
     known = estimator_arguments()
     if key in _OBJECTS:
         raise SpecError(f"{where}: {key} cannot be written as text; {_OBJECTS[key]}")
     if key not in known:
-        raise SpecError(f"{where}: there is no argument {key!r}{did_you_mean(str(key), (*known, *beside), most=5)}")
-    kinds = known[key]
-    if not is_accepted_type(kinds, value):
-        wanted = " or ".join(_TYPES[kind][1] for kind in kinds if kind in _TYPES) or "a value"
-        example = next((_EXAMPLES[kind] for kind in kinds if kind in _EXAMPLES), "...")
-        raise SpecError(f"{where}: {key} is {value!r}; write {wanted}, such as {key} = {example}")
+        raise SpecError(
+            f"{where}: there is no argument {key!r}{did_you_mean(str(key), (*known, *other_names), most=5)}"
+        )
+    types = known[key]
+    if not is_accepted_type(types, value):
+        allowed = " or ".join(_TYPES[each][1] for each in types if each in _TYPES) or "a value"
+        example = next((_EXAMPLES[each] for each in types if each in _EXAMPLES), "...")
+        raise SpecError(f"{where}: {key} is {value!r}; write {allowed}, such as {key} = {example}")
 
     if key == "dependencies" and not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
-        raise SpecError(f'{where}: {key} is {value!r}; write files and folders, such as {key} = ["lib"]')
+        raise SpecError(f'{where}: {key} is {value!r}; write a list of files and directories, such as {key} = ["lib"]')
 
 
-def is_accepted_type(kinds: Iterable[str], value: object) -> bool:
-    """Say whether a value is of one of an argument's kinds, as `estimator_arguments` names them."""
-    types = tuple(each for kind in kinds for each in _TYPES.get(kind, ((object,), ""))[0])
-    is_wrong_number = isinstance(value, bool) and bool not in types and object not in types
-    return value is not None and isinstance(value, types) and not is_wrong_number
+def is_accepted_type(types: Iterable[str], value: object) -> bool:
+    """Return whether a value has one of an argument's types, given as `estimator_arguments` names them."""
+    accepted = tuple(each for name in types for each in _TYPES.get(name, ((object,), ""))[0])
+    is_bool_for_int = isinstance(value, bool) and bool not in accepted and object not in accepted
+    return value is not None and isinstance(value, accepted) and not is_bool_for_int
 
 
-def _content(path: Path) -> dict[str, Any]:
+def _read_content(path: Path) -> dict[str, Any]:
     text = structured_files.read_text("--file", path, "TOML or YAML")
     if path.suffix == ".toml":
         found = structured_files.parse_toml(path, text)
@@ -93,71 +96,73 @@ def _content(path: Path) -> dict[str, Any]:
         found = structured_files.parse_yaml(path, text)
         found = {} if found is None else found
     else:
-        raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}; give it a name that ends in .toml or .yaml")
+        raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}; rename it to end in .toml, .yaml or .yml")
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise SpecError(f"{path} is {_shown(found)}; write names and values, such as entry_point: train.py")
+        raise SpecError(f"{path} is {_shorten(found)}; write names and values, such as entry_point: train.py")
     return found
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."  # noqa: PLR2004 - a line's worth
+    return text if len(text) <= 80 else f"{text[:80]}..."  # noqa: PLR2004 - about one line
 
 
 def parse_instance_groups(where: str, value: list[Any]) -> list[InstanceGroup]:
-    """Read a list of tables; raise `SpecError` for keys that are not known or are missing."""
-    return [_made(where, InstanceGroup, _fields(where, each, InstanceGroup)) for each in value]
+    """Parse a list of tables; raise `SpecError` for unknown and for missing keys."""
+    return [_construct(where, InstanceGroup, _parse_fields(where, each, InstanceGroup)) for each in value]
 
 
 def parse_channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, Any]:
-    """Read a file's inputs, by channel: places, or tables of what TrainingInput and FileSystemInput take.
+    """Parse a file's inputs, by channel: locations, or tables with the fields of TrainingInput or FileSystemInput.
 
-    Places begin at the file's own folder. Raises `SpecError`.
+    Relative paths begin at the directory of the file. Raises `SpecError`.
     """
     if isinstance(inputs, str):
         inputs = {"training": inputs}
     if not isinstance(inputs, dict):
         raise SpecError(f'{path}: inputs is {inputs!r}; write channels, such as train = "s3://bucket/train"')
-    return {str(name): _channel(path, str(name), value, is_local=is_local) for name, value in inputs.items()}
+    return {str(name): _parse_channel(path, str(name), value, is_local=is_local) for name, value in inputs.items()}
 
 
-def _channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
+def _parse_channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
     where = f"{path}: inputs.{name}"
     if isinstance(value, str):
         return locations.location_uri(where, value, is_local=is_local, base=path.parent)
     if isinstance(value, dict) and "file_system_id" in value:
-        return _made(where, FileSystemInput, _fields(where, value, FileSystemInput))
-    found = _fields(where, value, TrainingInput)
+        return _construct(where, FileSystemInput, _parse_fields(where, value, FileSystemInput))
+    found = _parse_fields(where, value, TrainingInput)
     if not isinstance(found["s3_data"], str):
-        raise SpecError(f"{where}.s3_data is {found['s3_data']!r}; write a place, such as s3://bucket/prefix")
+        raise SpecError(
+            f"{where}.s3_data is {found['s3_data']!r}; write one URI as a string, such as s3://bucket/prefix"
+        )
     found["s3_data"] = locations.location_uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
     for key in ("instance_groups", "attribute_names"):
         names = found.get(key, [])
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-            raise SpecError(f"{where}.{key} is {names!r}; write a list of names")
+            raise SpecError(f'{where}.{key} is {names!r}; write a list of names, such as ["a", "b"]')
     if "shuffle_config" in found:
-        seed = _fields(f"{where}.shuffle_config", found["shuffle_config"], ShuffleConfig)
-        found["shuffle_config"] = _made(where, ShuffleConfig, seed)
-    return _made(where, TrainingInput, found)
+        seed = _parse_fields(f"{where}.shuffle_config", found["shuffle_config"], ShuffleConfig)
+        found["shuffle_config"] = _construct(where, ShuffleConfig, seed)
+    return _construct(where, TrainingInput, found)
 
 
-def _made(where: str, kind: Any, found: dict[str, Any]) -> Any:
+def _construct(where: str, kind: Any, found: dict[str, Any]) -> Any:
     try:
         return kind(**found)
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from error
 
 
-def _fields(where: str, value: object, kind: Any) -> dict[str, Any]:
-    """Check a table's keys against a class's arguments."""
+def _parse_fields(where: str, value: object, kind: Any) -> dict[str, Any]:
+    """Return a table as the fields of a class; raise `SpecError` for unknown and for missing keys."""
     known = {each.name: each for each in fields(kind)}
     first = next(iter(known))
     if not isinstance(value, dict):
-        raise SpecError(f"{where} is {value!r}; write what {kind.__name__} takes, such as {{{first} = ...}}")
+        raise SpecError(f"{where} is {value!r}; write the fields of {kind.__name__}, such as {{{first} = ...}}")
     for key in value:
         if key not in known:
             raise SpecError(f"{where} has no key {key!r}{did_you_mean(str(key), known)}")
     for name, each in known.items():
         if name not in value and each.default is MISSING and each.default_factory is MISSING:
-            raise SpecError(f"{where} has no {name}, which {kind.__name__} needs; add it")
+            raise SpecError(f"{where} has no {name}, which {kind.__name__} needs; add {name} = ...")
     return dict(value)

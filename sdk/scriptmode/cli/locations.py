@@ -1,4 +1,4 @@
-"""Places as they are typed: ``s3://``, or a folder of this machine, which becomes ``file://`` where jobs run here."""
+"""Locations as they are typed: a URI, or a path of this machine, which becomes a ``file://`` URI for local jobs."""
 
 from __future__ import annotations
 
@@ -12,38 +12,41 @@ _FILE = "file://"
 
 
 def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
-    """Give a place of another machine as it is, and one of this machine as a whole path, from ``base`` or from here.
+    """Return a remote URI unchanged, and a path of this machine as an absolute path.
 
-    ``what`` names the option or key. Raises `SpecError` for a place that the platform does not have.
+    Relative paths begin at ``base``, by default the current directory. ``what`` names the option or key in errors.
+    Raises `SpecError` for a location that the platform cannot use.
     """
     if text.startswith("gs://"):
         raise SpecError(
-            f"{what} {text!r} is in Google Cloud Storage, which no platform here reads; name a place in s3://"
-            + (", or a folder of this machine" if is_local else "")
+            f"{what} {text!r} is in Google Cloud Storage, which no platform here can read; write an s3:// URI"
+            + (", or a directory of this machine" if is_local else "")
         )
     if "://" in text and not text.startswith(_FILE):
         return text
     if not is_local:
-        raise SpecError(f"{what} {text!r} is not in S3, where Amazon SageMaker looks; write s3://bucket/prefix")
+        raise SpecError(f"{what} {text!r} is not in S3, which Amazon SageMaker needs; write s3://bucket/prefix")
     if not text.removeprefix(_FILE):
-        raise SpecError(f"{what} {text!r} names no folder; write s3://bucket/prefix, or a folder of this machine")
+        raise SpecError(f"{what} {text!r} does not name a directory; write s3://bucket/prefix, or a directory")
     try:
         return str(((base or Path()) / Path(text.removeprefix(_FILE)).expanduser()).absolute())
     except RuntimeError as error:
-        raise SpecError(f"{what} {text!r} begins in a home folder that nobody knows; write the whole path") from error
+        raise SpecError(
+            f"{what} {text!r} begins with a home directory that cannot be determined; write an absolute path"
+        ) from error
 
 
 def location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
-    """Give `place` as a URI."""
+    """Return the result of `resolve_location` as a URI."""
     found = resolve_location(what, text, is_local=is_local, base=base)
     return found if "://" in found else f"{_FILE}{found}"
 
 
 def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
-    """Give `uri`; raise `SpecError`, too, for a place of this machine that is not there."""
+    """Return the result of `location_uri`; raise `SpecError` also for a path of this machine that does not exist."""
     found = location_uri(what, text, is_local=is_local)
     path = found.removeprefix(_FILE)
     if path != found and not os.path.lexists(path):
-        step = did_you_mean_path(Path(path)) or "; correct the path or create it"
-        raise SpecError(f"{what} {text!r}: there is no file or folder {path!r}{step}")
+        step = did_you_mean_path(Path(path)) or "; correct the path, or create it"
+        raise SpecError(f"{what} {text!r}: there is no file or directory {path!r}{step}")
     return found

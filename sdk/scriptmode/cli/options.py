@@ -1,4 +1,4 @@
-"""Options that many verbs have: which job, on which platform, of which account, and how it is printed."""
+"""Options that several verbs share: the job, its platform, its AWS account, and the format of the output."""
 
 from __future__ import annotations
 
@@ -16,37 +16,40 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 PLATFORMS = ("local", "sagemaker")
-#: Variables that boto3 would follow rather than the profile of another one.
+#: Environment variables that boto3 prefers to a profile.
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+PROFILE_HELP = "Profile of the AWS configuration. [default: that of the environment]"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def account_options(function: _Function) -> _Function:
-    """Add --region and --profile, which boto3 goes by for this command."""
+    """Add --region and --profile, which boto3 uses while this command runs."""
     region = click.option(
-        "--region", metavar="NAME", expose_value=False, callback=_use_region, help="Of Amazon SageMaker."
+        "--region",
+        metavar="NAME",
+        expose_value=False,
+        callback=_use_region,
+        help="AWS Region, such as us-east-1. [default: that of the AWS configuration]",
     )
-    profile = click.option(
-        "--profile", metavar="NAME", expose_value=False, callback=use_profile, help="Of the AWS settings."
-    )
+    profile = click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP)
     return region(profile(function))
 
 
 def platform_option(
-    help_text: str = "Where the job is. [default: where it is found]",
+    help_text: str = "Platform of the job. [default: local if this machine has the job, else sagemaker]",
 ) -> Callable[[_Function], _Function]:
     """Add --platform."""
     return click.option("--platform", type=click.Choice(PLATFORMS), help=help_text)
 
 
 def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add JOB and --last, and the options that say where it is; the function is given the job as ``job``."""
+    """Add JOB and --last, and the options that locate the job; the function gets the job as ``job``."""
     return job_options_before(None)(function)
 
 
 def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add what `job_options` adds where an argument ``rest`` comes after JOB: with --last every word is of that one."""
+    """Add what `job_options` adds, before an argument ``rest``: with --last every word belongs to that argument."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @click.argument("job", required=False, shell_complete=completers.complete_job)
@@ -71,24 +74,25 @@ def job_options_before(rest: str | None) -> Callable[[Callable[..., Any]], Calla
 
 def last_option(function: _Function) -> _Function:
     """Add --last."""
-    return click.option("--last", is_flag=True, help="The newest job, instead of JOB.")(function)
+    return click.option("--last", is_flag=True, help="Select the newest job, instead of naming JOB.")(function)
 
 
 def attach_job(name: str | None, *, last: bool, platform: str | None) -> TrainingJob:
-    """Give the job that JOB or --last means; raise `click.UsageError` where they do not name one."""
+    """Return the job that JOB or --last selects; raise `click.UsageError` unless exactly one of them is given."""
     if name is not None and last:
-        raise click.UsageError(f"JOB is {name!r}, but --last names a job too; keep one", _context())
+        raise click.UsageError(f"JOB is {name!r}, but --last selects a job too; remove one of them", _context())
     if name is None and not last:
-        raise click.UsageError("JOB is missing; name a job, or say --last for the newest", _context())
+        raise click.UsageError("JOB is missing; name a job, or add --last for the newest one", _context())
     return TrainingJob.attach(newest_job_name(platform) if name is None else name, platform=platform)
 
 
 def newest_job_name(platform: str | None) -> str:
-    """Return the name of the newest job that can be read, on this machine where no platform is named."""
+    """Return the name of the newest readable job of a platform, by default of this machine."""
     found = TrainingJob.list(platform, limit=1)
     if found and not completers.is_readable(found[0]):
+        skipped = found[0]["TrainingJobName"]
         output.echo(
-            f"--last: {found[0]['TrainingJobName']} is passed over, it cannot be read: scriptmode list", err=True
+            f"--last: skipping {skipped}, whose files cannot be read; for the reason run scriptmode list", err=True
         )
         found = list(filter(completers.is_readable, TrainingJob.list(platform)))
     if not found:
@@ -97,46 +101,49 @@ def newest_job_name(platform: str | None) -> str:
 
 
 def no_jobs_text(platform: str | None, which: str = "training jobs") -> str:
-    """Say that a platform has none of the jobs asked for."""
+    """Return the text ``no training jobs ...`` for a platform."""
     return f"no {which} {'in this account and Region' if platform == 'sagemaker' else 'on this machine'}"
 
 
 def job_name_option(help_text: str) -> Callable[[_Function], _Function]:
-    """Add --job-name; an empty one, as of a variable that is not set, is refused."""
-    return click.option("--job-name", metavar="NAME", callback=_name, help=help_text)
+    """Add --job-name. An empty name, as from an unset shell variable, is an error."""
+    return click.option("--job-name", metavar="NAME", callback=_require_name, help=help_text)
 
 
-def _name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's form
+def _require_name(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's callback signature
+    value: str | None,
+) -> str | None:
     if value == "":
-        raise click.UsageError("--job-name is empty; give a name, or leave --job-name out", ctx)
+        raise click.UsageError("--job-name is empty; add a name, or leave --job-name out", ctx)
     return value
 
 
 def set_environment(ctx: click.Context, changes: Mapping[str, str | None]) -> None:
-    """Set variables of the environment until the command is done; ``None`` takes one away."""
+    """Set environment variables until the command ends; ``None`` removes a variable."""
     before = {name: os.environ.get(name) for name in changes}
 
-    def put(values: Mapping[str, str | None]) -> None:
+    def apply(values: Mapping[str, str | None]) -> None:
         for name, value in values.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
 
-    ctx.call_on_close(lambda: put(before))
-    put(changes)
+    ctx.call_on_close(lambda: apply(before))
+    apply(changes)
 
 
-def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - click's form
+def _use_region(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - as above
     if value is not None:
         set_environment(ctx, {"AWS_DEFAULT_REGION": value, "AWS_REGION": value})
 
 
-def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - likewise
-    """Have boto3 use a profile of the AWS settings, for this command."""
+def use_profile(ctx: click.Context, param: click.Parameter, value: str | None) -> None:  # noqa: ARG001 - as above
+    """Set the AWS profile that boto3 uses while this command runs."""
     if value is not None:
-        # Whoever names a profile means its account, not the one whose keys are in the environment; botocore looks at
-        # AWS_DEFAULT_PROFILE before it looks at AWS_PROFILE.
+        # A profile must win over keys in the environment; botocore reads AWS_DEFAULT_PROFILE before AWS_PROFILE.
         set_environment(ctx, {"AWS_PROFILE": value, **dict.fromkeys(("AWS_DEFAULT_PROFILE", *_KEYS))})
 
 

@@ -1,4 +1,4 @@
-"""What the command prints: JSON whose times are ISO 8601 texts, and columns of text."""
+"""The output of the command: JSON, log lines, and columns of text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def to_json_value(value: Any) -> Any:
-    """Give a value as JSON can carry it: times as ISO 8601 texts, what is no number as ``"NaN"``, ``"Infinity"``."""
+    """Return a value that JSON can represent: times as ISO 8601, NaN and infinity as ``"NaN"`` and ``"Infinity"``."""
     if isinstance(value, dict):
         return {str(key): to_json_value(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -32,7 +32,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text; a terminal gets of its control characters colours alone, a pipe or a file all of it."""
+    """Print a text. A terminal gets colors but no other control sequences; a pipe or a file gets the text unchanged."""
     stream = sys.stderr if err else sys.stdout
     click.echo(sanitize(text) if stream.isatty() else text, err=err)
 
@@ -43,25 +43,25 @@ def print_json(value: Any) -> None:
 
 
 def print_json_line(value: Any) -> None:
-    """Print one JSON object on one line, at once."""
+    """Print one JSON object on one line, and flush."""
     click.echo(json.dumps(to_json_value(value)))
 
 
 def print_log_as_json(found: Iterable[LogEvent]) -> None:
-    """Print each line of a log as one JSON object, as it comes."""
+    """Print each line of a log as one JSON object, as soon as it is read."""
     for event in found:
-        # One of more than 1 MiB comes in pieces.
+        # A line longer than 1 MiB arrives in several events.
         more = {"continues": True} if event.continues else {}
         print_json_line({"host": event.host, "message": event.message, **more})
 
 
 def format_time(value: datetime) -> str:
-    """Give a time in UTC, to the second."""
+    """Return a time in UTC, to the second."""
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
 def escape_unprintable(text: str) -> str:
-    """Spell out what is no character to be seen: a terminal obeys it."""
+    """Escape unprintable characters, which a terminal would interpret as control sequences."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
@@ -71,5 +71,5 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows in columns as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-    # Written at once: there may be thousands.
+    # One write: there may be thousands of rows.
     echo("\n".join(lines))

@@ -1,4 +1,4 @@
-"""Values as they are typed: numbers, texts, JSON."""
+"""Values as they are typed on the command line: numbers and ``NAME=VALUE``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def parse_number_or_text(text: str) -> int | float | str:
-    """Give a number for a text that is the plain spelling of one, else the text: the script is given what was typed."""
+    """Return the number that a text spells exactly as Python prints it, else the text.
+
+    A text such as ``007`` or ``1e-3`` stays a text, so that the script gets what was typed.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -21,26 +24,26 @@ def parse_number_or_text(text: str) -> int | float | str:
     return value if is_number and repr(value) == text else text
 
 
-def parse_pair(flag: str, text: str, example: str) -> tuple[str, str]:
-    """Read ``NAME=VALUE``; raise `click.UsageError` for another form."""
+def parse_pair(option: str, text: str, example: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``; raise `click.UsageError` for another form."""
     name, separator, value = text.partition("=")
     if not (name and separator):
-        raise click.UsageError(
-            f"{flag} {text!r} has no NAME=VALUE; write {flag} {example}", click.get_current_context(silent=True)
-        )
+        raise _usage_error(f"{option} {text!r} does not have the form NAME=VALUE; write {option} {example}")
     return name, value
 
 
-def parse_pairs(flag: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """Read what an option that may be repeated was given; raise `click.UsageError` for a name that is there twice."""
+def parse_pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
+    """Parse the values of a repeated option; raise `click.UsageError` for a name that occurs twice."""
     found: dict[str, str] = {}
     for text in texts:
-        name, value = parse_pair(flag, text, example)
+        name, value = parse_pair(option, text, example)
         if name in found:
-            # A variable of the environment may be a secret.
-            both = "" if flag == "--env" else f": {found[name]!r} and {value!r}"
-            raise click.UsageError(
-                f"{flag} {name} is there twice{both}; keep one", click.get_current_context(silent=True)
-            )
+            # The value of an environment variable may be a secret.
+            both = "" if option == "--env" else f": {found[name]!r} and {value!r}"
+            raise _usage_error(f"{option} {name} is given twice{both}; remove one of them")
         found[name] = value
     return found
+
+
+def _usage_error(message: str) -> click.UsageError:
+    return click.UsageError(message, click.get_current_context(silent=True))

@@ -1,7 +1,8 @@
-"""What Cloud ML Engine's job file and flags say of a training job: the file first, the command line over it.
+"""The settings of a training job, from Cloud ML Engine's job file and options. Options override the file.
 
 Keys and their meaning are those of the resources Job and TrainingInput (AI Platform Training & Prediction API, v1,
-projects.jobs); that the command line wins is in the reference of ``gcloud ai-platform jobs submit training``, --config.
+projects.jobs). That the command line overrides the file is in the reference of
+``gcloud ai-platform jobs submit training``, --config.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ if TYPE_CHECKING:
 
 _TRAINING_INPUT = "trainingInput"
 _JOB_KEYS = ("jobId", _TRAINING_INPUT, "labels")
-#: What Google's service knows besides, and what there is instead.
-_ELSEWHERE = {
-    "hyperparameters": "it tunes; start one job for each set of values, given after --",
-    "packageUris": "the package is given by --package-path",
-    "evaluatorType": "the master evaluates; remove it",
-    "evaluatorCount": "the master evaluates; remove it",
-    "evaluatorConfig": "the master evaluates; remove it",
-    "masterConfig": "choose a machine type with GPUs, and an image by --image-uri",
-    "workerConfig": "choose a machine type with GPUs, and an image by --image-uri",
-    "parameterServerConfig": "choose a machine type with GPUs, and an image by --image-uri",
-    "serviceAccount": "the role of the job is given by --role",
-    "network": "give subnets and security_group_ids to scriptmode.Estimator instead",
-    "encryptionConfig": "give output_kms_key and volume_kms_key to scriptmode.Estimator instead",
-    "enableWebAccess": "give enable_remote_debug to scriptmode.Estimator instead",
+#: Other keys of Google's service, with the alternative here.
+_ALTERNATIVES = {
+    "hyperparameters": "it configures tuning; start one job for each set of values, given after --",
+    "packageUris": "name the package with --package-path",
+    "evaluatorType": "the master evaluates the model; remove the key",
+    "evaluatorCount": "the master evaluates the model; remove the key",
+    "evaluatorConfig": "the master evaluates the model; remove the key",
+    "masterConfig": "choose a machine type with GPUs, and an image with --image-uri",
+    "workerConfig": "choose a machine type with GPUs, and an image with --image-uri",
+    "parameterServerConfig": "choose a machine type with GPUs, and an image with --image-uri",
+    "serviceAccount": "name the role of the job with --role",
+    "network": "use scriptmode.Estimator with subnets and security_group_ids",
+    "encryptionConfig": "use scriptmode.Estimator with output_kms_key and volume_kms_key",
+    "enableWebAccess": "use scriptmode.Estimator with enable_remote_debug",
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One training job, as Google's service is told of it; ``None`` is what nobody said."""
+    """The settings of one training job, in the terms of Google's service; ``None`` for settings that are not given."""
 
     scale_tier: str = "BASIC"
     master_type: str | None = None
@@ -54,94 +55,95 @@ class Settings:
     runtime_version: str | None = None
     python_version: str | None = None
     uses_chief: bool = False
-    #: Seconds.
+    #: In seconds.
     max_run: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def _text(key: str, value: object) -> str:
+def _parse_text(key: str, value: object) -> str:
     if isinstance(value, str) and value:
         return value
-    hint = ", in quotes: YAML takes 3.10 for the number 3.1" if isinstance(value, float) else ""
-    raise SpecError(f"{key} is {value!r}; write a text{hint}")
+    hint = " in quotes, because YAML reads 3.10 as the number 3.1" if isinstance(value, float) else ""
+    raise SpecError(f"{key} is {value!r}; write a string{hint}")
 
 
-def _count(key: str, value: object) -> int:
-    # The API's JSON writes its 64-bit integers as strings.
+def _parse_count(key: str, value: object) -> int:
+    # The JSON of the API represents 64-bit integers as strings.
     number = int(value) if isinstance(value, str) and value.isdecimal() else value
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise SpecError(f"{key} is {value!r}; write a whole number, 0 or more")
+        raise SpecError(f"{key} is {value!r}; write a whole number of at least 0")
     return number
 
 
-def _truth(key: str, value: object) -> bool:
+def _parse_bool(key: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
     raise SpecError(f"{key} is {value!r}; write true or false")
 
 
-def _words(key: str, value: object) -> tuple[str, ...]:
+def _parse_words(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return tuple(value)
-    raise SpecError(f'{key} is {value!r}; write a list of texts, such as ["--max_steps=1000"]')
+    raise SpecError(f'{key} is {value!r}; write a list of strings, such as ["--max_steps=1000"]')
 
 
-def _seconds(key: str, value: object) -> int:
-    """Read a duration as the API spells it, seconds that end in s: ``7200s``."""
+def _parse_scheduling(key: str, value: object) -> int:
+    """Parse the limit in ``scheduling``, which the API writes as seconds that end in s: ``7200s``."""
     _check_keys(key, _mapping(key, value), ("maxRunningTime",))
-    said = _mapping(key, value).get("maxRunningTime")
-    found = re.fullmatch(r"(\d+)s", str(said))
+    limit = _mapping(key, value).get("maxRunningTime")
+    found = re.fullmatch(r"(\d+)s", str(limit))
     if found is None:
-        raise SpecError(f"{key}.maxRunningTime is {said!r}; write seconds, such as 7200s")
+        raise SpecError(f"{key}.maxRunningTime is {limit!r}; write seconds with an s, such as 7200s")
     return int(found.group(1))
 
 
-def _tier(_key: str, value: object) -> str:
-    # gcloud's flag spells STANDARD_1 as standard-1; which there are the machines' own room knows.
+def _parse_tier(_key: str, value: object) -> str:
+    # gcloud's option writes STANDARD_1 as standard-1. `machines` validates the tier.
     return str(value).upper().replace("-", "_")
 
 
+#: The keys of trainingInput: the field of `Settings`, and the parser of the value.
 _KEYS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
-    "scaleTier": ("scale_tier", _tier),
-    "masterType": ("master_type", _text),
-    "workerType": ("worker_type", _text),
-    "parameterServerType": ("parameter_server_type", _text),
-    "workerCount": ("worker_count", _count),
-    "parameterServerCount": ("parameter_server_count", _count),
-    "pythonModule": ("module", _text),
-    "args": ("args", _words),
-    "jobDir": ("job_dir", _text),
-    "region": ("region", _text),
-    "runtimeVersion": ("runtime_version", _text),
-    "pythonVersion": ("python_version", _text),
-    "useChiefInTfConfig": ("uses_chief", _truth),
-    "scheduling": ("max_run", _seconds),
+    "scaleTier": ("scale_tier", _parse_tier),
+    "masterType": ("master_type", _parse_text),
+    "workerType": ("worker_type", _parse_text),
+    "parameterServerType": ("parameter_server_type", _parse_text),
+    "workerCount": ("worker_count", _parse_count),
+    "parameterServerCount": ("parameter_server_count", _parse_count),
+    "pythonModule": ("module", _parse_text),
+    "args": ("args", _parse_words),
+    "jobDir": ("job_dir", _parse_text),
+    "region": ("region", _parse_text),
+    "runtimeVersion": ("runtime_version", _parse_text),
+    "pythonVersion": ("python_version", _parse_text),
+    "useChiefInTfConfig": ("uses_chief", _parse_bool),
+    "scheduling": ("max_run", _parse_scheduling),
 }
 
 
-def parse_settings(path: Path | None, flags: Mapping[str, Any]) -> Settings:
-    """Read the file, if there is one, and lay the flags over it: ``flags`` has TrainingInput's keys.
+def parse_settings(path: Path | None, options: Mapping[str, Any]) -> Settings:
+    """Parse the file, if one is given, and override it with the options, which have the keys of TrainingInput.
 
-    Flags that are ``None`` or empty were not given. Raises `SpecError` for a file that cannot be read, for keys that
-    are not known and for values of another kind, each with the next step.
+    Options that are ``None`` or empty were not given. Raises `SpecError` for an unreadable file, for unknown keys and
+    for values of the wrong type.
     """
-    job = {} if path is None else _job(path)
+    job = {} if path is None else _read_job(path)
     where = "" if path is None else f"{path}: "
-    said = _mapping(f"{where}{_TRAINING_INPUT}", job.get(_TRAINING_INPUT) or {})
-    _check_keys(f"{where}{_TRAINING_INPUT}", said, tuple(_KEYS))
-    found = {name: convert(f"{where}{key}", said[key]) for key, (name, convert) in _KEYS.items() if key in said}
-    given = {key: value for key, value in flags.items() if value not in (None, ())}
+    training = _mapping(f"{where}{_TRAINING_INPUT}", job.get(_TRAINING_INPUT) or {})
+    _check_keys(f"{where}{_TRAINING_INPUT}", training, tuple(_KEYS))
+    found = {name: parse(f"{where}{key}", training[key]) for key, (name, parse) in _KEYS.items() if key in training}
+    given = {key: value for key, value in options.items() if value not in (None, ())}
     found.update({_KEYS[key][0]: _KEYS[key][1](key, value) for key, value in given.items()})
     labels = _mapping(f"{where}labels", job.get("labels") or {}, "labels: {team: vision}")
     return Settings(**found, labels={str(key): str(value) for key, value in labels.items()})
 
 
-def _job(path: Path) -> Mapping[str, Any]:
+def _read_job(path: Path) -> Mapping[str, Any]:
     document = structured_files.parse_yaml(path, structured_files.read_text("--config", path, "YAML"))
     job = _mapping(str(path), document or {})
     for key in job:
         if key in _KEYS:
-            raise SpecError(f"{path}: {key!r} stands beside {_TRAINING_INPUT}; indent it below {_TRAINING_INPUT}:")
+            raise SpecError(f"{path}: {key!r} is outside {_TRAINING_INPUT}; indent it below {_TRAINING_INPUT}:")
     _check_keys(str(path), job, _JOB_KEYS)
     return job
 
@@ -152,9 +154,9 @@ def _mapping(where: str, value: object, example: str = f"{_TRAINING_INPUT}: {{sc
     raise SpecError(f"{where} is {value!r}; write keys and values, such as {example}")
 
 
-def _check_keys(where: str, said: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for key in said:
-        if key in _ELSEWHERE and key not in known:
-            raise SpecError(f"{where} has {key!r}, which has no counterpart here: {_ELSEWHERE[key]}")
+def _check_keys(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in found:
+        if key in _ALTERNATIVES and key not in known:
+            raise SpecError(f"{where} has {key!r}, which is not supported here: {_ALTERNATIVES[key]}")
         if key not in known:
             raise SpecError(f"{where} has no key {key!r}{did_you_mean(str(key), known)}")

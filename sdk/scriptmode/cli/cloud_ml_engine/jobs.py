@@ -1,4 +1,4 @@
-"""``scriptmode jobs``: the words of ``gcloud ml-engine jobs`` for what this command line does."""
+"""``scriptmode jobs``: the group of Cloud ML Engine's commands."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def jobs() -> None:
-    """Submit training jobs as on Cloud ML Engine, and look after them.
+    """Submit and manage training jobs with the commands of Cloud ML Engine.
+
+    The commands and options are those of gcloud ml-engine jobs and gcloud ai-platform jobs.
 
     \b
     Example:
       scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task
       scriptmode jobs stream-logs mnist-1
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
 @jobs.group(cls=Group)
 def submit() -> None:
-    """Submit a job.
+    """Submit a training job.
 
     \b
     Example:
       scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
 @jobs.command("stream-logs", epilog=EXIT_CODES_HELP)
@@ -46,12 +48,14 @@ def submit() -> None:
 @following.plain_option
 @json_option
 def stream_logs(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
-    """Follow JOB's log until it ended; with --json one object a line.
+    """Follow the log of JOB until the job ends.
+
+    With --json the output is one JSON object for each line of the log.
 
     \b
     Example:
       scriptmode jobs stream-logs mnist-1
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if not as_json:
         following.follow_job(job, is_plain=is_plain)
         return
@@ -64,7 +68,7 @@ submit.add_command(training)
 
 
 def _add(verb: click.Command, name: str) -> None:
-    """Add a verb of the whole program under a name of this group's, with its examples in this group's words."""
+    """Add a verb of the main group under another name, which its examples then use."""
     own = copy.copy(verb)
     own.help = (verb.help or "").replace(f"scriptmode {verb.name} ", f"scriptmode jobs {name} ")
     jobs.add_command(own, name)

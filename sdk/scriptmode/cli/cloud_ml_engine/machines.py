@@ -1,8 +1,8 @@
 """Cloud ML Engine's scale tiers and machine types, as instance groups of this machine or of Amazon SageMaker.
 
-The tiers' machines are those of "Specifying machine types or scale tiers" (cloud.google.com/ml-engine/docs, page
-machine-types); the price list beside it (page pricing) bears them out: a tier's training units are the sum of its
-machines', 5 x 0.5788 + 3 x 0.3878 = 4.057 for STANDARD_1 and 20 x 1.1576 + 11 x 0.9665 = 33.783 for PREMIUM_1.
+The machines of each tier are those of "Specifying machine types or scale tiers" (cloud.google.com/ml-engine/docs, page
+machine-types). The price list (page pricing) confirms them: the training units of a tier are the sum of those of its
+machines, 5 x 0.5788 + 3 x 0.3878 = 4.057 for STANDARD_1 and 20 x 1.1576 + 11 x 0.9665 = 33.783 for PREMIUM_1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CUSTOM = "CUSTOM"
 
 @dataclass(frozen=True)
 class MachineGroup:
-    """So many machines of one type, all with one role: ``master`` (or ``chief``), ``worker`` or ``ps``."""
+    """Machines of one type and one role: ``master`` (or ``chief``), ``worker`` or ``ps``."""
 
     role: str
     type: str
@@ -45,7 +45,7 @@ TIERS = {
         MachineGroup("ps", "n1-highmem-8", 11),
     ),
 }
-#: The SageMaker type with as many cores (or GPUs) and as much memory, or the next larger one.
+#: The type of Amazon SageMaker with as many cores (or GPUs) and as much memory, or the next larger one.
 NEAREST = {
     "standard": "ml.m5.xlarge",
     "large_model": "ml.r5.2xlarge",
@@ -80,42 +80,43 @@ NEAREST = {
     "n1-highmem-64": "ml.r5.16xlarge",
     "n1-highmem-96": "ml.r5.24xlarge",
 }
-#: Compute Engine's spelling: a generation, a shape, cores.
+#: A machine type of Compute Engine: generation, shape, number of cores.
 _GOOGLE = re.compile(r"[a-z]\d[a-z]?-[a-z]+-\d+[a-z]?")
 _SAGEMAKER = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
-#: A cluster's processes mostly wait for one another: a few share a core. The least lets STANDARD_1 run anywhere.
-_PROCESSES_PER_CORE, _LEAST_PROCESSES = 4, 8
-_WORDS = {"master": "master", "chief": "chief", "worker": "worker", "ps": "parameter server"}
+#: Several processes can share a core, because they mostly wait for one another. The minimum allows STANDARD_1 (8
+#: machines) on every machine.
+_PROCESSES_PER_CORE, _MIN_PROCESSES = 4, 8
+_ROLE_NAMES = {"master": "master", "chief": "chief", "worker": "worker", "ps": "parameter server"}
 
 
 def resolve_machines(
     settings: Settings, *, is_local: bool, max_processes: int | None = None
 ) -> tuple[MachineGroup, ...]:
-    """Give the machines of a job's scale tier, by the names of the platform's own types.
+    """Return the machines of a job's scale tier; on this machine each is a process.
 
-    Raises `SpecError` for what is no tier or no cluster, for Google's types on Amazon SageMaker, and for more machines
-    than ``max_processes`` where each is a process of this machine (default: 4 a core, at least 8).
+    Raises `SpecError` for an unknown tier, for a cluster that cannot train, and on this machine for more machines than
+    ``max_processes`` (default: 4 for each core, at least 8).
     """
-    found = _custom(settings) if settings.scale_tier == CUSTOM else _of_tier(settings)
+    found = _custom_machines(settings) if settings.scale_tier == CUSTOM else _tier_machines(settings)
     roles = {each.role for each in found}
     if "worker" in roles and "ps" not in roles:
         raise SpecError(
-            "workers without a parameter server share no variables; write parameterServerCount: 1 (and its type), or "
-            "train with scriptmode.Estimator(distribution=MultiWorkerMirrored())"
+            "workers without a parameter server cannot share variables; add parameterServerCount: 1 and "
+            "parameterServerType, or train with scriptmode.Estimator(distribution=MultiWorkerMirrored())"
         )
     if is_local:
-        _check_room(settings.scale_tier, found, max_processes)
+        _require_capacity(settings.scale_tier, found, max_processes)
         return tuple(replace(each, type=LOCAL) for each in found)
     return found
 
 
 def format_machines(found: tuple[MachineGroup, ...]) -> str:
-    """Say how many there are of each, such as ``1 master, 4 workers, 3 parameter servers``."""
-    return ", ".join(f"{each.count} {_WORDS[each.role]}{'s' if each.count > 1 else ''}" for each in found)
+    """Return the number of machines of each role as text, such as ``1 master, 4 workers, 3 parameter servers``."""
+    return ", ".join(f"{each.count} {_ROLE_NAMES[each.role]}{'s' if each.count > 1 else ''}" for each in found)
 
 
 def instance_arguments(found: tuple[MachineGroup, ...]) -> dict[str, Any]:
-    """Give an estimator's arguments: one group of instances for each role, or one instance."""
+    """Return the estimator's arguments: one instance group for each role, or one instance."""
     if sum(each.count for each in found) == 1:
         return {"instance_type": found[0].type, "instance_count": 1}
     return {
@@ -124,42 +125,44 @@ def instance_arguments(found: tuple[MachineGroup, ...]) -> dict[str, Any]:
     }
 
 
-def _of_tier(settings: Settings) -> tuple[MachineGroup, ...]:
+def _tier_machines(settings: Settings) -> tuple[MachineGroup, ...]:
     tier = settings.scale_tier
     if tier == "BASIC_TPU":
-        raise SpecError("scaleTier BASIC_TPU is a machine with TPUs, which only Google has; use BASIC_GPU or CUSTOM")
+        raise SpecError("scaleTier BASIC_TPU needs TPUs, which only Google Cloud has; use BASIC_GPU or CUSTOM")
     if tier not in TIERS:
         raise SpecError(f"there is no scaleTier {tier!r}{did_you_mean(tier, (*TIERS, CUSTOM))}")
-    of_custom = {
+    custom_only = {
         "masterType": settings.master_type,
         "workerType": settings.worker_type,
         "parameterServerType": settings.parameter_server_type,
         "workerCount": settings.worker_count,
         "parameterServerCount": settings.parameter_server_count,
     }
-    for key, value in of_custom.items():
+    for key, value in custom_only.items():
         if value is not None:
-            raise SpecError(f"{key} is {value!r}, but scaleTier {tier} says it already; write scaleTier: CUSTOM")
+            raise SpecError(
+                f"{key} is {value!r}, but scaleTier {tier} sets it already; remove {key}, or write scaleTier: CUSTOM"
+            )
     lead = "chief" if settings.uses_chief else "master"
     return tuple(replace(each, role=lead) if each.role == "master" else each for each in TIERS[tier])
 
 
-def _custom(settings: Settings) -> tuple[MachineGroup, ...]:
+def _custom_machines(settings: Settings) -> tuple[MachineGroup, ...]:
     lead = "chief" if settings.uses_chief else "master"
-    asked = (
+    roles = (
         (lead, "masterType", settings.master_type, 1),
         ("worker", "workerType", settings.worker_type, settings.worker_count or 0),
         ("ps", "parameterServerType", settings.parameter_server_type, settings.parameter_server_count or 0),
     )
     found = []
-    for role, key, name, count in asked:
+    for role, key, name, count in roles:
         if name is not None:
             _check_type(key, name)
         if not count:
             continue
         if name is None:
-            whose = f"{count} {_WORDS[role]}{'s' if count > 1 else ''}"
-            raise SpecError(f"scaleTier CUSTOM with {whose} needs {key}; write one, such as {key}: n1-standard-4")
+            machines = f"{count} {_ROLE_NAMES[role]}{'s' if count > 1 else ''}"
+            raise SpecError(f"scaleTier CUSTOM with {machines} needs {key}; add one, such as {key}: n1-standard-4")
         found.append(MachineGroup(role, name, count))
     return tuple(found)
 
@@ -168,37 +171,43 @@ def _check_type(key: str, name: str) -> None:
     is_known = name in NEAREST or name == LOCAL
     if not is_known and not _GOOGLE.fullmatch(name) and not _SAGEMAKER.fullmatch(name):
         raise SpecError(
-            f"{key} {name!r} is no type of Cloud ML Engine, nor of Amazon SageMaker{did_you_mean(name, tuple(NEAREST))}"
+            f"{key} {name!r} is not a machine type of Cloud ML Engine or Amazon SageMaker"
+            f"{did_you_mean(name, tuple(NEAREST))}"
         )
 
 
 def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[MachineGroup, ...]:
-    """Give a tier's machines as types of Amazon SageMaker; refuse types of Google's that were chosen by name."""
+    """Return machines with types of Amazon SageMaker; raise `SpecError` for Google's types in a custom tier."""
     if tier != CUSTOM:
         return tuple(replace(each, type=NEAREST[each.type]) for each in found)
     for each in found:
         nearest = NEAREST.get(each.type)
         if each.type == LOCAL:
-            raise SpecError(f"{_WORDS[each.role]} type {LOCAL!r} is this machine's; leave out --platform sagemaker")
+            raise SpecError(
+                f"{_ROLE_NAMES[each.role]} type {LOCAL!r} is a process of this machine; choose a type such as "
+                "ml.m5.xlarge, or leave out --platform sagemaker"
+            )
         if nearest is not None or _GOOGLE.fullmatch(each.type):
             next_step = (
-                f"the nearest is {nearest!r}" if nearest else "choose one with as many cores, such as ml.m5.xlarge"
+                f"write {nearest!r}, the nearest one"
+                if nearest
+                else "choose one with as many cores, such as ml.m5.xlarge"
             )
             raise SpecError(
-                f"{_WORDS[each.role]} type {each.type!r} is a machine of Google's, and Amazon SageMaker has its own: "
-                f"{next_step}"
+                f"{_ROLE_NAMES[each.role]} type {each.type!r} is a machine type of Google Cloud, but --platform is "
+                f"sagemaker; {next_step}"
             )
     return found
 
 
-def _check_room(tier: str, found: tuple[MachineGroup, ...], max_processes: int | None) -> None:
+def _require_capacity(tier: str, found: tuple[MachineGroup, ...], max_processes: int | None) -> None:
     cores = os.cpu_count() or 1
-    most = max(_LEAST_PROCESSES, _PROCESSES_PER_CORE * cores) if max_processes is None else max_processes
+    most = max(_MIN_PROCESSES, _PROCESSES_PER_CORE * cores) if max_processes is None else max_processes
     count = sum(each.count for each in found)
     if count > most:
         raise SpecError(
-            f"scaleTier {tier} is {count} machines ({format_machines(found)}); here each is a process of this one "
-            f"machine with {cores} core{'s' if cores > 1 else ''}, and more than {most} are not started unasked. Write "
-            "scaleTier: CUSTOM with a smaller workerCount and parameterServerCount, train on --platform sagemaker, or "
-            f"say --max-processes {count}"
+            f"scaleTier {tier} is {count} machines ({format_machines(found)}). On this machine each of them is a "
+            f"process, and with {cores} core{'s' if cores > 1 else ''} at most {most} processes are allowed. Write "
+            "scaleTier: CUSTOM with a smaller workerCount and parameterServerCount, add --platform sagemaker, or add "
+            f"--max-processes {count}"
         )

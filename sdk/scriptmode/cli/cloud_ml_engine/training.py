@@ -1,7 +1,7 @@
 """``scriptmode jobs submit training``: Cloud ML Engine's command, for this machine and Amazon SageMaker.
 
-Flags are those of ``gcloud ai-platform jobs submit training`` (``gcloud ml-engine`` before), by its reference in the
-Google Cloud SDK; --platform, --input, --role, --image-uri and --max-processes are what Google's service had no need of.
+Its options are those of ``gcloud ai-platform jobs submit training`` (``gcloud ml-engine`` before), by the reference of
+the Google Cloud SDK. --platform, --profile, --input, --role, --image-uri and --max-processes have no counterpart there.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scriptmode.cli.cloud_ml_engine.config import Settings, parse_settings
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
-from scriptmode.cli.options import PLATFORMS, json_option, set_environment, use_profile
+from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, json_option, set_environment, use_profile
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
 from scriptmode.cli.values import parse_pairs
 
-#: Flags that say what a key of TrainingInput says.
-_FLAGS = {
+#: The key of TrainingInput that each option overrides.
+_KEYS = {
     "scale_tier": "scaleTier",
     "master_machine_type": "masterType",
     "worker_machine_type": "workerType",
@@ -41,36 +41,97 @@ _FLAGS = {
 }
 _COUNT = click.IntRange(min=0)
 _OPTIONS = (
-    click.option("--package-path", type=click.Path(path_type=Path), required=True, help="The package's folder."),
-    click.option("--module-name", metavar="NAME", help="The module to run, such as trainer.task."),
-    click.option("--staging-bucket", metavar="PLACE", help="Where package and model go: s3://..., or a folder."),
-    click.option("--job-dir", metavar="PLACE", help="Given to the program as --job-dir: s3://..., or a folder."),
-    click.option("--config", type=click.Path(path_type=Path), help="YAML file with trainingInput."),
-    click.option("--scale-tier", metavar="TIER", help="basic, basic-gpu, standard-1, premium-1 or custom."),
-    click.option("--master-machine-type", metavar="TYPE", help="With the tier custom."),
-    click.option("--worker-machine-type", metavar="TYPE", help="With the tier custom."),
-    click.option("--worker-count", type=_COUNT, help="With the tier custom."),
-    click.option("--parameter-server-machine-type", metavar="TYPE", help="With the tier custom."),
-    click.option("--parameter-server-count", type=_COUNT, help="With the tier custom."),
-    click.option("--runtime-version", metavar="VERSION", help="TensorFlow's."),
-    click.option("--python-version", metavar="VERSION", help="For an image of AWS's, such as 3.10."),
-    click.option("--labels", metavar="KEY=VALUE,...", help="Tags of the job."),
-    click.option("--stream-logs", is_flag=True, help="Follow the job; the exit code is then the job's."),
-    click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, as it is here
-    click.option("--region", help="Of Amazon SageMaker; this machine has none."),
-    click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help="Of the AWS settings."),
-    click.option("--platform", type=click.Choice(PLATFORMS), default="local", show_default=True),
-    click.option("--input", "inputs", metavar="NAME=PLACE", multiple=True, help="A channel; may be repeated."),
-    click.option("--role", help="Amazon SageMaker's role for the job."),
-    click.option("--image-uri", metavar="URI", help="The training image on Amazon SageMaker."),
     click.option(
-        "--max-processes", type=click.IntRange(min=1), help="Of this machine. [default: 4 a core, at least 8]"
+        "--package-path",
+        type=click.Path(path_type=Path),
+        required=True,
+        metavar="DIRECTORY",
+        help="Directory of the Python package that contains the training module.",
+    ),
+    click.option(
+        "--module-name",
+        metavar="NAME",
+        help="Module to run, with its package, such as trainer.task. Required unless the --config file names it.",
+    ),
+    click.option(
+        "--staging-bucket",
+        metavar="DIRECTORY|URI",
+        help="Where the package and the model are stored: a directory of this machine, or an s3:// URI.",
+    ),
+    click.option(
+        "--job-dir",
+        metavar="DIRECTORY|URI",
+        help="Directory of this machine or s3:// URI that the script gets as its argument --job-dir.",
+    ),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        help="YAML file with the job's trainingInput and labels. Options override it.",
+    ),
+    click.option(
+        "--scale-tier",
+        metavar="TIER",
+        help="Number and types of the machines: basic, basic-gpu, standard-1, premium-1 or custom. [default: basic]",
+    ),
+    click.option("--master-machine-type", metavar="TYPE", help="Type of the master. With --scale-tier custom."),
+    click.option("--worker-machine-type", metavar="TYPE", help="Type of the workers. With --scale-tier custom."),
+    click.option(
+        "--worker-count", type=_COUNT, metavar="N", help="Number of workers. With --scale-tier custom. [default: 0]"
+    ),
+    click.option(
+        "--parameter-server-machine-type",
+        metavar="TYPE",
+        help="Type of the parameter servers. With --scale-tier custom.",
+    ),
+    click.option(
+        "--parameter-server-count",
+        type=_COUNT,
+        metavar="N",
+        help="Number of parameter servers. With --scale-tier custom. [default: 0]",
+    ),
+    click.option("--runtime-version", metavar="VERSION", help="TensorFlow version that selects the training image."),
+    click.option(
+        "--python-version",
+        metavar="VERSION",
+        help="Python version of AWS's training image, such as 3.10. Used with --runtime-version on Amazon SageMaker.",
+    ),
+    click.option("--labels", metavar="KEY=VALUE,...", help="Tags of the training job."),
+    click.option(
+        "--stream-logs", is_flag=True, help="Follow the log until the job ends, and exit with the exit code of the job."
+    ),
+    click.option("--async", "is_async", is_flag=True, hidden=True),  # gcloud's default, and the default here
+    click.option(
+        "--region", metavar="NAME", help="AWS Region that runs the job, such as us-east-1. Amazon SageMaker only."
+    ),
+    click.option("--profile", metavar="NAME", expose_value=False, callback=use_profile, help=PROFILE_HELP),
+    click.option(
+        "--platform",
+        type=click.Choice(PLATFORMS),
+        default="local",
+        show_default=True,
+        help="Platform that runs the job.",
+    ),
+    click.option(
+        "--input",
+        "inputs",
+        metavar="NAME=PATH|URI",
+        multiple=True,
+        help="Input channel NAME: a file or directory of this machine, or an s3:// URI. May be repeated.",
+    ),
+    click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
+    click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
+    click.option(
+        "--max-processes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for each "
+        "core, at least 8]",
     ),
     following.plain_option,
     json_option,
 )
-#: What says here what arguments of the estimator and of ``fit`` say.
-_SAID_BY = {
+#: The option that stands for each argument of the estimator and of ``fit``.
+_OPTION_NAMES = {
     "output_path": "--staging-bucket",
     "code_location": "--staging-bucket",
     "role": "--role",
@@ -91,32 +152,32 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.command(cls=ProgramCommand, epilog=f"With --stream-logs: {EXIT_CODES_HELP[0].lower()}{EXIT_CODES_HELP[1:]}")
+@click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --stream-logs", 1))
 @click.argument("name")
 @_options
 def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any) -> None:
-    """Submit the training job NAME: a package, run by a module's name on the machines of a scale tier.
+    """Submit the training job NAME, which runs a module of a Python package on the machines of a scale tier.
 
-    What follows -- is the program's.
+    ARGUMENTS are passed to the module. On this machine, every machine of the tier is a process.
 
     \b
     Example:
       scriptmode jobs submit training mnist-1 --package-path trainer --module-name trainer.task \\
         --staging-bucket s3://bucket --config config.yaml -- --max_steps=1000
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=stream_logs, is_plain=given["is_plain"], as_json=given["as_json"])
     given["user_args"] = arguments_after_dashes()
     is_local = given["platform"] == "local"
-    settings = parse_settings(config, {key: given[flag] for flag, key in _FLAGS.items()})
+    settings = parse_settings(config, {key: given[option] for option, key in _KEYS.items()})
     found = machines.resolve_machines(settings, is_local=is_local, max_processes=given["max_processes"])
     if not is_local:
         found = machines.to_sagemaker_types(found, settings.scale_tier)
         _use_region(settings.region)
-    with tempfile.TemporaryDirectory() as folder, translate_errors_to_options(_SAID_BY):
+    with tempfile.TemporaryDirectory() as directory, translate_errors_to_options(_OPTION_NAMES):
         estimator = Estimator(
             **machines.instance_arguments(found),
-            **_source(given["package_path"], settings, Path(folder)),
-            **_places(given["staging_bucket"], is_local=is_local),
+            **_source(given["package_path"], settings, Path(directory)),
+            **_output_locations(given["staging_bucket"], is_local=is_local),
             hyperparameters=_hyperparameters(settings, is_local=is_local),
             role=given["role"],
             image_uri=given["image_uri"],
@@ -138,29 +199,32 @@ def training(name: str, config: Path | None, *, stream_logs: bool, **given: Any)
 
 
 def _job_name(name: str) -> str:
-    """Refuse what Google's names may have, and other names may not."""
+    """Return a job's name; raise `SpecError` for underscores, which only Google's service allows."""
     if "_" in name:
-        raise SpecError(f"job name {name!r} has underscores; write {re.sub('_+', '-', name).strip('-')!r}")
+        raise SpecError(
+            f"NAME is {name!r}, but the name of a job cannot have underscores; write "
+            f"{re.sub('_+', '-', name).strip('-')!r}"
+        )
     return name
 
 
-def _source(package_path: Path, settings: Settings, folder: Path) -> dict[str, Any]:
+def _source(package_path: Path, settings: Settings, directory: Path) -> dict[str, Any]:
     if settings.module is None:
         raise SpecError(f"--module-name is missing; name the module to run, such as {package_path.name}.task")
-    return package.source_arguments(package_path, settings.module, folder)
+    return package.source_arguments(package_path, settings.module, directory)
 
 
 def _hyperparameters(settings: Settings, *, is_local: bool) -> dict[str, str]:
-    """Give the program's arguments, and the job's directory as the service gives it."""
+    """Return the arguments of the script, with the job's directory as the service passes it."""
     found = parse_hyperparameters(settings.args)
     if settings.job_dir is not None:
         if "job-dir" in found:
-            raise SpecError("--job-dir stands before and after --; keep the one before")
+            raise SpecError("--job-dir is given before and after --; remove the one after --")
         found["job-dir"] = resolve_location("--job-dir", settings.job_dir, is_local=is_local)
     return found
 
 
-def _places(staging: str | None, *, is_local: bool) -> dict[str, Any]:
+def _output_locations(staging: str | None, *, is_local: bool) -> dict[str, Any]:
     if staging is None:
         return {}
     found = location_uri("--staging-bucket", staging, is_local=is_local).rstrip("/")
@@ -170,12 +234,12 @@ def _places(staging: str | None, *, is_local: bool) -> dict[str, Any]:
 def _inputs(
     words: tuple[str, ...], found: tuple[machines.MachineGroup, ...], *, is_local: bool
 ) -> dict[str, TrainingInput] | None:
-    """Give the channels; those of a cluster go to who trains, not to the parameter servers."""
+    """Return the channels; in a cluster the parameter servers do not get them."""
     groups = [each.role for each in found if each.role != "ps"] if len(found) > 1 else []
     channels = {}
-    for name, where in parse_pairs("--input", words, "train=s3://bucket/train").items():
-        found_at = location_uri(f"--input {name}", where, is_local=is_local)
-        channels[name] = TrainingInput(found_at, instance_groups=groups)
+    for name, location in parse_pairs("--input", words, "train=s3://bucket/train").items():
+        uri = location_uri(f"--input {name}", location, is_local=is_local)
+        channels[name] = TrainingInput(uri, instance_groups=groups)
     return channels or None
 
 
@@ -183,14 +247,14 @@ def _labels(text: str | None) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in (text or "").split(",") if pair]
     for key, separator, _ in pairs:
         if not (key and separator):
-            raise SpecError(f"--labels {text!r} are no labels; write --labels key=value,other=value")
+            raise SpecError(f"--labels is {text!r}; write --labels key=value,other=value")
     return {key: value for key, _, value in pairs}
 
 
 def _use_region(region: str | None) -> None:
-    """Have boto3 use a Region of AWS's, for this command."""
+    """Set the AWS Region that boto3 uses while this command runs."""
     if region is None:
         return
     if re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
-        raise SpecError(f"--region {region!r} is a region of Google's; name one of AWS's, such as us-east-1")
+        raise SpecError(f"--region {region!r} is a region of Google Cloud; name an AWS Region, such as us-east-1")
     set_environment(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})

@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 @following.plain_option
 @json_option
 def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
-    """Come back to JOB: print what is known of it and, while it runs, follow it to its end.
+    """Print a summary of JOB and, while it runs, follow its log.
 
-    With --json one object a line: the job's description, each line of its log, its description at the end.
+    With --json the output is one JSON object for each line: the description of the job, each line of its log, and the
+    description after the job has ended.
 
     \b
     Example:
       scriptmode attach --last
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     description = job.describe()
     if not as_json:
-        # The reason of a failure comes at the end, with what to do about it.
+        # The error at the end has the failure reason, with the next step.
         output.echo(render_description({**description, "FailureReason": ""}))
         if job.ended:
             job.wait()

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 @job_options
 @json_option
 def describe(job: TrainingJob, *, as_json: bool) -> None:
-    """Print what is known of JOB: status, hosts, inputs, hyperparameters, places.
+    """Print a summary of JOB: its status, hosts, script, inputs, hyperparameters and output locations.
 
-    With --json in the service's own shape, DescribeTrainingJob's.
+    With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too.
 
     \b
     Example:
       scriptmode describe --last
       scriptmode describe mnist-1 --json | jq .SecondaryStatusTransitions
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     description = job.describe()
     if as_json:
         output.print_json(description)

@@ -18,14 +18,21 @@ _OPTIONS = (
         shell_complete=completers.complete_choice(*TENSORFLOW_VERSIONS),
         default=TENSORFLOW_VERSIONS[-1],
         show_default=True,
-        help=f"One of {', '.join(TENSORFLOW_VERSIONS)}.",
+        help=f"TensorFlow version in the image: {' or '.join(TENSORFLOW_VERSIONS)}.",
     ),
-    click.option("--gpu", is_flag=True, help="With TensorFlow for GPUs; needs --base."),
-    click.option("--base", metavar="IMAGE", help="What it is made from: Debian or its kin, with CUDA for GPUs."),
+    click.option(
+        "--gpu", is_flag=True, help="Install TensorFlow for GPUs. Needs --base with an image that contains CUDA."
+    ),
+    click.option(
+        "--base",
+        metavar="IMAGE",
+        help="Base image: Debian or a derivative such as Ubuntu; for GPUs one with CUDA. [default: Debian 12]",
+    ),
     click.option(
         "--development-base",
         metavar="IMAGE",
-        help="What it is built in, with CUDA's headers. [default: beside the base]",
+        help="Image that packages are built in, which contains CUDA's headers. [default: the -devel- variant of "
+        "--base]",
     ),
 )
 
@@ -38,27 +45,34 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group(cls=Group)
 def image() -> None:
-    """Build the image that jobs train in, and push it to where SageMaker finds it.
+    """Build the training image, and push it to a registry.
+
+    Jobs in containers of this machine use the built image unless they name another one. Amazon SageMaker needs an image
+    in Amazon ECR.
 
     \b
     Example:
       scriptmode image build
       scriptmode image push team/training
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
 @image.command()
 @_options
-@click.option("--tag", metavar="NAME", help="One more name for the image.")
-@click.option("--refresh", is_flag=True, help="Build anew, with the newest base and Debian's newest packages.")
+@click.option(
+    "--tag", metavar="NAME", help="Additional name for the image. It is printed instead of the image's own name."
+)
+@click.option(
+    "--refresh", is_flag=True, help="Build the image even if it exists, with the newest base image and system packages."
+)
 @json_option
 def build(tag: str | None, *, refresh: bool, as_json: bool, **wanted: Any) -> None:
-    """Build the training image for a TensorFlow version, unless it is there, and print its name.
+    """Build the training image for a TensorFlow version, unless it exists, and print its name.
 
     \b
     Example:
       scriptmode image build --tensorflow 2.15.1 --tag training:1
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     if refresh:
         refresh_image(**wanted, on_line=_show)
     _print("image", build_image(**wanted, tag=tag, on_line=_show), as_json=as_json)
@@ -67,18 +81,21 @@ def build(tag: str | None, *, refresh: bool, as_json: bool, **wanted: Any) -> No
 @image.command()
 @click.argument("repository")
 @_options
-@click.option("--image", "name", metavar="NAME", help="Another image than the one that these options build.")
+@click.option(
+    "--image", "name", metavar="NAME", help="Image to push. [default: the image that the other options build]"
+)
 @account_options
 @json_option
 def push(repository: str, name: str | None, *, as_json: bool, **wanted: Any) -> None:
-    """Push the training image to REPOSITORY and print its URI, which is what image_uri takes.
+    """Push the training image to REPOSITORY, and print its URI for --image-uri.
 
-    Without a registry before it, REPOSITORY is one of Amazon ECR in your account and Region, and is created there.
+    A REPOSITORY without a registry's host name is a repository of Amazon ECR in your account and Region. It is created
+    if it does not exist.
 
     \b
     Example:
       scriptmode image push team/training --tensorflow 2.15.1
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     _print("image_uri", push_image(repository, name or default_image(**wanted), on_line=_show), as_json=as_json)
 
 

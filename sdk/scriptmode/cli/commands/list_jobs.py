@@ -18,25 +18,32 @@ _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 
 
 @click.command("list")
-@platform_option("Whose jobs. [default: local]")
+@platform_option("Platform whose jobs are listed. [default: local]")
 @account_options
-@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="In this status.")
-@click.option("--name", metavar="TEXT", help="With this in the name.")
-@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Created after this time, UTC.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The newest ones only.")
+@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="List jobs with this status only.")
+@click.option("--name", metavar="TEXT", help="List jobs whose name contains TEXT only.")
+@click.option(
+    "--since",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    metavar="TIME",
+    help="List jobs created after this time (UTC) only, such as 2026-01-31 or 2026-01-31T12:00:00.",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List the newest N jobs only.")
 @json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
-    """List training jobs, newest first: when each was created (UTC), its status, how long it took, its name.
+    """List training jobs, newest first.
 
-    A job of this machine that cannot be read is Unreadable. What is wrong with it, or with a job whose agent does not
-    answer, is printed on stderr, and with --json is the job's StatusMessage.
+    The columns are the time of creation (UTC), the status, the time from creation to end, and the name.
+
+    A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
+    whose agent does not answer, are printed to stderr; with --json they are the job's StatusMessage.
 
     \b
     Example:
       scriptmode list --status Failed --limit 5
       scriptmode list --platform sagemaker --since 2026-01-31 --json
-    """  # noqa: D301 - click's mark for lines to be left as they are
-    # There may be thousands, and all of it lives as long as the command: nothing is to be looked for in vain.
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    # There may be thousands of jobs, and all objects live until the command ends: collecting garbage costs time only.
     gc.disable()
     click.get_current_context().call_on_close(gc.enable)
     since: datetime | None = wanted["since"]

@@ -14,28 +14,37 @@ if TYPE_CHECKING:
     from scriptmode import TrainingJob
 
 
-@click.command(epilog=f"With --follow: {EXIT_CODES_HELP[0].lower()}{EXIT_CODES_HELP[1:]}")
+@click.command(epilog=EXIT_CODES_HELP.replace("Exit code", "Exit code with --follow", 1))
 @job_options
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ended; the exit code is then the job's.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Follow the log until the job ends, and exit with the exit code of the job."
+)
 @click.option(
     "--host",
     "hosts",
     multiple=True,
     metavar="NAME",
     shell_complete=completers.complete_host,
-    help="Of this host, such as algo-2; may be repeated.",
+    help="Print the lines of this host only, such as algo-2. May be repeated.",
 )
-@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of each host the last N lines so far.")
+@click.option(
+    "--tail",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Print only the last N lines of each host; --follow continues after them.",
+)
 @following.plain_option
 @json_option
 def logs(job: TrainingJob, *, follow: bool, is_plain: bool, as_json: bool, **chosen: Any) -> None:
-    """Print JOB's log, each line with its host; with --json one object a line.
+    """Print the log of JOB, each line with the name of its host.
+
+    With --json the output is one JSON object for each line of the log.
 
     \b
     Example:
       scriptmode logs -f --last
       scriptmode logs mnist-1 --host algo-2 --tail 20
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     is_whole = not chosen["hosts"] and chosen["tail"] is None
     if follow and is_whole and not as_json:
         following.follow_job(job, is_plain=is_plain)

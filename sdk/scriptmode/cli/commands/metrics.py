@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=completers.complete_metric)
 @json_option
 def metrics(job: TrainingJob, names: tuple[str, ...], *, as_json: bool) -> None:
-    """Print what the metric definitions of JOB found in its log: a table, a column for each metric.
+    """Print the values of the metrics that were found in the log of JOB.
 
-    Where several hosts have values, each host's stand on lines of their own.
+    The output is a table with one column for each metric. If several hosts report values, each host has its own rows.
 
-    Each NAME is a metric's; without one all are printed. With --last every word is a NAME.
+    NAME selects a metric; the default is all metrics. With --last every argument is a NAME.
 
-    With --json a list of metric_name, value, timestamp and host (null where the platform does not keep them).
+    With --json the output is a list of objects with metric_name, value, timestamp and host. The timestamp or the host
+    is null if the platform does not store it.
 
     \b
     Example:
       scriptmode metrics mnist-1 loss accuracy
       scriptmode metrics --last --json
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     found = job.metrics()
     if names:
         found = found.of(*names)

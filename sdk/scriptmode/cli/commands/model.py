@@ -17,37 +17,44 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def model() -> None:
-    """Fetch what a job has trained.
+    """Download the model that a job trained.
 
     \b
     Example:
       scriptmode model download mnist-1 model
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
 
 
 @model.command()
 @job_options_before("folder")
-@click.argument("folder", required=False, type=click.Path(path_type=Path), shell_complete=completers.complete_directory)
-@click.option("--no-extract", is_flag=True, help="The one archive, as it is stored.")
+@click.argument(
+    "folder",
+    metavar="[DIRECTORY]",
+    required=False,
+    type=click.Path(path_type=Path),
+    shell_complete=completers.complete_directory,
+)
+@click.option("--no-extract", is_flag=True, help="Download the archive model.tar.gz, without extracting it.")
 @json_option
 def download(job: TrainingJob, folder: Path | str | None, *, no_extract: bool, as_json: bool) -> None:
-    """Fetch the model of JOB into FOLDER, and print its path.
+    """Download the model of JOB into DIRECTORY, and print the path.
 
-    FOLDER is new or empty; where none is named, it is one named JOB. With --last the first word is FOLDER.
+    DIRECTORY must be empty or not exist; the default is a directory named JOB. With --last the first argument is
+    DIRECTORY.
 
     \b
     Example:
       scriptmode model download mnist-1 model
       scriptmode model download --last model
-    """  # noqa: D301 - click's mark for lines to be left as they are
-    place = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
-    if not no_extract and not any(place.iterdir()):
-        output.echo(f"the model of {job.name} is empty: its script wrote nothing into SM_MODEL_DIR", err=True)
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    path = job.download_model(Path(job.name) if folder is None else folder, extract=not no_extract)
+    if not no_extract and not any(path.iterdir()):
+        output.echo(f"the model of {job.name} is empty: its script wrote no files to SM_MODEL_DIR", err=True)
     if as_json:
-        output.print_json({"job": job.name, "folder": str(place), "files": _files(place)})
+        output.print_json({"job": job.name, "folder": str(path), "files": _files(path)})
     else:
-        output.echo(str(place))
+        output.echo(str(path))
 
 
-def _files(place: Path) -> list[str]:
-    return sorted(path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file())
+def _files(directory: Path) -> list[str]:
+    return sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())

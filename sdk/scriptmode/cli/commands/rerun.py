@@ -15,7 +15,7 @@ from scriptmode.cli.values import parse_number_or_text, parse_pairs
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
 
-_FLAGS = {
+_OPTIONS = {
     "job_name": "--job-name",
     "instance_count": "--instance-count",
     "max_run": "--max-run",
@@ -25,31 +25,35 @@ _FLAGS = {
 
 @click.command(epilog=EXIT_CODES_HELP)
 @job_options
-@job_name_option("Of the new job. [default: the old one's, with the time]")
+@job_name_option("Name of the new job. [default: the name of JOB with the current time]")
 @click.option(
     "-p", "--hyperparameter", "parameters", metavar="NAME=VALUE", multiple=True,
-    help="Beside those of JOB, or instead of one of them; may be repeated.",
+    help="Hyperparameter to add or to replace. May be repeated.",
 )  # fmt: skip
-@click.option("--instance-count", type=click.IntRange(min=1), metavar="N", help="So many hosts instead.")
-@click.option("--max-run", type=click.IntRange(min=1), metavar="SECONDS", help="So much time instead.")
+@click.option("--instance-count", type=click.IntRange(min=1), metavar="N", help="Number of hosts. [default: as JOB]")
+@click.option(
+    "--max-run", type=click.IntRange(min=1), metavar="SECONDS",
+    help="Time limit of the job in seconds. [default: as JOB]",
+)  # fmt: skip
 @click.option(
     "--max-wait", type=click.IntRange(min=1), metavar="SECONDS",
-    help="Of a spot job: so much time, its waits included. [default: as much more as --max-run]",
+    help="Time limit of a spot job in seconds, including the time it waits for capacity. [default: as JOB, increased "
+    "by as much as --max-run]",
 )  # fmt: skip
 @following.wait_options
 @json_option
 def rerun(job: TrainingJob, *, parameters: tuple[str, ...], **given: Any) -> None:
-    """Start JOB once more under a new name, and follow it to its end.
+    """Start a copy of JOB under a new name, and follow its log until it ends.
 
-    The new job has the same source archive, inputs, tags and place for checkpoints. Session tag chaining and what a
-    LocalPlatform was given are not taken over: no description tells them.
+    The new job has the same source archive, inputs, tags and checkpoint location. Session tag chaining and the
+    arguments of a LocalPlatform are not copied, because the description of a job does not contain them.
 
     \b
     Example:
       scriptmode rerun mnist-1 -p epochs=3 --instance-count 2
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=given["wait"], is_plain=given["is_plain"], as_json=given["as_json"])
     changed = {name: parse_number_or_text(value) for name, value in parse_pairs("-p", parameters, "epochs=3").items()}
-    with translate_errors_to_options(_FLAGS):
-        again = job.rerun(hyperparameters=changed, **{name: given.pop(name) for name in _FLAGS})
+    with translate_errors_to_options(_OPTIONS):
+        again = job.rerun(hyperparameters=changed, **{name: given.pop(name) for name in _OPTIONS})
     following.follow_or_print(again, **given)

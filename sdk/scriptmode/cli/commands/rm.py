@@ -13,19 +13,20 @@ from scriptmode.platforms.registry import delete_local_job
 
 @click.command()
 @click.argument("jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=completers.complete_any_job)
-@click.option("-f", "--force", is_flag=True, help="End a JOB that still runs; it has no time to save anything.")
+@click.option("-f", "--force", is_flag=True, help="Kill JOB if it still runs, without time to save anything.")
 @json_option
 def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
-    """Delete each JOB of this machine, with its log and what it left.
+    """Delete each JOB of this machine, including its log and its results.
 
-    What it left at another output_path stays there. A JOB whose folder is damaged is deleted like any other.
+    Files that a job wrote to its own output_path outside the job's directory are kept. A job whose files are damaged is
+    deleted too.
 
-    Exit code: 0 when each was deleted; 1 when one of them was not.
+    Exit code: 0 if every job was deleted; 1 if one of them was not.
 
     \b
     Example:
       scriptmode rm mnist-1 mnist-2
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     deleted: list[str] = []
     failures: list[ScriptmodeError] = []
     for name in dict.fromkeys(jobs):
@@ -34,7 +35,7 @@ def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
                 _require_ended(name)
             delete_local_job(name)
             deleted.append(name)
-        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs are to be deleted all the same
+        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be deleted too
             failures.append(error)
     if as_json:
         output.print_json([{"job": name} for name in deleted])
@@ -48,7 +49,7 @@ def rm(jobs: tuple[str, ...], *, force: bool, as_json: bool) -> None:
 
 
 def _require_ended(name: str) -> None:
-    """Raise `DataError` for a job that still runs."""
+    """Raise `DataError` if a job still runs."""
     try:
         status = TrainingJob.attach(name, platform="local").status
     except UnreadableJobError as error:
@@ -57,6 +58,6 @@ def _require_ended(name: str) -> None:
         return
     if status in ("InProgress", "Stopping"):
         raise DataError(
-            f"training job {name} is {status}; stop it first, scriptmode stop {name} --wait, or give up what it has: "
-            f"scriptmode rm --force {name}"
+            f"training job {name} is {status}; stop it first with scriptmode stop {name} --wait, or kill it without "
+            f"saving anything: scriptmode rm --force {name}"
         )

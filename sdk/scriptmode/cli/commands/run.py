@@ -6,20 +6,21 @@ from typing import Any
 
 import click
 
-from scriptmode.cli import estimator_options, following, run_options
+from scriptmode.cli import estimator_options, following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
+from scriptmode.cli.run_options import RunOptions
 
 
 @click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP)
 @estimator_options.estimator_options
 @following.wait_options
 def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
-    """Start a training job from options or a file, and follow it to its end.
+    """Start a training job, and follow its log until it ends.
 
-    Options say what arguments of scriptmode.Estimator say, and --set those that have no option of their own. What
-    follows -- is PROGRAM's.
+    PROGRAM is the training script, and ARGUMENTS are passed to it. The options are named after the arguments of
+    scriptmode.Estimator; --set sets arguments that have no option of their own.
 
     \b
     Example:
@@ -27,7 +28,7 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
         --input train=data/train --metric 'loss=loss=([0-9.]+)' -- --epochs 5
 
     \b
-    From a file, whose paths begin at its own folder:
+    With a job file, whose relative paths begin at its own directory:
       scriptmode run --file job.toml --instance-type ml.m5.xlarge
 
     \b
@@ -38,9 +39,9 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       [inputs]
       train = "data/train"
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
-    wanted = run_options.parse_run_options(given, arguments_after_dashes())
-    with translate_errors_to_options(wanted.flags):
-        job = wanted.estimator().fit(wanted.inputs, wait=False, job_name=wanted.job_name)
+    options = RunOptions.parse(given, arguments_after_dashes())
+    with translate_errors_to_options(options.options_by_argument):
+        job = options.estimator().fit(options.inputs, wait=False, job_name=options.job_name)
     following.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)

@@ -17,51 +17,54 @@ _ENDED = ("Completed", "Failed", "Stopped")
 @last_option
 @platform_option()
 @account_options
-@click.option("--wait", is_flag=True, help="Until they have ended.")
+@click.option("--wait", is_flag=True, help="Wait until the jobs have ended.")
 @json_option
 def stop(jobs: tuple[str, ...], *, last: bool, platform: str | None, wait: bool, as_json: bool) -> None:
-    """Ask each JOB to stop: SIGTERM, then 120 s to save what it has.
+    """Stop each JOB.
 
-    Exit code: 0 when each was asked, or had ended already; 1 when one of them could not be asked.
+    Its processes get SIGTERM, and SIGKILL after 120 seconds, in which the script can save its state.
+
+    Exit code: 0 if every job was told to stop or had already ended; 1 if one of them could not be stopped.
 
     \b
     Example:
       scriptmode stop mnist-1 mnist-2 --wait
-    """  # noqa: D301 - click's mark for lines to be left as they are
+    """  # noqa: D301 - \b is click's mark for lines that it must not wrap
+    # Each job, and whether it was running.
     found: list[tuple[TrainingJob, bool]] = []
     failures: list[ScriptmodeError] = []
     for name in jobs or (None,):
         try:
             job = attach_job(name, last=last, platform=platform)
-            found.append((job, _asked(job)))
-        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs are to be stopped all the same
+            found.append((job, _stop_unless_ended(job)))
+        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be stopped too
             failures.append(error)
     statuses = []
-    for job, is_asked in found:
+    for job, was_running in found:
         try:
-            statuses.append((job, is_asked, _ended(job) if wait else job.status))
-        except ScriptmodeError as error:  # noqa: PERF203 - and told all the same
+            statuses.append((job, was_running, _wait_for_status(job) if wait else job.status))
+        except ScriptmodeError as error:  # noqa: PERF203 - the other jobs must be reported too
             failures.append(error)
     if as_json:
         output.print_json([{"job": job.name, "status": status} for job, _, status in statuses])
     else:
-        for job, is_asked, status in statuses:
-            output.echo(_told(job, status, is_asked=is_asked, has_waited=wait))
+        for job, was_running, status in statuses:
+            output.echo(_result_text(job, status, was_running=was_running, has_waited=wait))
     for failure in failures[:-1]:
         report_error(failure, as_json=as_json)
     if failures:
         raise failures[-1]
 
 
-def _asked(job: TrainingJob) -> bool:
-    """Ask a job to stop, unless it has ended."""
+def _stop_unless_ended(job: TrainingJob) -> bool:
+    """Stop a job; return False if it has ended already."""
     if job.ended:
         return False
     job.stop()
     return True
 
 
-def _ended(job: TrainingJob) -> str:
+def _wait_for_status(job: TrainingJob) -> str:
     try:
         job.wait()
     except TrainingJobError as error:
@@ -69,16 +72,16 @@ def _ended(job: TrainingJob) -> str:
     return job.status
 
 
-def _told(job: TrainingJob, status: str, *, is_asked: bool, has_waited: bool) -> str:
-    if not is_asked:
-        return f"training job {job.name} has ended already: {status}"
+def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:
+    if not was_running:
+        return f"training job {job.name} has already ended: {status}"
     if has_waited or status in _ENDED:
-        # Without waiting: a job whose agent did not answer is ended at once.
+        # Even without waiting: a job whose agent does not answer is ended immediately.
         return f"training job {job.name} has ended: {status}"
-    return f"training job {job.name} is stopping; follow it: {_follows()} {job.name}"
+    return f"training job {job.name} is stopping; follow it: {_follow_command()} {job.name}"
 
 
-def _follows() -> str:
-    """Give the command that follows a job, in the words of the command that was called."""
+def _follow_command() -> str:
+    """Return the command that follows a job: in ``scriptmode jobs`` that of Cloud ML Engine."""
     path = click.get_current_context().command_path
     return "scriptmode jobs stream-logs" if path.endswith(" jobs cancel") else "scriptmode logs -f"

@@ -1,4 +1,4 @@
-"""What ``run`` and ``plan`` make of options and files: an estimator's arguments, or an error that ends the search."""
+"""What ``run`` and ``plan`` parse from options and files: an estimator's arguments, or an error with the next step."""
 
 import json
 import textwrap
@@ -8,10 +8,10 @@ import pytest
 from fakes.command_line import invoke
 
 from scriptmode import FileSystemInput, InstanceGroup, SpecError, TrainingInput, TrainingJob
-from scriptmode.cli import run_options
 from scriptmode.cli.commands.run import run
 from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.program_arguments import arguments_after_dashes
+from scriptmode.cli.run_options import RunOptions
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +25,12 @@ def here(tmp_path, monkeypatch, no_settings):
 
 
 def read(*words):
-    """What the words of ``run`` ask for, without starting it."""
+    """Parse the words of ``run`` without starting a job."""
     found = []
 
     @click.pass_context
     def callback(_context, *, wait, is_plain, as_json, **given):
-        found.append(run_options.parse_run_options(given, arguments_after_dashes()))
+        found.append(RunOptions.parse(given, arguments_after_dashes()))
 
     type(run)("run", params=run.params, callback=callback).main(list(words), standalone_mode=False)
     return found[0]
@@ -105,7 +105,7 @@ YAML = """
 
 
 @pytest.mark.parametrize(("name", "text"), [("job.toml", TOML), ("job.yaml", YAML), ("job.yml", YAML)], ids=["toml", "yaml", "yml"])  # fmt: skip
-def test_a_file_says_the_same_and_its_paths_begin_at_its_own_folder(here, name, text):
+def test_a_job_file_has_the_same_arguments_and_its_paths_begin_at_its_directory(here, name, text):
     made = read("--file", file(text, name))
     assert made.arguments["entry_point"] == "jobs/train.py"
     assert made.arguments["dependencies"] == ["jobs/lib"]
@@ -119,7 +119,7 @@ def test_a_file_says_the_same_and_its_paths_begin_at_its_own_folder(here, name, 
     assert made.job_name == "of-the-file"
 
 
-def test_options_win_over_the_file_and_names_are_laid_side_by_side(here):
+def test_options_override_the_file_and_mappings_are_merged_by_name(here):
     made = read(
         "--file", file(TOML), "--instance-count", "3", "--output-path", "mine", "--job-name", "mine", "-p", "epochs=6",
         "--tag", "team=speech", "--tag", "new=1", "--metric", "accuracy=b", "--input", "train=s3://b/train", "other.py",
@@ -134,7 +134,7 @@ def test_options_win_over_the_file_and_names_are_laid_side_by_side(here):
 
 
 @pytest.mark.parametrize("how", ["file", "--set"])
-def test_names_are_laid_beside_those_of_a_setting_too(how):
+def test_options_are_merged_by_name_with_a_setting_too(how):
     said = {
         "hyperparameters": {"a": 1}, "environment": {"A": "1"}, "tags": {"a": "1"},
         "metric_definitions": [{"Name": "a", "Regex": "x"}], "distribution": {"mpi": {"enabled": True}},
@@ -156,12 +156,12 @@ def test_names_are_laid_beside_those_of_a_setting_too(how):
     assert made["distribution"] == {"mpi": {"enabled": True, "processes_per_host": 2}}
 
 
-def test_a_place_typed_as_the_file_spells_it_begins_here(here):
+def test_a_path_in_an_option_begins_at_the_current_directory(here):
     made = read("--file", file('output_path = "out"\nentry_point = "train.py"\n'), "--output-path", "out")
     assert made.arguments["output_path"] == f"file://{here}/out"
 
 
-def test_a_setting_that_takes_a_text_is_what_was_typed():
+def test_a_setting_that_accepts_strings_is_what_was_typed():
     made = read(
         "train.py", "--set", "base_job_name=2024", "--set", 'code_location="s3://b"', "--set", "model_dir=false"
     )
@@ -175,7 +175,7 @@ def test_a_setting_that_takes_a_text_is_what_was_typed():
     [["run", "--file"], ["jobs", "submit", "training", "j", "--package-path", "p", "--module-name", "p.t", "--config"]],
     ids=["run", "jobs"],
 )
-def test_what_no_reader_of_yaml_makes_sense_of_is_one_line_with_the_files_name(words, text):
+def test_the_error_for_invalid_yaml_is_one_line_with_the_name_of_the_file(words, text):
     done = invoke(*words, file(text, "job.yaml"))
     assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("scriptmode: jobs/job.yaml ")
@@ -193,7 +193,7 @@ def test_what_no_reader_of_yaml_makes_sense_of_is_one_line_with_the_files_name(w
     ],
     ids=["a key twice", "UTF-16", "absent"],
 )
-def test_a_file_that_cannot_be_used_is_named_once_with_the_next_step(content, message):
+def test_the_error_for_an_unusable_file_names_it_once_with_the_next_step(content, message):
     from pathlib import Path
 
     path = Path(file("", "job.yaml"))
@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_used_is_named_once_with_the_next_step(content, me
     assert done.stderr.count("job.yaml") == 1
 
 
-def test_a_file_with_a_source_folder_has_its_script_in_there():
+def test_the_script_of_a_file_with_a_source_directory_is_within_it():
     made = read("--file", file('entry_point = "train.py"\nsource_dir = "code"\n'))
     assert (made.arguments["entry_point"], made.arguments["source_dir"]) == ("train.py", "jobs/code")
     other = read("--file", file('entry_point = "train.py"\n'), "--source-dir", "mine")
@@ -227,29 +227,29 @@ FILES = {
     "a key of nowhere": ("zzzz = 2", "there is no argument 'zzzz'"),
     "a text for a number": ("instance_count = 'two'", "instance_count is 'two'; write a whole number, such as instance_count = 2"),
     "a truth for a number": ("instance_count = true", "instance_count is True; write a whole number"),
-    "a number for a text": ("role = 3", 'role is 3; write a text, such as role = "text"'),
+    "a number for a text": ("role = 3", 'role is 3; write a string, such as role = "text"'),
     "a text for a truth": ("use_spot_instances = 'yes'", "use_spot_instances is 'yes'; write true or false"),
     "a text for a list": ("subnets = 'subnet-1'", "subnets is 'subnet-1'; write a list"),
     "a list for a table": ("hyperparameters = [1]", "hyperparameters is [1]; write names and values"),
-    "an object": ("platform = 'local'", "platform cannot be written as text; instance_type says where the job runs"),
-    "a session": ("sagemaker_session = 'x'", "sagemaker_session cannot be written as text; say --region and --profile"),
-    "no TOML": ("a = = 1", "is no TOML"),
+    "an object": ("platform = 'local'", "platform cannot be written as text; instance_type selects the platform"),
+    "a session": ("sagemaker_session = 'x'", "sagemaker_session cannot be written as text; use --region and --profile"),
+    "no TOML": ("a = = 1", "is not valid TOML"),
     "no such distribution": ("distribution = 'mpl'", "distribution is 'mpl'; did you mean 'mpi'?"),
-    "an input of a number": ("inputs = {train = 3}", "inputs.train is 3; write what TrainingInput takes, such as {s3_data = ...}"),
+    "an input of a number": ("inputs = {train = 3}", "inputs.train is 3; write the fields of TrainingInput, such as {s3_data = ...}"),
     "an input misspelled": ("inputs = {train = {s3_dat = 'x'}}", "inputs.train has no key 's3_dat'; did you mean 's3_data'?"),
     "an input of nothing": ("inputs = {train = {input_mode = 'Pipe'}}", "inputs.train has no s3_data, which TrainingInput needs"),
     "an input of Google's": ("inputs = {train = 'gs://b/x'}", "inputs.train 'gs://b/x' is in Google Cloud Storage"),
     "an input of a mode": ("inputs = {train = {s3_data = 's3://b/x', input_mode = 'Fast'}}", "input_mode is 'Fast'"),
     "a list of inputs": ("inputs = ['x']", "inputs is ['x']; write channels"),
     "half a group": ("instance_groups = [{instance_type = 'local_process'}]", "has no instance_group_name, which InstanceGroup needs"),
-    "a folder on SageMaker": ("instance_type = 'ml.m5.large'\ninputs = {train = 'data'}", "'data' is not in S3, where Amazon SageMaker looks"),
-    "a home of nobody": ("output_path = '~nobody-here/x'", "output_path '~nobody-here/x' begins in a home folder that nobody knows"),
-    "dependencies of numbers": ("dependencies = [1]", "dependencies is [1]; write files and folders"),
+    "a folder on SageMaker": ("instance_type = 'ml.m5.large'\ninputs = {train = 'data'}", "'data' is not in S3, which Amazon SageMaker needs"),
+    "a home of nobody": ("output_path = '~nobody-here/x'", "output_path '~nobody-here/x' begins with a home directory that cannot be determined"),
+    "dependencies of numbers": ("dependencies = [1]", "dependencies is [1]; write a list of files and directories"),
     "an input's groups": ("inputs = {train = {s3_data = 's3://b/x', instance_groups = 1}}", "inputs.train.instance_groups is 1; write a list of names"),
-    "an input of places": ("inputs = {train = {s3_data = ['s3://b/x']}}", "inputs.train.s3_data is ['s3://b/x']; write a place"),
+    "an input of places": ("inputs = {train = {s3_data = ['s3://b/x']}}", "inputs.train.s3_data is ['s3://b/x']; write one URI as a string"),
     "a group of no type": ("instance_groups = [{instance_group_name = 'x', instance_type = 1, instance_count = 1}]", "instance_type"),
-    "a name of a number": ("job_name = 3", "job_name is 3; write a text"),
-    "tags of neither form": ("tags = ['x']", "tags is ['x'], which is no list of {'Key': ..., 'Value': ...}"),
+    "a name of a number": ("job_name = 3", "job_name is 3; write a string"),
+    "tags of neither form": ("tags = ['x']", "tags is ['x'], which is not a list of {'Key': ..., 'Value': ...}"),
 }  # fmt: skip
 
 
@@ -265,31 +265,31 @@ def test_a_wrong_file_names_itself_the_key_the_value_and_the_next_step(text, mes
 
 WORDS = {
     "no file": (["--file", "nowhere.toml"], "--file 'nowhere.toml' cannot be read"),
-    "a file of another kind": (["--file", "train.py"], "--file 'train.py' ends in '.py'; give it a name that ends in .toml"),
+    "a file of another kind": (["--file", "train.py"], "--file 'train.py' ends in '.py'; rename it to end in .toml"),
     "no program": ([], "entry_point is missing"),
     "no such program": (["trian.py"], "did you mean 'train.py'"),
     "a place in S3 misspelled": (["train.py", "--input", "train=gs://b"], "--input train 'gs://b' is in Google Cloud Storage"),
-    "no folder": (["train.py", "--input", "train="], "--input train '' names no folder"),
-    "a folder that is not there": (["train.py", "--input", "train=nowhere"], "--input train 'nowhere': there is no file or folder"),
+    "no folder": (["train.py", "--input", "train="], "--input train '' does not name a directory"),
+    "a folder that is not there": (["train.py", "--input", "train=nowhere"], "--input train 'nowhere': there is no file or directory"),
     "a folder for SageMaker": (["train.py", "--instance-type", "ml.m5.large", "--input", "train=data"], "--input train 'data' is not in S3"),
     "output for SageMaker": (["train.py", "--instance-type", "ml.m5.large", "--output-path", "x"], "--output-path 'x' is not in S3"),
-    "SageMaker without a type": (["train.py", "--platform", "sagemaker"], "--instance-type is missing; Amazon SageMaker needs one"),
-    "a type of elsewhere": (["train.py", "--platform", "local", "--instance-type", "ml.m5.large"], "--platform is 'local', but the instance type 'ml.m5.large' is Amazon SageMaker's"),
+    "SageMaker without a type": (["train.py", "--platform", "sagemaker"], "--instance-type is missing, but Amazon SageMaker needs one"),
+    "a type of elsewhere": (["train.py", "--platform", "local", "--instance-type", "ml.m5.large"], "--platform is 'local', but the instance type 'ml.m5.large' belongs to Amazon SageMaker"),
     "a type of nowhere": (["train.py", "--instance-type", "locl"], "instance_type 'locl' is neither"),
     "a distribution": (["train.py", "--distribution", "mpl"], "--distribution is 'mpl'; did you mean 'mpi'?"),
-    "ranks without mpi": (["train.py", "--processes-per-host", "2"], "--processes-per-host says how a distribution is done"),
+    "ranks without mpi": (["train.py", "--processes-per-host", "2"], "--processes-per-host configures a distribution, but none is enabled"),
     "a coordinator of mpi": (["train.py", "--distribution", "mpi", "--coordinator"], "has no key 'coordinator'"),
     "a setting misspelled": (["train.py", "--set", "max_wiat=3"], "--set: there is no argument 'max_wiat'; did you mean 'max_wait'?"),
-    "a setting without JSON": (["train.py", "--set", "subnets=[1"], "--set subnets is '[1', which is no JSON"),
-    "a setting of another kind": (["train.py", "--set", "max_wait=soon"], "--set max_wait is 'soon', which is no JSON"),
-    "said twice": (["train.py", "--max-run", "3", "--set", "max_run=4"], "--set max_run and --max-run both say max_run"),
-    "set twice": (["train.py", "--set", "environment={}", "--set", "environment={}"], "--set environment is there twice; keep one"),
-    "inputs": (["train.py", "--set", "inputs=x"], "--set inputs: inputs is no argument of the estimator; say --input"),
-    "a name": (["train.py", "--set", "job_name=x"], "say --job-name"),
+    "a setting without JSON": (["train.py", "--set", "subnets=[1"], "--set subnets is '[1', which is not valid JSON"),
+    "a setting of another kind": (["train.py", "--set", "max_wait=soon"], "--set max_wait is 'soon', which is not valid JSON"),
+    "said twice": (["train.py", "--max-run", "3", "--set", "max_run=4"], "--set max_run and --max-run both set max_run"),
+    "set twice": (["train.py", "--set", "environment={}", "--set", "environment={}"], "--set environment is given twice; remove one"),
+    "inputs": (["train.py", "--set", "inputs=x"], "--set inputs: inputs is not an argument of the estimator; use --input"),
+    "a name": (["train.py", "--set", "job_name=x"], "use --job-name"),
     "inputs misspelled": (["train.py", "--set", "inptus=x"], "there is no argument 'inptus'; the nearest"),
-    "a setting too deep": (["train.py", "--set", f"hyperparameters={'[' * 50000}"], "--set hyperparameters has values too deep"),
+    "a setting too deep": (["train.py", "--set", f"hyperparameters={'[' * 50000}"], "--set hyperparameters is nested too deeply"),
     "a hyperparameter twice": (["train.py", "-p", "n=1", "--", "-n", "2"], "n is given by --hyperparameter and after --"),
-    "an argument without a value": (["train.py", "--", "--verbose"], "let the program take --verbose=true"),
+    "an argument without a value": (["train.py", "--", "--verbose"], "write --verbose=true"),
     "a job's name": (["train.py", "--job-name", "my_job"], "job_name 'my_job' is not 1 to 63 letters"),
     "a version": (["train.py", "--framework-version", "9.9"], "(--framework-version)"),
     "spot without a wait": (["train.py", "--set", "max_wait=3"], "(--set max_wait=..."),
@@ -298,7 +298,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("words", "message"), WORDS.values(), ids=list(WORDS))
-def test_wrong_words_are_told_in_the_commands_own(words, message):
+def test_the_error_for_a_wrong_option_names_the_option(words, message):
     done = invoke("run", *words)
     assert (done.exit_code, done.stdout) == (2, "")
     (said,) = done.stderr.splitlines()
@@ -317,7 +317,7 @@ SPEAKING = {
 
 
 @pytest.mark.parametrize(("text", "said"), SPEAKING.values(), ids=list(SPEAKING))
-def test_an_argument_is_named_with_the_option_that_says_it(text, said):
+def test_an_error_of_the_library_names_the_option_of_the_argument(text, said):
     flags = {"framework_version": "--framework-version", "image_uri": "--image-uri", "entry_point": "PROGRAM", "role": "--role"}  # fmt: skip
     with pytest.raises(SpecError) as caught, translate_errors_to_options(flags):
         raise SpecError(text)
