@@ -1,4 +1,4 @@
-"""What a terminal would show of a line that anybody wrote: its colours, and nothing else that it would obey. Pure."""
+"""Untrusted text for a terminal: colours are kept, all other control sequences are removed or interpreted. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 #: Control sequences (ECMA-48): CSI, strings such as titles (OSC, DCS ...), two-byte escapes; then single controls, the
-#: marks that turn the direction of writing, and what is left: text.
+#: marks that change the direction of writing; the rest is text.
 _TOKENS = (
     r"\x1b\[(?P<parameters>[0-?]*)[ -/]*(?P<final>[@-~])"
     r"|(?P<string>\x1b[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?)"
@@ -16,53 +16,53 @@ _TOKENS = (
 )
 _COLOUR = re.compile(r"[0-9;:]*")
 _TAB = 8
-#: Colour, background, bold and the like: so many are in force at once.
+#: Number of styles (colour, background, bold ...) in force at once.
 _MOST_STYLES = 8
-#: Characters: a progress bar that was drawn anew for days is one line.
+#: Number of characters interpreted of a line: a progress bar that was redrawn for days is one line.
 _MOST_CHARACTERS = 64 * 1024
 
 
 @cache
 def _tokens() -> re.Pattern[str]:
-    # Compiled when it is needed: that takes longer than importing this module.
+    # Compiled on first use: that takes longer than importing this module.
     return re.compile(_TOKENS)
 
 
 class _Row:
-    """The cells of one line of a terminal, with the colours they were written in."""
+    """The cells of one line of a terminal, with their colours, and the cursor."""
 
     def __init__(self) -> None:
         self._cells: list[tuple[str, str]] = []
-        self._place = 0
-        self._set: list[str] = []
+        self._cursor = 0
+        self._styles: list[str] = []
         self._colours = ""
 
     def write(self, text: str) -> None:
-        end = self._place + len(text)
-        if self._place > len(self._cells):
-            self._cells += [(" ", "")] * (self._place - len(self._cells))
-        self._cells[self._place : end] = [(character, self._colours) for character in text]
-        self._place = end
+        end = self._cursor + len(text)
+        if self._cursor > len(self._cells):
+            self._cells += [(" ", "")] * (self._cursor - len(self._cells))
+        self._cells[self._cursor : end] = [(character, self._colours) for character in text]
+        self._cursor = end
 
     def control(self, character: str) -> None:
         if character == "\r":
-            self._place = 0
+            self._cursor = 0
         elif character == "\b":
-            self._place = max(0, self._place - 1)
+            self._cursor = max(0, self._cursor - 1)
         elif character == "\t":
-            self.write(" " * (_TAB - self._place % _TAB))
+            self.write(" " * (_TAB - self._cursor % _TAB))
 
     def sequence(self, parameters: str, final: str) -> None:
         if final == "m" and _COLOUR.fullmatch(parameters):
             is_reset = parameters.strip("0") == ""
-            self._set = [] if is_reset else [*self._set[1 - _MOST_STYLES :], f"\x1b[{parameters}m"]
-            self._colours = "".join(self._set)
+            self._styles = [] if is_reset else [*self._styles[1 - _MOST_STYLES :], f"\x1b[{parameters}m"]
+            self._colours = "".join(self._styles)
         elif final == "K" and parameters in ("", "0"):
-            del self._cells[self._place :]
+            del self._cells[self._cursor :]
         elif final == "K" and parameters == "2":
             self._cells.clear()
 
-    def shown(self, *, colours: bool) -> str:
+    def rendered(self, *, colours: bool) -> str:
         if not colours:
             return "".join(character for character, _ in self._cells)
         parts, current = [], ""
@@ -77,7 +77,7 @@ class _Row:
 
 
 def sanitize(text: str) -> str:
-    """Return lines without what a terminal would obey: colours, line ends and tabs alone are left of the controls."""
+    """Return lines without control sequences, except colours, line ends and tabs."""
     if text.isprintable():
         return text
     return "\n".join(line if line.isprintable() else _tokens().sub(_kept, line) for line in text.split("\n"))
@@ -97,10 +97,10 @@ def _text(token: re.Match[str]) -> str:
 
 
 def render_line(line: str, *, colours: bool = False) -> str:
-    """Give what a terminal would show of a line last, a progress bar as it stood at the end.
+    """Return what a terminal would show after a line was written; of a progress bar its last state.
 
-    With ``colours`` as control sequences that end with the line; everything else that a terminal obeys is left out. Of
-    more than 64 Ki characters that were drawn anew, by carriage returns or backspaces, the end is given.
+    With ``colours``, colours are control sequences that are reset at the end of the line; all other control sequences
+    are removed. Of a line of more than 64 Ki characters with carriage returns or backspaces the end is interpreted.
     """
     if line.isprintable():
         return line
@@ -108,7 +108,7 @@ def render_line(line: str, *, colours: bool = False) -> str:
         text = sanitize(line)
         return f"{text}\x1b[0m" if colours else _tokens().sub(_text, text)
     if len(line) > _MOST_CHARACTERS:
-        # From where it was drawn anew, if it was.
+        # From the first redrawing in it, if any.
         end = line[-_MOST_CHARACTERS:]
         line = end[end.find("\r") + 1 :]
     row = _Row()
@@ -120,4 +120,4 @@ def render_line(line: str, *, colours: bool = False) -> str:
             row.control(token.group())
         elif kind == "final":
             row.sequence(token["parameters"], token["final"])
-    return row.shown(colours=colours)
+    return row.rendered(colours=colours)

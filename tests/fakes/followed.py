@@ -40,7 +40,7 @@ class Last:
     def __init__(self):
         self.frame = None
 
-    def shown(self):
+    def session(self):
         return nullcontext()
 
     def draw(self, frame):

@@ -96,22 +96,24 @@ def described(**fields):
 
 def card(**fields):
     collector = Collector(NAME)
-    collector.describe(described(**fields))
+    collector.set_description(described(**fields))
     collector.roles = {"algo-1": "chief", "algo-2": "worker"}
     lines = [
         LogEvent(f"algo-{1 + n % 2}", f"step {n}: acc={n / 300:.3f} <i>'&'</i> {'word ' * (n % 30)}")
         for n in range(300)
     ]
     for line in lines:
-        collector.take(line)
+        collector.add_event(line)
     for second in (0.0, 2.0):
         data = ChannelProgress("train", "File", int(1e9 + second * 1e8), 4 * 10**9)
         stream = ChannelProgress(
             "a-channel-of-training-records-with-a-long-name", "Pipe", int(2e9 + second * 1e8), None, 2
         )
-        collector.progress([data, stream], second)
+        collector.add_progress([data, stream], second)
     last = [(line.host, line.message) for line in lines[-20:]] + [("algo-1", "x" * 480)]
-    return html_card.render_card(collector.view(NOW), lines=last, places=PLACES if "FailureReason" in fields else {})
+    return html_card.render_card(
+        collector.snapshot(NOW), lines=last, log_locations=PLACES if "FailureReason" in fields else {}
+    )
 
 
 def browser():

@@ -13,5 +13,5 @@ def test_every_line_of_its_log_is_searched_for_metrics(jobs):
     jobs.wait(name)
     view = Last()
     Follower(name, jobs.platform, view).run()
-    assert [each.count for each in view.frame.view.seen.metrics] == [6000]
-    assert view.frame.view.status == "Completed"
+    assert [each.count for each in view.frame.snapshot.observed.metrics] == [6000]
+    assert view.frame.snapshot.status == "Completed"

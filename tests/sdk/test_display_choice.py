@@ -115,8 +115,8 @@ def test_a_card_says_how_much_it_leaves_out():
     data = tuple(ChannelStatus(ChannelProgress(f"data-{number}", "File", 1, 2)) for number in range(12))
     metrics = tuple(MetricSummary(f"metric-{number}", 1, 0.5, (0.5,)) for number in range(12))
     hosts = tuple(HostStatus(f"algo-{number}") for number in range(1, 10))
-    view = JobSnapshot("job-1", "Failed", seen=Observations(hosts, data, metrics))
-    card = html_card.render_card(view, places={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
+    view = JobSnapshot("job-1", "Failed", observed=Observations(hosts, data, metrics))
+    card = html_card.render_card(view, log_locations={f"algo-{number}": f"/logs/{number}" for number in range(1, 9)})
     for said in ("and 5 more channels", "and 5 more metrics", "and 2 more hosts", "and 6 more logs"):
         assert f">{said}<" in card
     assert [card.count(shown) for shown in ("<b>data-", "<b>metric-", "<b>algo-", "whole log of")] == [7, 7, 7, 2]
@@ -148,7 +148,7 @@ def test_a_card_of_a_job_with_a_huge_log_does_not_look_through_it(tmp_path):
         "", platform=platform, entry_point=None, source_dir=None, image_uri="i", metric_definitions=metrics
     )
     card = made.fit(wait=False)._repr_html_()
-    assert "the log has 20.0 MB, and no metrics were looked for in it: job.metrics() does" in card
+    assert "the log has 20.0 MB, and was not searched for metrics; job.metrics() searches it" in card
 
 
 def test_a_card_without_its_metrics_says_why():

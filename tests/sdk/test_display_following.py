@@ -129,7 +129,7 @@ def test_every_line_of_a_job_that_had_ended_is_searched_for_metrics():
     fake.clock.advance(10_000)
     view = Last()
     Follower("job-1", job.platform, view).run()
-    assert [each.count for each in view.frame.view.seen.metrics] == [6000]
+    assert [each.count for each in view.frame.snapshot.observed.metrics] == [6000]
 
 
 def test_a_terminal_of_few_characters_is_written_to_in_those():

@@ -102,7 +102,7 @@ def test_numbers_are_said_in_few_digits(value, said):
 
 def test_a_sparkline_goes_from_the_least_to_the_most():
     assert sparkline([0, 1, 2, 7], 10) == "▁▂▃█"
-    assert sparkline([0, 1, 2, 7], 10, plain=True) == "_.-@"
+    assert sparkline([0, 1, 2, 7], 10, ascii_only=True) == "_.-@"
     assert sparkline([3, 3, 3], 10) == "▁▁▁"
     assert sparkline([], 10) == ""
 
@@ -126,7 +126,7 @@ def test_values_whose_sum_is_no_number_are_drawn():
     most = sys.float_info.max
     assert DownsampledSeries([most] * 130).points() == (most,) * 65
     assert DownsampledSeries([1e308, -1e308] * 130).points()[:2] == (0.0, 0.0)
-    assert sparkline([most, -most, 0], 3, plain=True) == "@_+"
+    assert sparkline([most, -most, 0], 3, ascii_only=True) == "@_+"
     assert re.search('points="1.0,2.0 159.0,20.0"', line_chart([most, -most], "loss"))
 
 

@@ -35,9 +35,9 @@ def described(hosts=2, status="InProgress", **fields):
 
 def collected(lines=(), **fields):
     collector = Collector("job-1")
-    collector.describe(described(**fields))
+    collector.set_description(described(**fields))
     for host, message in lines:
-        collector.take(LogEvent(host, message))
+        collector.add_event(LogEvent(host, message))
     return collector
 
 
@@ -47,7 +47,7 @@ def rows(view, columns, room, **panel):
 
 def test_a_description_tells_history_time_and_hosts():
     view = create_snapshot(described(), NOW)
-    assert [(stay.status, stay.seconds) for stay in view.stays] == [
+    assert [(stay.status, stay.seconds) for stay in view.history] == [
         ("Starting", 2),
         ("Downloading", 8),
         ("Training", 20),
@@ -60,16 +60,16 @@ LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8
 
 
 def test_a_metric_of_several_hosts_is_that_of_the_first_and_says_so():
-    view = collected(LOSSES).view(NOW)
-    found = [(each.name, each.count, each.last, each.points, each.host) for each in view.seen.metrics]
+    view = collected(LOSSES).snapshot(NOW)
+    found = [(each.name, each.count, each.last, each.points, each.host) for each in view.observed.metrics]
     assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
     (row,) = [row for row in rows(view, 80, 30) if row.startswith("  loss")]
     assert row.split() == ["loss", "1", "\u2588\u2581", "algo-1"]
-    assert "<b>loss</b> of algo-1" in html_card.render_card(view, places={})
+    assert "<b>loss</b> of algo-1" in html_card.render_card(view, log_locations={})
 
 
 def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():
-    (loss,) = collected(LOSSES[:1]).view(NOW).seen.metrics
+    (loss,) = collected(LOSSES[:1]).snapshot(NOW).observed.metrics
     assert (loss.last, loss.host) == (9.0, "")
 
 
@@ -77,13 +77,13 @@ def test_a_metric_that_the_first_host_has_not_yet_is_another_ones():
     ("columns", "row"), [(14, "  loss   1 █▁"), (31, "  loss         1 █▁"), (40, "  loss            1 █▁ algo-1")]
 )
 def test_in_a_small_terminal_a_hosts_name_gives_way_to_the_curve(columns, row):
-    (said,) = [said for said in rows(collected(LOSSES).view(NOW), columns, 30) if said.startswith("  loss")]
+    (said,) = [said for said in rows(collected(LOSSES).snapshot(NOW), columns, 30) if said.startswith("  loss")]
     assert said.rstrip() == row
 
 
 def test_a_description_of_almost_nothing_is_a_view_too():
     view = create_snapshot({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}, NOW)
-    assert (view.stays, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
+    assert (view.history, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
 
 
 def test_a_job_that_ended_stands_still():
@@ -118,12 +118,14 @@ def test_the_command_for_the_log_names_the_host_that_failed():
 
 
 def test_metrics_are_found_in_the_lines_that_pass():
-    view = collected([("algo-1", "loss=0.5 acc=0.1 loss=0.25"), ("algo-2", "loss=."), ("algo-1", "nothing")]).view(NOW)
-    assert [(each.name, each.count, each.last) for each in view.seen.metrics] == [
+    view = collected([("algo-1", "loss=0.5 acc=0.1 loss=0.25"), ("algo-2", "loss=."), ("algo-1", "nothing")]).snapshot(
+        NOW
+    )
+    assert [(each.name, each.count, each.last) for each in view.observed.metrics] == [
         ("loss", 2, 0.25),
         ("validation:accuracy", 1, 0.1),
     ]
-    assert [(host.name, host.line) for host in view.seen.hosts] == [
+    assert [(host.name, host.line) for host in view.observed.hosts] == [
         ("algo-1", "nothing"),
         ("algo-2", "loss=."),
     ]
@@ -132,10 +134,10 @@ def test_metrics_are_found_in_the_lines_that_pass():
 def test_an_expression_that_is_none_is_told_once_and_the_others_work():
     broken = [{"Name": "wrong", "Regex": "("}, *METRICS]
     collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
-    collector.describe(described(AlgorithmSpecification={"MetricDefinitions": broken}))
+    collector.set_description(described(AlgorithmSpecification={"MetricDefinitions": broken}))
     (told,) = collector.problems
     assert told.startswith("metric 'wrong': '(' is no regular expression")
-    assert [each.name for each in collector.view(NOW).seen.metrics] == ["loss"]
+    assert [each.name for each in collector.snapshot(NOW).observed.metrics] == ["loss"]
 
 
 def test_a_rate_is_that_of_the_last_seconds():
@@ -143,27 +145,27 @@ def test_a_rate_is_that_of_the_last_seconds():
     for second in range(30):
         # Fast at first, then 10 bytes a second.
         done = 10_000 + 10 * second if second else 0
-        rates.take([ChannelProgress("train", "File", done, 20_000)], float(second))
-    (data,) = rates.data()
+        rates.add([ChannelProgress("train", "File", done, 20_000)], float(second))
+    (data,) = rates.statuses()
     assert data.rate == pytest.approx(10)
     assert data.left == pytest.approx((20_000 - data.progress.done) / 10)
-    assert rates.data(over=True)[0].rate is None
+    assert rates.statuses(over=True)[0].rate is None
 
 
 def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
     rates = ChannelRates()
-    rates.take([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
-    rates.take([ChannelProgress("train", "File", 6, 10), ChannelProgress("eval", "File", 0, 10)], 0.1)
-    assert [each.rate for each in rates.data()] == [None, None]
-    rates.take([ChannelProgress("train", "File", 10, 10), ChannelProgress("eval", "File", 0, 10)], 5.0)
-    assert [(each.rate, each.left) for each in rates.data()] == [(None, None), (0.0, None)]
+    rates.add([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
+    rates.add([ChannelProgress("train", "File", 6, 10), ChannelProgress("eval", "File", 0, 10)], 0.1)
+    assert [each.rate for each in rates.statuses()] == [None, None]
+    rates.add([ChannelProgress("train", "File", 10, 10), ChannelProgress("eval", "File", 0, 10)], 5.0)
+    assert [(each.rate, each.left) for each in rates.statuses()] == [(None, None), (0.0, None)]
 
 
 def test_data_that_is_begun_anew_comes_at_no_negative_rate():
     rates = ChannelRates()
     for second, done in enumerate((9, 3)):
-        rates.take([ChannelProgress("train", "File", done, 10)], float(second))
-    (data,) = rates.data()
+        rates.add([ChannelProgress("train", "File", done, 10)], float(second))
+    (data,) = rates.statuses()
     assert (data.rate, data.left) == (0.0, None)
 
 
@@ -173,8 +175,10 @@ def full(hosts=2):
     collector.roles = {"algo-1": "chief"}
     stream = ChannelProgress("stream", "Pipe", 3 * 10**9, None, 2)
     for second in (0.0, 2.0):
-        collector.progress([ChannelProgress("train", "File", 10**9 + int(second * 10**8), 4 * 10**9), stream], second)
-    return collector.view(NOW)
+        collector.add_progress(
+            [ChannelProgress("train", "File", 10**9 + int(second * 10**8), 4 * 10**9), stream], second
+        )
+    return collector.snapshot(NOW)
 
 
 def test_the_panel_shows_everything_where_there_is_room():
@@ -197,7 +201,7 @@ def test_the_panel_shows_everything_where_there_is_room():
 @pytest.mark.parametrize("room", [0, 1, 2, 6, 12, 30])
 @pytest.mark.parametrize("plain", [False, True], ids=["blocks", "ascii"])
 def test_the_panel_never_takes_more_room_than_there_is(columns, room, plain):
-    drawn = StatusPanel(columns, plain=plain).rows(full(hosts=100), room)
+    drawn = StatusPanel(columns, ascii_only=plain).rows(full(hosts=100), room)
     assert 1 <= len(drawn) <= max(1, room)
     assert all(row.cell_len <= columns and "\n" not in row.plain for row in drawn)
     assert not plain or all(row.plain.isascii() for row in drawn)
@@ -206,7 +210,7 @@ def test_the_panel_never_takes_more_room_than_there_is(columns, room, plain):
 def test_what_the_platform_waits_for_is_told_before_the_training():
     waiting = [{"Status": "Starting", "StartTime": NOW, "StatusMessage": "Launching requested ML instances"}]
     fields = {"SecondaryStatus": "Starting", "SecondaryStatusTransitions": waiting}
-    view = collected(**fields).view(NOW)
+    view = collected(**fields).snapshot(NOW)
     assert rows(view, 78, 12)[2] == "  Launching requested ML instances"
     assert len(rows(view, 78, 2)) == 2
 

@@ -1,4 +1,18 @@
-"""What is seen of a training job while it runs and after it: in a terminal, in a notebook, as plain lines."""
+"""The live view of a training job, in a terminal or a notebook; plain lines elsewhere; and the card of a job.
+
+Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display of a job call `choose_view`,
+`follow_job` and `job_card`. A job is observed in one place and drawn in others:
+
+* ``snapshot``: `JobSnapshot`, what is known of a job at one moment, as a value. Knows none of its renderers.
+* ``snapshot_query``: one snapshot of a job that is not followed.
+* ``collector``: builds snapshots from log lines and descriptions, in memory that does not grow with the log.
+* ``follower``: reads a job's log to its end and draws it into a `LiveView` twice a second.
+* ``terminal_view``, ``status_panel``, ``row_allocation``: the live view of a terminal, and the panel below the log.
+* ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
+* ``log_lines``: the log as plain lines, and the statuses between them.
+* ``downsampled_series``, ``formatting``, ``terminal_text``: sparklines; durations and rates as text; control
+  sequences of a terminal.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +29,34 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import Platform
 
-#: ``plain`` or ``live``: the view where a call does not say.
+#: Environment variable with the default view, ``plain`` or ``live``, of calls without ``live``.
 VIEW_VARIABLE = "SCRIPTMODE_VIEW"
 PLAIN, TERMINAL, NOTEBOOK = "plain", "terminal", "notebook"
-#: Held while a view is in the terminal: two would take each other's rows away.
+#: Held while a live view is in the terminal: two would erase each other's rows.
 _terminal_lock = Lock()
 
 
 def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mapping[str, str] | None = None) -> str:  # noqa: FBT001
-    """Say which view there is: ``plain``, ``terminal`` or ``notebook``; raise `SpecError` for a variable amiss.
+    """Choose how a job is shown: ``plain``, ``terminal`` or ``notebook``.
 
-    ``live`` is the caller's word, None for none; then the variable SCRIPTMODE_VIEW counts, then what the output is.
+    Args:
+        live: True for a live view, False for plain lines, None to decide by SCRIPTMODE_VIEW, else by the output.
+        stream: Output, by default ``sys.stdout``.
+        environ: Environment variables, by default ``os.environ``.
+
+    Raises:
+        SpecError: ``live`` or SCRIPTMODE_VIEW has another value.
+
     """
     out = sys.stdout if stream is None else stream
     variables = os.environ if environ is None else environ
     if live is None:
-        wished = variables.get(VIEW_VARIABLE, "")
-        if wished not in ("", "plain", "live"):
-            raise SpecError(f"the environment variable {VIEW_VARIABLE} is {wished!r}; set it to plain or live")
-        live = {"plain": False, "live": True}.get(wished)
+        requested = variables.get(VIEW_VARIABLE, "")
+        if requested not in ("", "plain", "live"):
+            raise SpecError(f"the environment variable {VIEW_VARIABLE} is {requested!r}; set it to plain or live")
+        live = {"plain": False, "live": True}.get(requested)
     elif not isinstance(live, bool):
-        raise SpecError(f"live is {live!r}; give True, False, or None for what the output is")
+        raise SpecError(f"live is {live!r}; give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
     from scriptmode.display import notebook_view
@@ -47,9 +68,9 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
 
 
 def follow_job(name: str, platform: Platform, which: str) -> bool:
-    """Show a job until it ended, in a view that `kind` named; say whether that told how it ended.
+    """Show a job until it ends, in the view ``which`` of `choose_view`; return whether the view showed the outcome.
 
-    In a terminal where another job is followed already its lines scroll above that one's panel.
+    In a terminal where another job is already followed, this job's lines scroll above that job's panel.
     """
     if which == NOTEBOOK:
         from scriptmode.display.follower import Follower
@@ -75,13 +96,13 @@ def _follow_in_terminal(name: str, platform: Platform) -> None:
 
 
 def job_card(name: str, platform: Platform) -> str:
-    """Give a job as a piece of HTML; of one that cannot be described its name and the reason."""
+    """Return a job as HTML; its name and the reason if it cannot be described."""
     from scriptmode.display import html_card
     from scriptmode.display.snapshot_query import query_snapshot
 
     try:
-        view, notes, places = query_snapshot(name, platform)
+        snapshot, notes, log_locations = query_snapshot(name, platform)
     except (ScriptmodeError, OSError, ValueError) as error:
-        # ValueError: a file of the job's folder that holds something else. A notebook would show a traceback.
+        # ValueError: a broken file in the job's directory. A notebook would show a traceback.
         return html_card.render_unknown(name, f"{error}" or type(error).__name__)
-    return html_card.render_card(view, notes=notes, places=places)
+    return html_card.render_card(snapshot, notes=notes, log_locations=log_locations)

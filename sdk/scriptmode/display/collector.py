@@ -1,4 +1,8 @@
-"""Gathers what is seen of a job while it is followed, in room that does not grow with its log."""
+"""Snapshots of a job that is followed, built from its log lines and descriptions.
+
+Memory is bounded: of a host the last line is kept, of a metric `MAX_POINTS` means, of a channel the samples of the last
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -26,35 +30,35 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import ChannelProgress, LogEvent
 
-#: Of a host's last line so many characters are of use.
+#: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500
 #: Number of characters kept of a host's last line.
 KEPT_CHARACTERS = 64 * 1024
-#: Seconds over which a rate is taken, and before which there is none.
+#: Seconds over which a rate is measured, and after which the first one is known.
 _RATE_SECONDS, _LEAST_RATE_SECONDS = 10.0, 0.4
 
 
 class Collector:
-    """What was seen of one job. Lines are taken as they pass, and not read again."""
+    """What was observed of one job. Lines are counted as they pass, and not read again."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.description: Mapping[str, Any] | None = None
-        #: Told by the hosts' names once they are known.
+        #: By the hosts' names, once they are known.
         self.roles: Mapping[str, str] = {}
-        #: What was found to be wrong and is not told yet.
+        #: Problems that were found and not shown yet.
         self.problems: list[str] = []
         self._definitions: list[tuple[Definition, MetricByHost]] | None = None
-        #: Metrics that were found to take too long.
+        #: Metrics whose expressions took too long and are not searched for any more.
         self._off: set[str] = set()
         self._last: dict[str, str] = {}
         self._count = 0
         self._rates = ChannelRates()
 
-    def take(self, event: LogEvent) -> None:
-        """Take one line of the log."""
+    def add_event(self, event: LogEvent) -> None:
+        """Record one line of the log."""
         self._count += 1
-        # Of a long line its end: what a progress bar drew last.
+        # The end of a long line: what a progress bar drew last.
         self._last[event.host] = event.message[-KEPT_CHARACTERS:]
         for definition, series in self._definitions or ():
             for value in definition.values(event.message):
@@ -63,31 +67,31 @@ class Collector:
                 self._off.add(definition.name)
                 self.problems.append(definition.trouble)
 
-    def describe(self, description: Mapping[str, Any]) -> None:
-        """Take a description of the job."""
+    def set_description(self, description: Mapping[str, Any]) -> None:
+        """Replace the job's description."""
         self.description = description
         if self._definitions is None:
             found = [self._compiled(name, regex) for name, regex in parse_definitions(description)]
             self._definitions = [(each, MetricByHost()) for each in found if each is not None]
 
-    def progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
-        """Take how far the data is at ``now``, a monotonic clock's seconds."""
-        self._rates.take(progress, now)
+    def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
+        """Record the progress of every channel at ``now``, in seconds of a monotonic clock."""
+        self._rates.add(progress, now)
 
-    def view(self, now: datetime) -> JobSnapshot:
-        """Give the job as it is known at the time ``now``."""
+    def snapshot(self, now: datetime) -> JobSnapshot:
+        """Return what is known of the job at the time ``now``."""
         order = host_names(self.description or {})
         is_over = self.description is not None and self.description["TrainingJobStatus"] in ENDED
-        seen = Observations(
+        observed = Observations(
             tuple(self._hosts()),
-            self._rates.data(over=is_over),
-            tuple(series.values(each.name, order) for each, series in self._definitions or () if series),
+            self._rates.statuses(over=is_over),
+            tuple(series.summary(each.name, order) for each, series in self._definitions or () if series),
             self._count,
         )
         return (
-            JobSnapshot(self.name, seen=seen)
+            JobSnapshot(self.name, observed=observed)
             if self.description is None
-            else create_snapshot(self.description, now, seen)
+            else create_snapshot(self.description, now, observed)
         )
 
     def _compiled(self, name: str, regex: str) -> Definition | None:
@@ -104,55 +108,55 @@ class Collector:
 
 
 class MetricByHost:
-    """A metric's values, those of each host apart: two hosts' losses in turn are no course of either."""
+    """A metric's values, a series for each host: the losses of two hosts in turn are the curve of neither."""
 
     def __init__(self) -> None:
-        self._of: dict[str, DownsampledSeries] = {}
+        self._hosts: dict[str, DownsampledSeries] = {}
 
     def add(self, value: float, host: str | None) -> None:
-        """Take one more value of a host, ``None`` where nobody knows whose it is."""
-        self._of.setdefault(host or "", DownsampledSeries()).add(value)
+        """Add a value of a host; ``None`` where the host is unknown."""
+        self._hosts.setdefault(host or "", DownsampledSeries()).add(value)
 
     def __bool__(self) -> bool:
-        """Say whether any host has values."""
-        return bool(self._of)
+        """Return whether any host has values."""
+        return bool(self._hosts)
 
-    def values(self, name: str, order: Sequence[str]) -> MetricSummary:
-        """Give the values of the first host in the job's order that has any; one must have some."""
-        host = next((each for each in order if each in self._of), next(iter(self._of)))
-        series = self._of[host]
-        return MetricSummary(name, series.count, series.last, series.points(), host if len(self._of) > 1 else "")
+    def summary(self, name: str, order: Sequence[str]) -> MetricSummary:
+        """Return the values of the first host in ``order`` that has any. At least one host must have some."""
+        host = next((each for each in order if each in self._hosts), next(iter(self._hosts)))
+        series = self._hosts[host]
+        return MetricSummary(name, series.count, series.last, series.points(), host if len(self._hosts) > 1 else "")
 
 
 class ChannelRates:
-    """How fast the channels' data comes, over the last seconds."""
+    """The rates at which the channels' data arrived in the last `_RATE_SECONDS`."""
 
     def __init__(self) -> None:
         self._samples: dict[str, deque[tuple[float, int]]] = {}
-        self._now: Sequence[ChannelProgress] = ()
+        self._latest: Sequence[ChannelProgress] = ()
 
-    def take(self, progress: Iterable[ChannelProgress], now: float) -> None:
-        """Take how far every channel is at ``now``."""
+    def add(self, progress: Iterable[ChannelProgress], now: float) -> None:
+        """Record the progress of every channel at ``now``."""
         found = tuple(progress)
         for each in found:
             samples = self._samples.setdefault(each.channel, deque())
             samples.append((now, each.done))
-            # The first one that is kept is older than the window, or the only one.
+            # The first sample that is kept is older than the window, or the only one.
             while len(samples) > 2 and samples[1][0] < now - _RATE_SECONDS:  # noqa: PLR2004
                 samples.popleft()
-        self._now = found
+        self._latest = found
 
-    def data(self, *, over: bool = False) -> tuple[ChannelStatus, ...]:
-        """Give every channel with its rate and the seconds that are left of it, unless nothing comes any more."""
-        return tuple(ChannelStatus(each) if over else self._of(each) for each in self._now)
+    def statuses(self, *, over: bool = False) -> tuple[ChannelStatus, ...]:
+        """Return every channel with its rate and its remaining seconds; without them if the job is ``over``."""
+        return tuple(ChannelStatus(each) if over else self._status(each) for each in self._latest)
 
-    def _of(self, progress: ChannelProgress) -> ChannelStatus:
+    def _status(self, progress: ChannelProgress) -> ChannelStatus:
         samples = self._samples[progress.channel]
         (began, before), (now, done) = samples[0], samples[-1]
         complete = progress.total is not None and done >= progress.total
         if complete or now - began < _LEAST_RATE_SECONDS:
             return ChannelStatus(progress)
-        # What was staged may be begun anew.
+        # Not negative: staging may start again from 0.
         rate = max(0.0, (done - before) / (now - began))
         left = (progress.total - done) / rate if progress.total is not None and rate > 0 else None
         return ChannelStatus(progress, rate, left)

@@ -1,4 +1,4 @@
-"""A metric's values in bounded room, however many there are: what a sparkline shows of them. Pure."""
+"""A metric's values in bounded memory: what a sparkline shows of them. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-#: As many points are kept at most, and half as many at least.
+#: Number of points that are kept at most; after the first merge half as many at least.
 MAX_POINTS = 120
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
-#: Where the terminal has no blocks.
+#: For a terminal without block characters.
 _ASCII_BARS = "_.-=+*#@"
 
 
 class DownsampledSeries:
-    """Values of one metric as they come: all of them counted, a picture of them kept.
+    """Values of one metric as they arrive: all are counted, points of a sparkline are kept.
 
-    Each point stands for equally many values and is their mean.
+    Each point is the mean of the same number of values. When there are `MAX_POINTS`, each two become one.
     """
 
     def __init__(self, values: Iterable[float] = ()) -> None:
@@ -26,15 +26,15 @@ class DownsampledSeries:
         self.last = math.nan
         self._points: list[float] = []
         self._each = 1
-        #: Of a point that is begun: how many values, and the sum of the part that each has in it. The sum of the values
-        #: themselves may be more than a number can be.
+        #: The point that is not complete: its number of values, and the sum of the values divided by ``_each``. The sum
+        #: of the values themselves may overflow.
         self._summed = 0
         self._sum = 0.0
         for value in values:
             self.add(value)
 
     def add(self, value: float) -> None:
-        """Take one more value."""
+        """Add a value."""
         self.count += 1
         self.last = value
         if not math.isfinite(value):
@@ -49,14 +49,14 @@ class DownsampledSeries:
             self._each *= 2
 
     def points(self) -> tuple[float, ...]:
-        """Give the points so far, the last one of as many values as it has yet."""
+        """Return the points; the last one may be the mean of fewer values."""
         begun = (self._sum / (self._summed / self._each),) if self._summed else ()
         return (*self._points, *begun)
 
 
-def sparkline(points: Sequence[float], width: int, *, plain: bool = False) -> str:
-    """Draw points as a line of at most ``width`` bars, the least the lowest; ``plain`` without block characters."""
-    bars = _ASCII_BARS if plain else _BARS
+def sparkline(points: Sequence[float], width: int, *, ascii_only: bool = False) -> str:
+    """Draw points as a line of at most ``width`` bars; with ``ascii_only`` without block characters."""
+    bars = _ASCII_BARS if ascii_only else _BARS
     while len(points) > width:
         points = _merge_pairs(points)
     top = len(bars) - 1
@@ -64,8 +64,8 @@ def sparkline(points: Sequence[float], width: int, *, plain: bool = False) -> st
 
 
 def scaled_heights(points: Sequence[float]) -> list[float]:
-    """Give how high each point is, from the least, 0, to the most, 1; 0 for all of them where they are equal."""
-    # Halves: what lies between two numbers may be more than a number can be.
+    """Scale points to heights from 0, the minimum, to 1, the maximum; all 0 if they are equal."""
+    # Halves: the difference of two floats may overflow.
     halves = [point / 2 for point in points]
     least = min(halves, default=0.0)
     span = max(halves, default=0.0) - least
@@ -73,6 +73,6 @@ def scaled_heights(points: Sequence[float]) -> list[float]:
 
 
 def _merge_pairs(points: Sequence[float]) -> list[float]:
-    """Give the means of each two points; of an odd number the last one stays."""
+    """Return the mean of each two points; the last one of an odd number stays."""
     pairs = [first / 2 + second / 2 for first, second in zip(points[::2], points[1::2])]
     return pairs if len(points) % 2 == 0 else [*pairs, points[-1]]

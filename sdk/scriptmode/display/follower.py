@@ -1,4 +1,15 @@
-"""Follows a job: its log is read as it comes, and what is seen of it is drawn twice a second at most."""
+"""Following a job: reads its log as it comes, and draws snapshots of it into a live view twice a second.
+
+Two threads share one queue of log lines::
+
+    caller's thread   platform.log_events -> _pending                    until the log ends
+    drawing thread    _pending -> Collector -> Frame -> LiveView.draw    every DRAW_SECONDS, until _finished
+
+The caller's thread reads, so that Ctrl-C interrupts the reading. It also draws when `_MOST_PENDING` lines or
+`_MOST_PENDING_CHARACTERS` characters wait, which bounds the queue and slows the reading of a long old log down to the
+speed of the terminal. Frames are made and drawn under one lock. An error of the drawing thread is stored, interrupts
+the caller's thread, and is raised there. At the end, or after an error, `LiveView.close` draws the last frame.
+"""
 
 from __future__ import annotations
 
@@ -20,35 +31,32 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import LogEvent, Platform
 
-#: Between two drawings.
+#: Seconds between two drawings.
 DRAW_SECONDS = 0.5
-#: So many lines wait for one drawing at most: who reads an old, long log is drawn to at the speed of the terminal.
+#: Number of lines that wait for one drawing at most.
 _MOST_PENDING = 5000
 #: Number of characters that wait for one drawing at most: lines may be long.
 _MOST_PENDING_CHARACTERS = 8 * 1024 * 1024
-#: Seconds for which the reader lets lines gather, unless as many came in so long as only an old log has.
+#: Seconds for which the reader waits for more lines, and the number of lines in that time from which on it reads an
+#: old log, and does not wait.
 _GATHER_SECONDS, _BACKLOG_LINES = 0.2, 2000
 
 
 class LiveView(Protocol):
-    """Where a job is shown."""
+    """The place where a job is shown: a terminal or a notebook."""
 
-    def shown(self) -> AbstractContextManager[None]:
-        """Give what surrounds the following."""
+    def session(self) -> AbstractContextManager[None]:
+        """Return a context that is active while the job is followed."""
 
     def draw(self, frame: Frame) -> None:
-        """Show what is new."""
+        """Draw what is new."""
 
     def close(self, frame: Frame) -> None:
-        """Show how it stands at the end of the following."""
+        """Draw the final state."""
 
 
 class Follower:
-    """One job on its way to its end, and the view it is shown in.
-
-    The caller's thread reads, so that an interrupt meets it there; another one draws, for time passes in a log that is
-    silent too.
-    """
+    """One job that is followed, and the live view it is shown in."""
 
     def __init__(self, name: str, platform: Platform, view: LiveView) -> None:
         self._name = name
@@ -58,99 +66,99 @@ class Follower:
         self._description: Mapping[str, Any] | None = None
         self._pending: deque[LogEvent] = deque()
         self._drawing = Lock()
-        self._over = Event()
-        self._trouble: BaseException | None = None
-        #: Whether the caller's thread is reading and can be interrupted in it; changed and used under the lock.
-        self._reads, self._reading = False, Lock()
+        self._finished = Event()
+        self._draw_error: BaseException | None = None
+        #: Whether the caller's thread is reading and can be interrupted; changed and used under its lock.
+        self._interruptible, self._interrupt_lock = False, Lock()
         self._knows_roles = False
-        #: Of what was read since the reader's thread drew; the other thread may have drawn some of it.
+        #: Characters read since the caller's thread drew; the drawing thread may have drawn some of them.
         self._characters = 0
-        self._rested, self._taken = time.monotonic(), 0
+        self._waited, self._read_lines = time.monotonic(), 0
 
     def run(self) -> None:
-        """Follow the job until it ended; whatever ends that before leaves the view as it is then."""
+        """Follow the job until it ends; an interrupt or an error leaves the view in its state at that time."""
         drawer = Thread(target=self._keep_drawing, name=f"view of {self._name}", daemon=True)
-        with self._view.shown():
+        with self._view.session():
             try:
                 drawer.start()
                 self._follow()
             except KeyboardInterrupt:
-                # The drawer's own word, or somebody's.
-                if self._trouble is None:
+                # From the drawing thread if it failed, else from the user.
+                if self._draw_error is None:
                     raise
             finally:
                 self._close(drawer)
-        if self._trouble is not None:
-            raise self._trouble
+        if self._draw_error is not None:
+            raise self._draw_error
 
     def _follow(self) -> None:
-        # Python interrupts the main thread alone; another one learns of the drawer's trouble by the next line.
-        self._reads = current_thread() is main_thread()
+        # Only the main thread can be interrupted; another thread sees the error of drawing at the next line.
+        self._interruptible = current_thread() is main_thread()
         try:
             self._read()
-            self._end()
+            self._query_outcome()
         finally:
-            with self._reading:
-                self._reads = False
+            with self._interrupt_lock:
+                self._interruptible = False
 
     def _close(self, drawer: Thread) -> None:
-        self._over.set()
+        self._finished.set()
         try:
             drawer.join()
             with suppress(ScriptmodeError):
-                self._look()
+                self._query()
         finally:
             self._view.close(self._frame())
 
     def _read(self) -> None:
-        # Which metrics are in the lines is known before the first of them: of a job that ended, the log comes first.
+        # The metric definitions must be known before the first line: an ended job's log comes before a description.
         with suppress(ScriptmodeError):
-            self._describe(self._platform.describe(self._name))
-        events = self._platform.log_events(self._name, follow=True, on_description=self._describe)
+            self._set_description(self._platform.describe(self._name))
+        events = self._platform.log_events(self._name, follow=True, on_description=self._set_description)
         for event in events:
-            # A deque takes it without a lock; the other thread does all that costs time, for many lines at once.
+            # A deque needs no lock; the expensive work is done by the drawing thread, for many lines at once.
             self._pending.append(event)
             self._characters += len(event.message)
             if len(self._pending) >= _MOST_PENDING or self._characters >= _MOST_PENDING_CHARACTERS:
                 self._characters = 0
                 self._draw()
-            if self._trouble is not None:
-                raise self._trouble
-            self._rest()
+            if self._draw_error is not None:
+                raise self._draw_error
+            self._wait_for_more()
 
-    def _rest(self) -> None:
-        """Let lines gather where they come one by one: to wake for each costs more than the lines do."""
-        self._taken += 1
-        if time.monotonic() - self._rested < _GATHER_SECONDS:
+    def _wait_for_more(self) -> None:
+        """Wait for more lines if they come one by one: to wake up for each costs more than to process it."""
+        self._read_lines += 1
+        if time.monotonic() - self._waited < _GATHER_SECONDS:
             return
-        if self._taken < _BACKLOG_LINES:
+        if self._read_lines < _BACKLOG_LINES:
             time.sleep(_GATHER_SECONDS)
-        self._rested, self._taken = time.monotonic(), 0
+        self._waited, self._read_lines = time.monotonic(), 0
 
-    def _end(self) -> None:
-        """See how the job ended, where its log did not tell."""
+    def _query_outcome(self) -> None:
+        """Query how the job ended, if no description did."""
         if self._description is None or self._description["TrainingJobStatus"] not in ENDED:
             with suppress(ScriptmodeError):
-                self._describe(self._platform.describe(self._name))
+                self._set_description(self._platform.describe(self._name))
 
-    def _describe(self, description: Mapping[str, Any]) -> None:
+    def _set_description(self, description: Mapping[str, Any]) -> None:
         self._description = description
 
     def _keep_drawing(self) -> None:
         try:
-            while not self._over.wait(DRAW_SECONDS):
+            while not self._finished.wait(DRAW_SECONDS):
                 with suppress(ScriptmodeError):
-                    self._look()
+                    self._query()
                 self._draw()
         except BaseException as error:  # noqa: BLE001 - raised where the job is followed
-            self._trouble = error
-            with self._reading:
-                if self._reads:
+            self._draw_error = error
+            with self._interrupt_lock:
+                if self._interruptible:
                     interrupt_main()
 
-    def _look(self) -> None:
-        """Ask what no line of the log tells."""
-        self._collector.progress(self._platform.progress(self._name), time.monotonic())
+    def _query(self) -> None:
+        """Query the progress of the channels, and the roles of the hosts, which the log does not have."""
+        self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
         if self._description is not None and not self._knows_roles:
             self._knows_roles = True
             self._collector.roles = find_roles(self._description)
@@ -160,23 +168,23 @@ class Follower:
             self._view.draw(self._frame())
 
     def _frame(self) -> Frame:
-        """Take what came since the last one; only who draws may call it."""
+        """Create a frame of what has come since the last one; the caller holds the lock, or the thread has ended."""
         if self._description is not None and self._description is not self._collector.description:
-            # First: it says which metrics are in the lines.
-            self._collector.describe(self._description)
+            # First: it defines the metrics in the lines.
+            self._collector.set_description(self._description)
         events = [self._pending.popleft() for _ in range(len(self._pending))]
         for event in events:
-            self._collector.take(event)
-        said, self._collector.problems = self._collector.problems, []
-        return Frame(self._collector.view(self._platform.clock.wall_time()), events, said)
+            self._collector.add_event(event)
+        messages, self._collector.problems = self._collector.problems, []
+        return Frame(self._collector.snapshot(self._platform.clock.wall_time()), events, messages)
 
 
 def find_roles(description: Mapping[str, Any]) -> dict[str, str]:
-    """Give each host's role by its name, none where they cannot be told."""
+    """Return each host's role by its name; nothing if they cannot be found."""
     from scriptmode.planning import host_roles
 
     try:
         return host_roles(description)
     except (ScriptmodeError, OSError, LookupError, ValueError):
-        # Of a description that lacks what the service's have. What is only shown ends no following.
+        # A description may lack fields. An error in what is only displayed must not end the following.
         return {}

@@ -1,4 +1,4 @@
-"""Times, rates and numbers as people say them. Pure."""
+"""Durations, rates and numbers as text. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from scriptmode.display.snapshot import ChannelStatus
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-#: Below so many seconds their tenths tell something.
+#: Seconds below which a duration has a decimal.
 _SHORT = 10
 
 
 def format_duration(seconds: float) -> str:
-    """Say a time: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``, ``3 d 4 h``."""
+    """Return a duration as text: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``, ``3 d 4 h``."""
     seconds = max(0.0, seconds)
     if seconds < _SHORT:
         return f"{seconds:.1f} s"
@@ -32,7 +32,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_amount(done: int, total: int | None) -> str:
-    """Say how much is there: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
+    """Return an amount of data as text: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
     if total is None:
         return messages.format_bytes(done)
     if done >= total:
@@ -43,39 +43,39 @@ def format_amount(done: int, total: int | None) -> str:
     return f"{some} of {whole}"
 
 
-def format_channel(come: ChannelStatus) -> str:
-    """Say how far a channel's data is: ``streamed 1.2 of 4.0 GB (30%), 12.0 MB/s, 3 min 5 s left``."""
-    progress = come.progress
+def format_channel(status: ChannelStatus) -> str:
+    """Return a channel's progress as text: ``streamed 1.2 of 4.0 GB (30%), 12.0 MB/s, 3 min 5 s left``."""
+    progress = status.progress
     kind = "streamed" if progress.mode == "Pipe" else "staged"
-    said = f"{kind} {format_amount(progress.done, progress.total)}"
+    text = f"{kind} {format_amount(progress.done, progress.total)}"
     if progress.total and progress.done < progress.total:
-        said += f" ({progress.done / progress.total:.0%})"
+        text += f" ({progress.done / progress.total:.0%})"
     if progress.epoch:
-        said += f", epoch {progress.epoch}"
-    if come.rate is not None:
-        said += f", {format_rate(come.rate)}"
-    if come.left is not None:
-        said += f", {format_duration(come.left)} left"
-    return said
+        text += f", epoch {progress.epoch}"
+    if status.rate is not None:
+        text += f", {format_rate(status.rate)}"
+    if status.left is not None:
+        text += f", {format_duration(status.left)} left"
+    return text
 
 
 def format_rate(bytes_per_second: float) -> str:
-    """Say a rate: ``12.0 MB/s``."""
+    """Return a rate as text: ``12.0 MB/s``."""
     return f"{messages.format_bytes(round(bytes_per_second))}/s"
 
 
 def format_number(value: float) -> str:
-    """Say a metric's value in few digits: ``0.1234``, ``1.5e-07``, ``12,000``."""
+    """Return a metric's value in few digits: ``0.1234``, ``1.5e-07``, ``12,000``."""
     if value.is_integer() and abs(value) < 10**9:
         return f"{int(value):,}"
     return f"{value:.4g}"
 
 
-def truncate(text: str, most: int) -> str:
-    """Give at most so many characters of a text, with an ellipsis where some are missing."""
-    return text if len(text) <= most else text[: max(0, most - 1)] + "\u2026"
+def truncate(text: str, width: int) -> str:
+    """Truncate a text to ``width`` characters, the last of them an ellipsis."""
+    return text if len(text) <= width else text[: max(0, width - 1)] + "\u2026"
 
 
 def pluralize(count: int, noun: str) -> str:
-    """Say how many: ``1 host``, ``12 hosts``, ``1,000 lines``."""
+    """Return a number with its noun: ``1 host``, ``12 hosts``, ``1,000 lines``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""A job as HTML that needs no script and no style sheet, and reads on light and dark pages alike. Pure."""
+"""A job as HTML without scripts and style sheets, readable on light and dark pages. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLOURS = {"Completed": "#1f8a4c", "Failed": "#d64530", "Stopped": "#9c6d0e", "
 _RUNNING_COLOUR = "#2f78c4"
 #: Shades of the job's own colour, for the statuses one after another.
 _SHADES = (0.35, 0.6, 1.0)
-#: Rows of a kind, and places of logs: the last one of them says how many more there are.
+#: Rows of a section, and locations of logs; the last row says how many more there are.
 _MOST_ROWS, _MOST_LOCATIONS = 8, 3
 _FRAME = (
     "font:13px/1.5 system-ui,sans-serif;color:inherit;background:transparent;border:1px solid rgba(128,128,128,.4);"
@@ -34,7 +34,7 @@ _PRE = (
     f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 0 0;padding:6px 8px;color:inherit;"
     "background:rgba(128,128,128,.12);border-radius:4px"
 )
-#: Higher ones are scrolled, from their end.
+#: A log that is higher is scrolled, from its end.
 _SCROLLED = "max-height:24em;overflow-y:auto;display:flex;flex-direction:column-reverse"
 _GRID = (
     "display:grid;grid-template-columns:fit-content(36%) fit-content(44%) minmax(0,1fr);gap:4px 14px;"
@@ -43,63 +43,72 @@ _GRID = (
 
 
 def render_card(
-    view: JobSnapshot, *, lines: Sequence[tuple[str, str]] = (), notes: Iterable[str] = (), places: Mapping[str, str]
+    snapshot: JobSnapshot,
+    *,
+    lines: Sequence[tuple[str, str]] = (),
+    notes: Iterable[str] = (),
+    log_locations: Mapping[str, str],
 ) -> str:
-    """Draw a job: name, status, history, hosts, data, metrics, its model or why it failed, and the next commands.
+    """Render a job: name, status, history, channels, metrics, hosts, its model or failure, and the next commands.
 
-    ``lines`` are the last ones of its log, each host and text; ``places`` say where the whole log is, by host.
+    ``lines`` are the last lines of its log as host and text; ``log_locations`` are the locations of the log by host.
     """
-    colour = _COLOURS.get(view.status, _RUNNING_COLOUR)
+    colour = _COLOURS.get(snapshot.status, _RUNNING_COLOUR)
     parts = [
-        _head(view, colour),
-        _failure(view.failure, colour) if view.failure else "",
-        _history(view.stays, colour),
-        _listed(view.seen.data, _channel, "channels"),
-        _listed(view.seen.metrics, _metric, "metrics"),
-        _listed(view.seen.hosts, _host, "hosts"),
-        _fact("model", view.model),
-        _fact("checkpoints", view.checkpoints) if view.ended else "",
+        _head(snapshot, colour),
+        _failure(snapshot.failure, colour) if snapshot.failure else "",
+        _history(snapshot.history, colour),
+        _listed(snapshot.observed.channels, _channel, "channels"),
+        _listed(snapshot.observed.metrics, _metric, "metrics"),
+        _listed(snapshot.observed.hosts, _host, "hosts"),
+        _fact("model", snapshot.model),
+        _fact("checkpoints", snapshot.checkpoints) if snapshot.ended else "",
         *(_dim(note) for note in notes),
-        _log(view, lines),
-        _log_locations(view, places),
-        _commands(view.commands()),
+        _log(snapshot, lines),
+        _log_locations(snapshot, log_locations),
+        _commands(snapshot.commands()),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
 
 def render_unknown(name: str, reason: str) -> str:
-    """Draw a job that nothing is known of but why."""
+    """Render a job that could not be described, with the reason."""
     head = f"<b>{escape(name)}</b>"
     return f'<div style="{_FRAME}"><div>{head}</div>{_dim(f"It cannot be described: {reason}")}</div>'
 
 
-def _head(view: JobSnapshot, colour: str) -> str:
+def _head(snapshot: JobSnapshot, colour: str) -> str:
     badge = (
         f"display:inline-block;color:{colour};border:1px solid {colour};border-radius:9px;padding:0 8px;"
         "margin-right:8px;font-weight:600"
     )
-    status = view.secondary if view.secondary and not view.ended else view.status or "Starting"
-    if view.ended and view.secondary not in ("", view.status):
-        status = f"{view.status}: {view.secondary}"
-    facts = " \u00b7 ".join(escape(fact) for fact in (formatting.format_duration(view.elapsed), view.instances) if fact)
-    message = _dim(view.message) if view.message and not view.ended else ""
-    name = f'<b style="margin-right:8px">{escape(view.name)}</b>'
+    status = snapshot.secondary if snapshot.secondary and not snapshot.ended else snapshot.status or "Starting"
+    if snapshot.ended and snapshot.secondary not in ("", snapshot.status):
+        status = f"{snapshot.status}: {snapshot.secondary}"
+    facts = " \u00b7 ".join(
+        escape(fact) for fact in (formatting.format_duration(snapshot.elapsed), snapshot.instances) if fact
+    )
+    message = _dim(snapshot.message) if snapshot.message and not snapshot.ended else ""
+    name = f'<b style="margin-right:8px">{escape(snapshot.name)}</b>'
     return (
         f'<div><span style="{badge}">{escape(status)}</span>{name}'
         f'<span style="opacity:.75">{facts}</span></div>{message}'
     )
 
 
-def _history(stays: Sequence[StatusInterval], colour: str) -> str:
-    if not stays:
+def _history(history: Sequence[StatusInterval], colour: str) -> str:
+    if not history:
         return ""
     parts = stacked_bar(
-        [(stay.status, stay.seconds, formatting.format_duration(stay.seconds)) for stay in stays], colour, _SHADES
+        [(interval.status, interval.seconds, formatting.format_duration(interval.seconds)) for interval in history],
+        colour,
+        _SHADES,
     )
-    said = " \u203a ".join(
-        escape(stay.status) + (f" {formatting.format_duration(stay.seconds)}" if stay.seconds else "") for stay in stays
+    text = " \u203a ".join(
+        escape(interval.status) + (f" {formatting.format_duration(interval.seconds)}" if interval.seconds else "")
+        for interval in history
     )
-    return f'{parts}<div style="opacity:.75;font-size:12px">{said}</div>'
+    return f'{parts}<div style="opacity:.75;font-size:12px">{text}</div>'
 
 
 def _channel(data: ChannelStatus) -> _Row:
@@ -115,11 +124,11 @@ def _channel(data: ChannelStatus) -> _Row:
 
 def _metric(metric: MetricSummary) -> _Row:
     whose = f" of {metric.host}" if metric.host else ""
-    said = f"{metric.name}: {formatting.pluralize(metric.count, 'value')}{whose}"
+    text = f"{metric.name}: {formatting.pluralize(metric.count, 'value')}{whose}"
     return (
         f"<b>{escape(metric.name)}</b>{escape(whose)}",
         formatting.format_number(metric.last),
-        line_chart(metric.points, said),
+        line_chart(metric.points, text),
     )
 
 
@@ -128,11 +137,11 @@ def _host(host: HostStatus) -> _Row:
     return f"<b>{escape(host.name)}</b>", escape(host.role), line
 
 
-def _listed(things: Sequence[_T], row: Callable[[_T], _Row], name: str) -> str:
-    """Lay rows of three cells out, the first two as wide as they need to be unless that is too much."""
-    shown = things[: visible_count(len(things), _MOST_ROWS)]
+def _listed(items: Sequence[_T], row: Callable[[_T], _Row], name: str) -> str:
+    """Render items as rows of three cells; the first two cells are as wide as their content, within a maximum."""
+    shown = items[: visible_count(len(items), _MOST_ROWS)]
     cells = "".join(f"<div>{cell}</div>" for each in shown for cell in row(each))
-    return (f'<div style="{_GRID}">{cells}</div>' if cells else "") + _more(len(things) - len(shown), name)
+    return (f'<div style="{_GRID}">{cells}</div>' if cells else "") + _more(len(items) - len(shown), name)
 
 
 def _more(left: int, name: str) -> str:
@@ -145,22 +154,26 @@ def _failure(failure: FailureReason, colour: str) -> str:
     return f'<div style="{style}"><b>{escape(failure.cause)}</b>{rest}</div>'
 
 
-def _log(view: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
+def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
     if not lines:
         return ""
     body = "\n".join(f"{escape(host)} | {escape(text)}" for host, text in lines)
-    left = view.seen.lines - len(lines)
-    more = f"the last {len(lines)} of {view.seen.lines:,} lines; all: scriptmode logs {view.name}" if left > 0 else ""
+    left = snapshot.observed.lines - len(lines)
+    more = (
+        f"the last {len(lines)} of {snapshot.observed.lines:,} lines; all: scriptmode logs {snapshot.name}"
+        if left > 0
+        else ""
+    )
     return f'<div style="{_SCROLLED}"><pre style="{_PRE}">{body}</pre></div>' + (_dim(more) if more else "")
 
 
-def _log_locations(view: JobSnapshot, places: Mapping[str, str]) -> str:
-    wanted = view.failure.host if view.failure else ""
-    if wanted in places:
-        places = {wanted: places[wanted]}
-    shown = list(places.items())[: visible_count(len(places), _MOST_LOCATIONS)]
-    facts = "".join(_fact(f"whole log of {host}", place) for host, place in shown)
-    return facts + _more(len(places) - len(shown), "logs")
+def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> str:
+    failed = snapshot.failure.host if snapshot.failure else ""
+    if failed in log_locations:
+        log_locations = {failed: log_locations[failed]}
+    shown = list(log_locations.items())[: visible_count(len(log_locations), _MOST_LOCATIONS)]
+    facts = "".join(_fact(f"whole log of {host}", location) for host, location in shown)
+    return facts + _more(len(log_locations) - len(shown), "logs")
 
 
 def _commands(commands: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Show a job's log lines as they come: each with its host before it, coloured on a terminal."""
+"""A job's log as plain lines: each with its host as prefix, in colours on a terminal; and messages about the job."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _COLOURS = (36, 33, 32, 35, 34)
 
 
 def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
-    """Write how large a source archive is that is about to be stored, and where."""
+    """Write the size and the URI of a source archive before it is stored."""
     files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
     _say(f"source archive: {files}, {messages.format_bytes(len(archive.data))}, at {uri}", stream)
 
 
 def started(name: str, stream: TextIO | None = None) -> None:
-    """Write a new job's name, by which any other process finds it."""
+    """Write the name of a new job, by which other processes find it."""
     _say(f"training job {name} started", stream)
 
 
 def unused(request: Mapping[str, Any], stream: TextIO | None = None) -> None:
-    """Write what a job says that its hosts have no use for: an image, where each is a process of this machine."""
+    """Write which settings have no effect: an image, if the hosts are processes of this machine."""
     image = request["AlgorithmSpecification"].get("TrainingImage")
     if image and is_of_processes(request):
         _say(f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine", stream)
 
 
 def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
-    """Write how a job ended that was followed, and where its model is."""
+    """Write the outcome of a job that was followed, and the location of its model."""
     model = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
     seconds = description.get("TrainingTimeInSeconds")
     how = f"{description['TrainingJobStatus']}" + (f", {seconds:,} s of training" if seconds is not None else "")
@@ -51,7 +51,7 @@ def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
 
 
 class StatusLines:
-    """Writes a line for each secondary status that a job enters, once; called with the job's descriptions."""
+    """Writer of one line for each secondary status of a job; it is called with the job's descriptions."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream
@@ -59,7 +59,7 @@ class StatusLines:
         self._last = ""
 
     def __call__(self, description: Mapping[str, Any]) -> None:
-        """Write what is new in a description."""
+        """Write the statuses that are new in a description."""
         transitions = description.get("SecondaryStatusTransitions", ())
         for transition in transitions[max(0, self._shown - 1) :]:
             # The service changes the message of the status that the job is in.
@@ -71,7 +71,7 @@ class StatusLines:
 
 
 def billable_seconds(description: Mapping[str, Any]) -> int | None:
-    """Give the seconds that are paid for: the service counts one host's, a job pays for each of them."""
+    """Return the billable seconds of all hosts: the service counts those of one host."""
     seconds = description.get("BillableTimeInSeconds")
     if seconds is None:
         return None
@@ -79,7 +79,7 @@ def billable_seconds(description: Mapping[str, Any]) -> int | None:
 
 
 def spot_savings(description: Mapping[str, Any]) -> float | None:
-    """Give the part of a spot job's training time that is not paid for; ``None`` for other jobs, and too early."""
+    """Return the part of a spot job's training time that is not billed; ``None`` for other jobs, and before the end."""
     seconds, billable = description.get("TrainingTimeInSeconds"), description.get("BillableTimeInSeconds")
     if not description.get("EnableManagedSpotTraining") or not seconds or billable is None:
         return None
@@ -95,17 +95,17 @@ def _write(text: str, out: TextIO) -> None:
     try:
         out.write(text)
     except UnicodeEncodeError:
-        # A progress bar on a terminal, or in a file, of few characters: no reason to stop following a job.
+        # The output's encoding lacks a character, such as one of a progress bar: that must not end the following.
         encoding = out.encoding or "ascii"
         out.write(text.encode(encoding, "backslashreplace").decode(encoding))
     out.flush()
 
 
 def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
-    """Write each event as ``host | line``; colours only where ``stream`` is a terminal, which gets no other controls.
+    """Write each event as ``host | line``; a terminal gets colours, and no other control sequences.
 
-    What goes elsewhere is written byte for byte; a long line's pieces are joined again, unless another host's line
-    comes between them.
+    Other outputs get each line unchanged; the pieces of a long line are joined, unless another host's line comes
+    between them.
     """
     is_terminal = (sys.stdout if stream is None else stream).isatty()
     turns: dict[str, int] | None = {} if is_terminal else None
@@ -118,7 +118,7 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
                 if open_host is not None:
                     message = f"\n{message}"
             open_host = event.host if event.continues else None
-            # Which stream stdout is may change from line to line: while a view is in the terminal, the view takes it.
+            # sys.stdout may change from line to line: a live view in the terminal replaces it.
             _write(message + ("" if event.continues else "\n"), sys.stdout if stream is None else stream)
     finally:
         if open_host is not None:
@@ -126,10 +126,10 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
 
 
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
-    """Give a line with its host before it, coloured by the host's turn.
+    """Return a line with its host as prefix, in a colour for each host.
 
-    Not with ``turns`` None, nor where the environment wants no colours (NO_COLOR, TERM=dumb).
-    ``message`` stands for the line's own.
+    Without colours if ``turns`` is None, or the environment disables them (NO_COLOR, TERM=dumb). ``message`` replaces
+    the line's own text.
     """
     prefix = f"{event.host} |"
     if turns is not None and _may_colour():

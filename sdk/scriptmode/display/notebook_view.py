@@ -1,4 +1,4 @@
-"""The live view in a notebook: one piece of HTML that is drawn anew in its place, and stays small."""
+"""The live view in a notebook: one HTML output that is replaced in place, and stays small."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from scriptmode.display.snapshot import Frame
     from scriptmode.platforms.base import Platform
 
-#: A notebook shows so many lines, and of each so many characters.
+#: Number of log lines that a notebook shows, and of characters of each.
 LAST_LINES, LINE_CHARACTERS = 20, 500
-#: Between two drawings, at least; a little less than between those that are wanted.
+#: Seconds between two drawings at least; a little less than `follower.DRAW_SECONDS`.
 DRAW_SECONDS = 0.45
 
 
 def is_running() -> bool:
-    """Say whether this process is a notebook's kernel; IPython is asked only where it is there already."""
+    """Return whether this process is the kernel of a notebook; IPython is not imported for it."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
@@ -37,51 +37,52 @@ class NotebookView:
     def __init__(self, name: str, platform: Platform) -> None:
         self._name = name
         self._platform = platform
-        self._handle: Any = None
+        self._display: Any = None
         self._last: deque[tuple[str, str]] = deque(maxlen=LAST_LINES)
         self._notes: list[str] = []
         self._sent = ""
         self._next = 0.0
 
-    def shown(self) -> AbstractContextManager[None]:
-        """Give what surrounds the following: nothing."""
+    def session(self) -> AbstractContextManager[None]:
+        """Return a context without effects."""
         return nullcontext()
 
     def draw(self, frame: Frame) -> None:
-        """Draw the job as it is now, unless that was just done: a long log that is read at once makes many frames."""
+        """Draw the current state of the job, unless it was just drawn: a long old log makes many frames."""
         self._take(frame)
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + DRAW_SECONDS
             self._show(frame, {})
 
     def close(self, frame: Frame) -> None:
-        """Draw the job as it stays in the notebook, with where its whole log is."""
+        """Draw the job as it stays in the notebook, with the locations of its log."""
         self._take(frame)
-        places: dict[str, str] = {}
-        if frame.view.ended:
+        log_locations: dict[str, str] = {}
+        if frame.snapshot.ended:
             with suppress(ScriptmodeError):
-                places = self._platform.log_locations(self._name)
-        self._show(frame, places)
+                log_locations = self._platform.log_locations(self._name)
+        self._show(frame, log_locations)
 
     def _take(self, frame: Frame) -> None:
-        # Cut at once: a line may have a million characters.
+        # Truncated at once: a line may have a million characters.
         self._last.extend(
             (event.host, formatting.truncate(render_line(event.message), LINE_CHARACTERS))
             for event in [event for event in frame.events if not event.continues][-LAST_LINES:]
         )
-        self._notes += frame.said
+        self._notes += frame.messages
 
-    def _show(self, frame: Frame, places: dict[str, str]) -> None:
+    def _show(self, frame: Frame, log_locations: dict[str, str]) -> None:
         lines = list(self._last)
-        html = html_card.render_card(frame.view, lines=lines, notes=self._notes, places=places)
+        html = html_card.render_card(frame.snapshot, lines=lines, notes=self._notes, log_locations=log_locations)
         if html == self._sent:
             return
         self._sent = html
-        view = frame.view
-        head = f"training job {view.name}: {view.secondary or view.status} {formatting.format_duration(view.elapsed)}"
+        snapshot = frame.snapshot
+        elapsed = formatting.format_duration(snapshot.elapsed)
+        head = f"training job {snapshot.name}: {snapshot.secondary or snapshot.status} {elapsed}"
         # For a front end without HTML.
         data = {"text/html": html, "text/plain": "\n".join([head, *(f"{host} | {text}" for host, text in lines)])}
-        if self._handle is None:
-            self._handle = import_module("IPython.display").display(data, raw=True, display_id=True)
+        if self._display is None:
+            self._display = import_module("IPython.display").display(data, raw=True, display_id=True)
         else:
-            self._handle.update(data, raw=True)
+            self._display.update(data, raw=True)

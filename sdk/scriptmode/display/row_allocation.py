@@ -1,4 +1,4 @@
-"""How few rows are shared out to what is to be seen. Pure."""
+"""Allocation of a panel's rows to its sections. Pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def allocate_rows(room: int, wants: Sequence[int]) -> list[int]:
-    """Share ``room`` rows out to sections by what each wants: one to each in order, then one more to each in turn."""
-    given = [0] * len(wants)
-    while room > 0:
-        hungry = [index for index, want in enumerate(wants) if given[index] < want]
-        if not hungry:
+def allocate_rows(rows: int, wanted: Sequence[int]) -> list[int]:
+    """Allocate rows to sections by the rows that each wants: one to each in order, then one more to each in turn."""
+    allocated = [0] * len(wanted)
+    while rows > 0:
+        unsatisfied = [index for index, count in enumerate(wanted) if allocated[index] < count]
+        if not unsatisfied:
             break
-        for index in hungry[:room]:
-            given[index] += 1
-        room -= len(hungry[:room])
-    return given
+        for index in unsatisfied[:rows]:
+            allocated[index] += 1
+        rows -= len(unsatisfied[:rows])
+    return allocated
 
 
 def visible_count(count: int, rows: int) -> int:
-    """Give how many of ``count`` things are shown in so many rows, the last of which may say how many are not."""
+    """Return how many of ``count`` items fit in ``rows``; if not all do, the last row holds the number of the rest."""
     return count if count <= rows else max(0, rows - 1)

@@ -1,4 +1,4 @@
-"""What is known of a training job at one moment, as a frozen value that every view draws. Pure."""
+"""What is known of a training job at one moment, as a frozen value that every renderer draws. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StatusInterval:
-    """One secondary status, and for how many seconds the job was in it; 0 for the one it ended in."""
+    """One secondary status, and the seconds that the job was in it; 0 for the status it ended in."""
 
     status: str
     seconds: float
@@ -25,7 +25,7 @@ class StatusInterval:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """One host: its role, "" where that is unknown, and the last line of its log, None where there was none yet."""
+    """One host: its role, "" if that is unknown, and the last line of its log, None before the first one."""
 
     name: str
     role: str = ""
@@ -34,7 +34,7 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class ChannelStatus:
-    """How far a channel is; ``rate`` in bytes a second and ``left`` in seconds, None where nobody knows yet."""
+    """The progress of a channel; ``rate`` in bytes per second and ``left`` in seconds, None while unknown."""
 
     progress: ChannelProgress
     rate: float | None = None
@@ -43,9 +43,9 @@ class ChannelStatus:
 
 @dataclass(frozen=True)
 class MetricSummary:
-    """A metric: how many values, the last of them, and points that show them all.
+    """A metric: the number of values, the last value, and points of a sparkline of all values.
 
-    ``host`` is whose values they are where several hosts have some, else "".
+    ``host`` is the host whose values they are if several hosts have some, else "".
     """
 
     name: str
@@ -57,10 +57,10 @@ class MetricSummary:
 
 @dataclass(frozen=True)
 class Observations:
-    """What is seen of a job beside its description: its hosts, data, metrics and how many lines it logged."""
+    """What was observed of a job beside its description: hosts, channels, metrics, and the number of log lines."""
 
     hosts: tuple[HostStatus, ...] = ()
-    data: tuple[ChannelStatus, ...] = ()
+    channels: tuple[ChannelStatus, ...] = ()
     metrics: tuple[MetricSummary, ...] = ()
     lines: int = 0
 
@@ -73,21 +73,21 @@ class JobSnapshot:
     status: str = ""
     secondary: str = ""
     message: str = ""
-    stays: tuple[StatusInterval, ...] = ()
+    history: tuple[StatusInterval, ...] = ()
     elapsed: float = 0.0
     instances: str = ""
     model: str = ""
     checkpoints: str = ""
     failure: FailureReason | None = None
-    seen: Observations = Observations()
+    observed: Observations = Observations()
 
     @property
     def ended(self) -> bool:
-        """Whether nothing about it will change any more."""
+        """Whether the job has reached a final status."""
         return self.status in ENDED
 
     def commands(self) -> tuple[str, ...]:
-        """Give the commands that come next."""
+        """Return the commands that a user would run next."""
         if self.status == FAILED:
             host = f" --host {self.failure.host}" if self.failure and self.failure.host else ""
             return (f"scriptmode logs {self.name}{host}", f"scriptmode rerun {self.name}")
@@ -101,16 +101,18 @@ class JobSnapshot:
 
 @dataclass(frozen=True)
 class Frame:
-    """What is new since the last drawing, and the job as it is now."""
+    """What is new since the last drawing, and the current snapshot."""
 
-    view: JobSnapshot
+    snapshot: JobSnapshot
     events: Sequence[LogEvent] = ()
-    #: Sentences of our own, each told once.
-    said: Sequence[str] = ()
+    #: Messages of scriptmode itself; each is in one frame.
+    messages: Sequence[str] = ()
 
 
-def create_snapshot(description: Mapping[str, Any], now: datetime, seen: Observations = Observations()) -> JobSnapshot:
-    """Give what a job's description tells at the time ``now``, with what is seen of it beside."""
+def create_snapshot(
+    description: Mapping[str, Any], now: datetime, observed: Observations = Observations()
+) -> JobSnapshot:
+    """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
     transitions = description.get("SecondaryStatusTransitions") or ()
     reason = description.get("FailureReason") or ""
     return JobSnapshot(
@@ -118,13 +120,13 @@ def create_snapshot(description: Mapping[str, Any], now: datetime, seen: Observa
         status=str(description["TrainingJobStatus"]),
         secondary=str(description.get("SecondaryStatus", "")),
         message=str(transitions[-1].get("StatusMessage", "")) if transitions else "",
-        stays=tuple(_interval(each, description, now) for each in transitions),
+        history=tuple(_interval(each, description, now) for each in transitions),
         elapsed=_elapsed(description, now),
         instances=_instances(description),
         model=str((description.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or ""),
         checkpoints=str((description.get("CheckpointConfig") or {}).get("S3Uri") or ""),
         failure=parse_failure_reason(reason) if description["TrainingJobStatus"] == FAILED else None,
-        seen=seen,
+        observed=observed,
     )
 
 
@@ -145,7 +147,7 @@ def _elapsed(description: Mapping[str, Any], now: datetime) -> float:
 
 
 def _instances(description: Mapping[str, Any]) -> str:
-    """Say which hosts the job has: ``2 x local_process``."""
+    """Return the number and type of the hosts as text: ``2 x local_process``."""
     groups = instance_groups(description)
     kinds = dict.fromkeys(str(group["InstanceType"]) for group in groups if "InstanceType" in group)
     return f"{host_count(description)} x {'/'.join(kinds)}" if kinds else ""

@@ -1,4 +1,4 @@
-"""One look at a job that nobody follows."""
+"""One snapshot of a job that is not followed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import Metric, Platform
 
 _T = TypeVar("_T")
-#: Of a log that is looked through before a card is shown: about a second's.
+#: Size of a log that is searched for metrics before a card is shown: about a second's work.
 _MOST_LOG_BYTES = 5_000_000
 
 
 def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str], dict[str, str]]:
-    """Give a job as it is now, what could not be learned of it, and, of one that failed, where its log is.
+    """Return a snapshot of a job, notes on what could not be queried, and the log locations of a failed job.
 
-    Raises what `Platform.describe` raises; whatever else cannot be learned is a sentence.
+    Raises what `Platform.describe` raises; every other failure is a note.
     """
     notes: list[str] = []
 
-    def asked(call: Callable[[], _T], instead: _T) -> _T:
+    def query(call: Callable[[], _T], instead: _T) -> _T:
         try:
             return call()
         except ScriptmodeError as error:
@@ -40,24 +40,24 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
 
     description = platform.describe(name)
     rates = ChannelRates()
-    rates.take(asked(lambda: platform.progress(name), ()), time.monotonic())
-    known = find_roles(description)
-    hosts = tuple(HostStatus(host, known.get(host, "")) for host in host_names(description))
+    rates.add(query(lambda: platform.progress(name), ()), time.monotonic())
+    roles = find_roles(description)
+    hosts = tuple(HostStatus(host, roles.get(host, "")) for host in host_names(description))
     metrics: tuple[MetricSummary, ...] = ()
-    if large := asked(lambda: _large_log(description, platform), 0):
+    if large := query(lambda: _large_log(description, platform), 0):
         notes.append(
-            f"the log has {messages.format_bytes(large)}, and no metrics were looked for in it: job.metrics() does"
+            f"the log has {messages.format_bytes(large)}, and was not searched for metrics; job.metrics() searches it"
         )
     else:
-        metrics = _summarize_metrics(asked(lambda: platform.metrics(description), []), host_names(description))
-    view = create_snapshot(description, platform.clock.wall_time(), Observations(hosts, rates.data(), metrics))
+        metrics = _summarize_metrics(query(lambda: platform.metrics(description), []), host_names(description))
+    snapshot = create_snapshot(description, platform.clock.wall_time(), Observations(hosts, rates.statuses(), metrics))
     empty: dict[str, str] = {}
-    places = asked(lambda: platform.log_locations(name), empty) if view.status == FAILED else empty
-    return view, notes, places
+    log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty
+    return snapshot, notes, log_locations
 
 
 def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
-    """Give the bytes of a log on this machine that a job's metrics are to be found in, if they are many; else 0."""
+    """Return the size of a log on this machine that would be searched for metrics, if it is too large; else 0."""
     if not parse_definitions(description) or not is_on_this_machine(description):
         return 0
     logs = map(Path, platform.log_locations(str(description["TrainingJobName"])).values())
@@ -69,4 +69,4 @@ def _summarize_metrics(metrics: Iterable[Metric], order: Sequence[str]) -> tuple
     found: dict[str, MetricByHost] = {}
     for metric in metrics:
         found.setdefault(metric.name, MetricByHost()).add(metric.value, metric.host)
-    return tuple(series.values(name, order) for name, series in found.items())
+    return tuple(series.summary(name, order) for name, series in found.items())

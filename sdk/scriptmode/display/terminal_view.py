@@ -1,4 +1,8 @@
-"""The live view in a terminal: log lines scroll, a panel stays below them and gives way to a summary at the end."""
+"""The live view in a terminal: log lines scroll, a panel stays below them and is replaced by a summary at the end.
+
+Each frame is one write: control sequences that erase the panel, the new lines, and the panel again. What the program
+itself writes to the terminal meanwhile is captured and scrolls with the log.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +25,9 @@ if TYPE_CHECKING:
     from scriptmode.display.snapshot import Frame
     from scriptmode.platforms.base import LogEvent
 
-#: Columns and rows of a terminal that does not say how large it is.
+#: Columns and rows of a terminal of unknown size.
 _DEFAULT_SIZE = (80, 24)
-#: Columns that stay free: Ctrl-C shows itself as ``^C`` where the cursor stands, and must not begin a row.
+#: Columns left free: a terminal prints Ctrl-C as ``^C`` at the cursor, which must not start a new row.
 _MARGIN = 2
 #: Number of characters shown of a log line.
 LINE_CHARACTERS = 8 * 1024
@@ -31,38 +35,38 @@ _BLOCKS = "\u2581\u203a\u2500\u2026"
 
 
 class TerminalView:
-    """Draws into a terminal, by one write a frame; what is drawn last is taken away before the next lines."""
+    """A live view in a terminal. Each frame is one write, which first erases the panel of the last one."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
 
         self._stream = stream
-        # What it renders is taken from it, and written as a part of a frame.
+        # Renders into memory; the result is part of a frame.
         self._console = Console(file=io.StringIO(), force_terminal=True, highlight=False, markup=False, emoji=False)
-        self._plain = not _can_encode(_BLOCKS, stream)
+        self._ascii_only = not _can_encode(_BLOCKS, stream)
         self._turns: dict[str, int] = {}
-        #: The columns that each drawn row takes.
+        #: The columns of each row of the panel that is drawn.
         self._drawn: list[int] = []
         self._panel = ""
-        #: Hosts of which only a part of the last line has come.
-        self._long: set[str] = set()
-        self._asides: list[_StreamCapture] = []
+        #: Hosts of which the last line is incomplete.
+        self._incomplete: set[str] = set()
+        self._captures: list[_StreamCapture] = []
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """Keep what the program writes to the terminal meanwhile out of the panel: it scrolls with the log."""
+    def session(self) -> Iterator[None]:
+        """Capture what the program writes to the terminal meanwhile: it scrolls with the log."""
         with ExitStack() as stack:
             for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
                 if stream is not None and stream.isatty():
-                    self._asides.append(_StreamCapture(stream))
-                    stack.enter_context(redirect(cast("TextIO", self._asides[-1])))
+                    self._captures.append(_StreamCapture(stream))
+                    stack.enter_context(redirect(cast("TextIO", self._captures[-1])))
             yield
 
     def draw(self, frame: Frame) -> None:
         """Write the new lines, and the panel below them."""
         columns, rows = _size(self._stream)
         text = self._lines(frame)
-        drawn = StatusPanel(columns - _MARGIN, plain=self._plain).rows(frame.view, rows // 2)
+        drawn = StatusPanel(columns - _MARGIN, ascii_only=self._ascii_only).rows(frame.snapshot, rows // 2)
         panel = self._rendered(drawn)
         sizes = [row.cell_len for row in drawn]
         if text or panel != self._panel or sizes != self._drawn:
@@ -70,24 +74,26 @@ class TerminalView:
         self._panel, self._drawn = panel, sizes
 
     def close(self, frame: Frame) -> None:
-        """Write the last lines, and a summary in the panel's place."""
+        """Write the last lines, and replace the panel by a summary."""
         columns, _ = _size(self._stream)
         text = self._erased(columns) + self._lines(frame, last=True)
-        summary = StatusPanel(columns - _MARGIN, plain=self._plain).summary(frame.view)
+        summary = StatusPanel(columns - _MARGIN, ascii_only=self._ascii_only).summary(frame.snapshot)
         self._drawn = []
         self._write(text + (f"{self._rendered(summary)}\n" if summary else ""))
 
     def _lines(self, frame: Frame, *, last: bool = False) -> str:
-        lines = [log_lines.prefixed(event, self._turns, self._message(event)) for event in self._whole(frame.events)]
-        lines += [f"scriptmode: {sanitize(sentence)}" for sentence in frame.said]
-        lines += [line for aside in self._asides for line in aside.lines(last=last)]
+        lines = [
+            log_lines.prefixed(event, self._turns, self._message(event)) for event in self._complete_lines(frame.events)
+        ]
+        lines += [f"scriptmode: {sanitize(sentence)}" for sentence in frame.messages]
+        lines += [line for capture in self._captures for line in capture.lines(last=last)]
         return "".join(f"{line}\n" for line in lines)
 
-    def _whole(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
-        """Yield lines, and of those that come in pieces the last piece alone."""
+    def _complete_lines(self, events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+        """Yield lines; of a line that arrives in pieces only the last piece."""
         for event in events:
             if event.continues:
-                self._long.add(event.host)
+                self._incomplete.add(event.host)
             else:
                 yield event
 
@@ -95,8 +101,8 @@ class TerminalView:
         text, note = render_line(event.message, colours=True), ""
         if len(text) > LINE_CHARACTERS:
             text, note = f"{text[:LINE_CHARACTERS]}\x1b[0m", f"{len(text) - LINE_CHARACTERS:,} characters more"
-        if event.host in self._long:
-            self._long.remove(event.host)
+        if event.host in self._incomplete:
+            self._incomplete.remove(event.host)
             note = "the end of a line of more than 1 MiB"
         return f"{text} [{note}: scriptmode logs prints all of it]" if note else text
 
@@ -105,11 +111,11 @@ class TerminalView:
 
         with self._console.capture() as captured:
             self._console.print(Text("\n").join(rows), soft_wrap=True, end="")
-        # Names and messages of the platform stand in it.
+        # It contains names and messages of the platform.
         return sanitize(captured.get())
 
     def _erased(self, columns: int) -> str:
-        """Give what takes the panel away: from its first row on, which a narrower terminal has moved up."""
+        """Return the control sequences that erase the panel from its first row on, in a terminal of any width."""
         if not self._drawn:
             return ""
         rows = sum(max(1, -(-size // columns)) for size in self._drawn)
@@ -125,9 +131,9 @@ class TerminalView:
 
 
 class _StreamCapture:
-    """Stands for a terminal's stream while a view is in it: takes what any thread writes, to be shown line by line.
+    """A replacement of a terminal's stream while a live view is drawn: it captures lines that any thread writes.
 
-    After the view's end, whoever kept it writes to the stream through it.
+    After the end of the view it writes to the stream: callers may still hold it.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -137,7 +143,7 @@ class _StreamCapture:
         self._is_over = False
 
     def __getattr__(self, name: str) -> Any:
-        """Give what else the stream has: its encoding, its descriptor."""
+        """Return other attributes of the stream, such as its encoding."""
         return getattr(self._stream, name)
 
     def write(self, text: str, /) -> int:
@@ -151,7 +157,7 @@ class _StreamCapture:
         self.write("".join(lines))
 
     def lines(self, *, last: bool) -> list[str]:
-        """Give the lines since, cleaned of what moves the cursor; one that is not ended only the ``last`` time."""
+        """Return the lines since the last call, sanitized; an incomplete line only with ``last``."""
         with self._lock:
             lines = self._text.split("\n")
             self._text = "" if last else lines[-1]
