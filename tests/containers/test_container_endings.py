@@ -131,7 +131,7 @@ def test_a_job_whose_folder_is_removed_takes_its_containers_with_it(jobs):
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
     until(lambda: not jobs.left(), 10.0)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not process_tree.is_running(agent))
     assert not jobs.job_folder(name).path.exists()
 
 

@@ -19,7 +19,7 @@ from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
-from scriptmode.platforms.local.system.forked_tasks import Chore
+from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 
 MIB = 1024 * 1024
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -220,12 +220,12 @@ def test_mounts_of_an_agent_that_died_can_be_taken_away(objects, tmp_path):
         (tmp_path / "up").touch()
         signal.pause()
 
-    chore = Chore(agent, lock)
+    task = ForkedTask(agent, lock)
     os.close(lock)
     until((tmp_path / "up").exists)
     assert len(fuse_mounts.mounted_below(job)) == 2
-    chore.kill()
-    until(chore.poll)
+    task.kill()
+    until(task.poll)
     fuse_mounts.detach(job)
     assert fuse_mounts.mounted_below(job) == []
     shutil.rmtree(job)
@@ -262,11 +262,11 @@ def as_nobody(work):
         return work()
 
     lock = os.open(os.devnull, os.O_RDONLY)
-    chore = Chore(drop_and_work, lock)
+    task = ForkedTask(drop_and_work, lock)
     os.close(lock)
-    until(chore.poll)
-    assert chore.error == ""
-    return chore.value
+    until(task.poll)
+    assert task.error == ""
+    return task.value
 
 
 def test_a_user_without_rights_mounts_reads_and_unmounts(objects):

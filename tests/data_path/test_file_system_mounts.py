@@ -36,7 +36,7 @@ def data(tmp_path):
 def place(data, views, tmp_path):
     place = tmp_path / "train"
     asked = {"FileSystemId": ID, "DirectoryPath": "/", "FileSystemAccessMode": "ro"}
-    views.mount(file_systems.tree_of(asked, {ID: str(data)}), place)
+    views.mount(file_systems.tree_factory(asked, {ID: str(data)}), place)
     return place
 
 

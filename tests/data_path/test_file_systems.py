@@ -7,7 +7,7 @@ import pytest
 
 from scriptmode.errors import DataError, SpecError
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.platforms.local.system.file_systems import VARIABLE
+from scriptmode.platforms.local.system.file_systems import FILE_SYSTEMS_VARIABLE
 
 ID = "fs-0123456789abcdef0"
 
@@ -34,24 +34,28 @@ VARIABLES = {
 
 @pytest.mark.parametrize(("text", "expected"), VARIABLES.items(), ids=VARIABLES)
 def test_the_variable_names_a_folder_for_each_file_system(text, expected):
-    assert file_systems.mapping(None, {VARIABLE: text}) == expected
+    assert file_systems.parse_file_systems(None, {FILE_SYSTEMS_VARIABLE: text}) == expected
 
 
 def test_what_is_given_goes_before_the_variable():
-    environ = {VARIABLE: "fs-1=/one,fs-2=/two"}
-    assert file_systems.mapping({"fs-1": Path("/other")}, environ) == {"fs-1": "/other", "fs-2": "/two"}
-    assert file_systems.mapping({"fs-1": "/other"}, {}) == {"fs-1": "/other"}
+    environ = {FILE_SYSTEMS_VARIABLE: "fs-1=/one,fs-2=/two"}
+    assert file_systems.parse_file_systems({"fs-1": Path("/other")}, environ) == {"fs-1": "/other", "fs-2": "/two"}
+    assert file_systems.parse_file_systems({"fs-1": "/other"}, {}) == {"fs-1": "/other"}
 
 
 @pytest.mark.parametrize(
     ("given", "text", "said"),
     [
-        (None, "fs-1", f"{VARIABLE}: 'fs-1' is not of the form fs-0123=/folder"),
-        (None, "fs-1=/a,fs-2", f"{VARIABLE}: the folder of 'fs-1' is '/a,fs-2'; the part 'fs-2' names no folder"),
-        (None, "fs-1=data", f"{VARIABLE}: 'fs-1' is 'data'; give the whole path of a folder"),
-        (None, "efs=/data", f"{VARIABLE}: 'efs' is no file system's id"),
-        (None, "{'fs-1'", f"{VARIABLE} is no JSON object: "),
-        (None, '{"fs-1": 5}', f"{VARIABLE}: 'fs-1' is 5; give the whole path"),
+        (None, "fs-1", f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is not of the form fs-0123=/folder"),
+        (
+            None,
+            "fs-1=/a,fs-2",
+            f"{FILE_SYSTEMS_VARIABLE}: the folder of 'fs-1' is '/a,fs-2'; the part 'fs-2' names no folder",
+        ),
+        (None, "fs-1=data", f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 'data'; give the whole path of a folder"),
+        (None, "efs=/data", f"{FILE_SYSTEMS_VARIABLE}: 'efs' is no file system's id"),
+        (None, "{'fs-1'", f"{FILE_SYSTEMS_VARIABLE} is no JSON object: "),
+        (None, '{"fs-1": 5}', f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 5; give the whole path"),
         ({"fs-1": "~/data"}, "", "file_systems['fs-1'] is '~/data'; give the whole path"),
         ({5: "/data"}, "", "file_systems[5] is no file system's id"),
         ({"fs-1": None}, "", "file_systems['fs-1'] is None"),
@@ -61,54 +65,54 @@ def test_what_is_given_goes_before_the_variable():
 )
 def test_an_entry_that_is_none_is_an_error_by_its_name(given, text, said):
     with pytest.raises(SpecError) as caught:
-        file_systems.mapping(given, {VARIABLE: text})
+        file_systems.parse_file_systems(given, {FILE_SYSTEMS_VARIABLE: text})
     assert str(caught.value).startswith(said)
 
 
 @pytest.mark.parametrize("path", ["/", "/below/deeper", "/below/deeper/", "//below//deeper"])
 def test_a_directory_path_is_below_the_folder(tmp_path, path):
     (tmp_path / "below" / "deeper").mkdir(parents=True)
-    found = file_systems.folder(source(path), {ID: str(tmp_path)})
+    found = file_systems.find_folder(source(path), {ID: str(tmp_path)})
     assert found == tmp_path / path.strip("/").replace("//", "/")
 
 
 def test_an_unknown_file_system_says_how_to_name_its_folder():
     with pytest.raises(DataError) as caught:
-        file_systems.folder(source(), {"fs-9": "/x"})
+        file_systems.find_folder(source(), {"fs-9": "/x"})
     assert str(caught.value) == (
         f"file system {ID!r} has no folder on this machine (known: fs-9); say which with "
-        f"LocalPlatform(file_systems={{{ID!r}: '/folder'}}) or {VARIABLE}={ID}=/folder"
+        f"LocalPlatform(file_systems={{{ID!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={ID}=/folder"
     )
 
 
 def test_a_folder_that_is_missing_is_told_with_the_id(tmp_path):
     folders = {ID: str(tmp_path / "gone")}
     with pytest.raises(DataError, match=f"^file system '{ID}': its folder '.*gone' is not on this machine"):
-        file_systems.folder(source(), folders)
+        file_systems.find_folder(source(), folders)
     (tmp_path / "file").touch()
     for path in ("/gone", "/file"):
         with pytest.raises(DataError, match=f"^file system '{ID}': DirectoryPath '{path}' is '.*{path}' on this"):
-            file_systems.folder(source(path), {ID: str(tmp_path)})
+            file_systems.find_folder(source(path), {ID: str(tmp_path)})
 
 
 @pytest.mark.parametrize("path", ["/..", "/a/../../etc", "/a/.."])
 def test_a_directory_path_does_not_lead_upwards(tmp_path, path):
     with pytest.raises(DataError, match="leads upwards"):
-        file_systems.folder(source(path), {ID: str(tmp_path)})
+        file_systems.find_folder(source(path), {ID: str(tmp_path)})
 
 
 def test_a_channel_that_may_be_written_is_a_link(tmp_path):
     data, place = tmp_path / "data", tmp_path / "host" / "train"
     data.mkdir()
     place.mkdir(parents=True)
-    assert file_systems.link(source(), {ID: str(data)}, place) == ""
+    assert file_systems.link_folder(source(), {ID: str(data)}, place) == ""
     (place / "new").write_text("x")
     assert (data / "new").read_text() == "x"
     assert not file_systems.is_read_only(source())
 
 
 def test_a_read_only_channel_without_a_mount_is_a_link_and_a_word(tmp_path):
-    said = file_systems.link(source(mode="ro"), {ID: str(tmp_path)}, tmp_path / "train", "there is no /dev/fuse")
+    said = file_systems.link_folder(source(mode="ro"), {ID: str(tmp_path)}, tmp_path / "train", "there is no /dev/fuse")
     assert said == (
         f"channel 'train' is file system {ID!r}, read-only, but nothing keeps the script from writing to "
         f"{str(tmp_path)!r}, for no file system can be mounted here: there is no /dev/fuse"
@@ -120,7 +124,7 @@ def test_a_place_that_is_taken_is_left_as_it_is(tmp_path):
     place.mkdir()
     (place / "kept").touch()
     with pytest.raises(DataError, match=f"file system '{ID}': '.*train' cannot be made"):
-        file_systems.link(source(), {ID: str(tmp_path)}, place)
+        file_systems.link_folder(source(), {ID: str(tmp_path)}, place)
     assert (place / "kept").exists()
 
 

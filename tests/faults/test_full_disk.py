@@ -171,7 +171,7 @@ def test_an_agent_that_is_killed_on_a_full_disk_leaves_a_job_that_says_so(jobs):
     jobs.until_line(name, "up")
     filler = fill(jobs.folder)
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
-    until(lambda: not process_tree.running(jobs.agent(name)))
+    until(lambda: not process_tree.is_running(jobs.agent(name)))
     description = jobs.platform.describe(name)
     assert "was killed or crashed in Training" in description["FailureReason"]
     stays(jobs, description)

@@ -59,7 +59,7 @@ def store(memory_folder):
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
     jobs.platform.create(request)
     assert jobs.wait(GOOD)["TrainingJobStatus"] == "Completed"
-    until(lambda: not process_tree.running(jobs.agent(GOOD)))
+    until(lambda: not process_tree.is_running(jobs.agent(GOOD)))
     (jobs.job_folder(GOOD).path / "progress.json").write_text(
         json.dumps([{"channel": "train", "mode": "File", "done": 1, "total": 2, "epoch": None}])
     )
@@ -196,7 +196,7 @@ def test_a_running_job_without_a_record_of_its_processes_is_still_ended(kind, tm
     KINDS[kind](jobs.job_folder(name).path / "processes.json", random.Random(SEED))
     assert LocalPlatform(data_dir=jobs.data_dir).describe(name)["TrainingJobStatus"] == "InProgress"
     os.kill(agent.pid, signal.SIGKILL)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not process_tree.is_running(agent))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == "Failed"
     assert "was killed or crashed in Training" in description["FailureReason"]

@@ -122,7 +122,7 @@ class Run:
     def close(self):
         """End what a failed test left."""
         for identity in self._known.values():
-            if identity and process_tree.running(identity):
+            if identity and process_tree.is_running(identity):
                 with suppress(ProcessLookupError):
                     os.kill(identity.pid, signal.SIGKILL)
         self.jobs.close()
@@ -170,7 +170,7 @@ class Run:
         by_role = {}
         with suppress(Exception):
             agent = self.jobs.agent(self.name)
-            if process_tree.running(agent):
+            if process_tree.is_running(agent):
                 by_role = {"agent": [agent.pid]}
                 for pid in process_tree.descendants(agent.pid):
                     by_role.setdefault(role_of(pid), []).append(pid)
@@ -222,7 +222,7 @@ class Run:
     def _left(self):
         """Return what of the job is not gone: processes, mounts, inputs, FIFOs, and files outside its folder."""
         folder = self.jobs.data_dir / "jobs"
-        known = [identity.pid for identity in self._known.values() if identity and process_tree.running(identity)]
+        known = [identity.pid for identity in self._known.values() if identity and process_tree.is_running(identity)]
         # Once a job has ended nothing is reconciled any more: what an agent did not come to remove goes with the job.
         unfinished = self.victim[0] == "agent" and self.before["TrainingJobStatus"] in ENDED
         inputs = [] if unfinished else [path for path in _files(folder) if "/input/data/" in path]

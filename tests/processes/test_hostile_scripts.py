@@ -50,7 +50,7 @@ def run(jobs, script, *channels, **environment):
     jobs.platform.create(asked)
     name = asked["TrainingJobName"]
     description = jobs.wait(name)
-    until(lambda: not process_tree.running(jobs.agent(name)), 60.0)
+    until(lambda: not process_tree.is_running(jobs.agent(name)), 60.0)
     return jobs.job_folder(name), description
 
 

@@ -205,8 +205,8 @@ def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGKILL)
     launchers = [identity for name, identity in jobs.job_folder(name).read_processes().items() if name != "agent"]
-    until(lambda: not any(process_tree.running(launcher) for launcher in launchers), 3.0)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not any(process_tree.is_running(launcher) for launcher in launchers), 3.0)
+    until(lambda: not process_tree.is_running(agent))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
     assert f"agent (process {agent.pid}) was killed or crashed in Training" in description["FailureReason"]
@@ -224,7 +224,7 @@ def test_every_verb_notices_a_killed_agent(jobs):
         name = jobs.start(SLEEP)
         jobs.until_line(name, "up")
         os.kill(jobs.agent(name).pid, signal.SIGKILL)
-        until(lambda name=name: not process_tree.running(jobs.agent(name)))
+        until(lambda name=name: not process_tree.is_running(jobs.agent(name)))
         verb(name)
         assert '"Failed"' in (jobs.job_folder(name).path / "state.json").read_text()
         assert not jobs.processes()
@@ -234,7 +234,7 @@ def test_an_agent_killed_while_it_downloads_leaves_a_job_that_says_so(jobs, sile
     name = jobs.start("pass", channels=[channel("train", "s3://training/train")])
     with silent_s3.accept()[0]:
         os.kill(jobs.agent(name).pid, signal.SIGKILL)
-        until(lambda: not process_tree.running(jobs.agent(name)))
+        until(lambda: not process_tree.is_running(jobs.agent(name)))
     description = jobs.platform.describe(name)
     assert "in Downloading" in description["FailureReason"]
     assert not jobs.job_folder(name).channels.exists()

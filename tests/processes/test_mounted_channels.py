@@ -137,7 +137,7 @@ def test_no_mount_outlives_a_killed_agent(jobs, data):
     jobs.until_line(name, "up")
     assert len(mounted(jobs)) == 1
     os.kill(jobs.agent(name).pid, signal.SIGKILL)
-    until(lambda: not process_tree.running(jobs.agent(name)))
+    until(lambda: not process_tree.is_running(jobs.agent(name)))
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "Failed"
     assert mounted(jobs) == []
 

@@ -103,7 +103,7 @@ def test_a_running_job_is_shown_as_it_is(jobs, look):
 def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs, look):
     name, agent = left_by_its_agent(jobs)
     os.kill(agent.pid, 9)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not process_tree.is_running(agent))
     folder = jobs.job_folder(name).path
     before = (folder / "state.json").read_bytes()
     found = look(jobs, name)
@@ -120,7 +120,7 @@ def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs, lo
 def test_following_a_job_that_lost_its_agent_ends_and_says_so(jobs, look):
     name, agent = left_by_its_agent(jobs)
     os.kill(agent.pid, 9)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not process_tree.is_running(agent))
     for verb, (code, shown, said) in look(jobs, name, *FOLLOWING).items():
         assert code == 1, verb
         assert "loss=0.5" in shown, verb

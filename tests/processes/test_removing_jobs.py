@@ -44,7 +44,7 @@ def test_a_job_that_writes_is_deleted_whole_every_time(jobs):
         jobs.until_line(name, "algo-2: up")
         everything = list(jobs.job_folder(name).read_processes().values())
         jobs.platform.delete(name)
-        assert not any(process_tree.running(each) for each in everything)
+        assert not any(process_tree.is_running(each) for each in everything)
         assert list((jobs.data_dir / "jobs").iterdir()) == []
         assert not jobs.processes()
 
@@ -53,7 +53,7 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs):
     name = jobs.start("pass")
     jobs.wait(name)
     folder = jobs.job_folder(name).path / "output"
-    until(lambda: not process_tree.running(jobs.agent(name)))
+    until(lambda: not process_tree.is_running(jobs.agent(name)))
     # A descriptor, as of a program whose working directory this is: it is good after a rename.
     place = os.open(folder, os.O_PATH)
     ended = threading.Event()
@@ -130,7 +130,7 @@ def test_a_deleted_jobs_agent_that_was_stopped_is_ended(jobs):
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGSTOP)
     jobs.platform.delete(name)
-    assert not process_tree.running(agent)
+    assert not process_tree.is_running(agent)
     assert not jobs.processes()
 
 
@@ -140,7 +140,7 @@ def test_a_job_whose_agent_is_not_known_is_deleted(jobs):
     agent = jobs.agent(name)
     (jobs.job_folder(name).path / "processes.json").write_bytes(b"")
     jobs.platform.delete(name)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not process_tree.is_running(agent))
     assert not jobs.processes()
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 

@@ -190,7 +190,7 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
     reason = jobs.platform.describe(name)["FailureReason"]
     assert f"agent (process {agent.pid}) has not answered since " in reason
     assert "and was killed, as the job was asked to stop" in reason
-    assert not process_tree.running(agent)
+    assert not process_tree.is_running(agent)
     assert not jobs.processes()
 
 
@@ -214,5 +214,5 @@ def test_a_job_past_its_time_is_ended_by_the_next_look(jobs, monkeypatch):
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == "Failed"
     assert "and was killed, as MaxRuntimeInSeconds, 50 s, had passed" in description["FailureReason"]
-    assert not process_tree.running(agent)
+    assert not process_tree.is_running(agent)
     assert not jobs.processes()

@@ -5,13 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms.local.hosts.container_limits import VARIABLE, ContainerLimits, default_pids, limits
+from scriptmode.platforms.local.hosts.container_limits import (
+    LIMITS_VARIABLE,
+    ContainerLimits,
+    default_pids,
+    parse_limits,
+)
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 def test_nothing_is_limited_unless_it_is_asked_for():
-    assert limits(None, {}) == limits({}, {}) == limits({}, {VARIABLE: ""}) == ContainerLimits()
+    assert (
+        parse_limits(None, {}) == parse_limits({}, {}) == parse_limits({}, {LIMITS_VARIABLE: ""}) == ContainerLimits()
+    )
     assert ContainerLimits() == ContainerLimits(
         shm_size=None, memory=None, cpus=None, pids=None, no_new_privileges=True
     )
@@ -31,28 +38,32 @@ def test_nothing_is_limited_unless_it_is_asked_for():
     ],
 )
 def test_sizes_are_bytes_or_dockers_units(asked, size):
-    assert limits({"shm_size": asked, "memory": asked}, {}) == ContainerLimits(shm_size=size, memory=size)
+    assert parse_limits({"shm_size": asked, "memory": asked}, {}) == ContainerLimits(shm_size=size, memory=size)
     if isinstance(asked, str):
-        assert limits(None, {VARIABLE: f"shm_size={asked},memory={asked}"}) == ContainerLimits(size, size)
+        assert parse_limits(None, {LIMITS_VARIABLE: f"shm_size={asked},memory={asked}"}) == ContainerLimits(size, size)
 
 
 @pytest.mark.parametrize(("asked", "cpus"), [(2, 2.0), (0.5, 0.5), ("1.5", 1.5), ("0.01", 0.01)])
 def test_cpus_may_be_parts_of_one(asked, cpus):
-    assert limits({"cpus": asked}, {}).cpus == cpus
-    assert limits(None, {VARIABLE: f"cpus={asked}"}).cpus == cpus
+    assert parse_limits({"cpus": asked}, {}).cpus == cpus
+    assert parse_limits(None, {LIMITS_VARIABLE: f"cpus={asked}"}).cpus == cpus
 
 
 @pytest.mark.parametrize(("asked", "pids"), [(32, 32), ("4096", 4096), (10**6, 10**6)])
 def test_pids_are_a_number_of_processes_and_threads(asked, pids):
-    assert limits({"pids": asked}, {}) == limits(None, {VARIABLE: f"pids={asked}"}) == ContainerLimits(pids=pids)
+    assert (
+        parse_limits({"pids": asked}, {})
+        == parse_limits(None, {LIMITS_VARIABLE: f"pids={asked}"})
+        == ContainerLimits(pids=pids)
+    )
 
 
 @pytest.mark.parametrize(
     ("asked", "wanted"), [(False, False), (True, True), ("false", False), ("True", True), ("0", False), ("no", False)]
 )
 def test_new_privileges_may_be_allowed(asked, wanted):
-    assert limits({"no_new_privileges": asked}, {}).no_new_privileges is wanted
-    assert limits(None, {VARIABLE: f"no_new_privileges={asked}"}).no_new_privileges is wanted
+    assert parse_limits({"no_new_privileges": asked}, {}).no_new_privileges is wanted
+    assert parse_limits(None, {LIMITS_VARIABLE: f"no_new_privileges={asked}"}).no_new_privileges is wanted
 
 
 @pytest.mark.parametrize(
@@ -70,8 +81,8 @@ def test_hosts_may_have_many_processes_and_leave_the_machine_some(hosts, cpus, k
 
 
 def test_what_is_given_goes_before_the_variable():
-    environ = {VARIABLE: " memory = 2g ,cpus=2,"}
-    assert limits({"memory": "4g"}, environ) == ContainerLimits(memory=4 * GIB, cpus=2.0)
+    environ = {LIMITS_VARIABLE: " memory = 2g ,cpus=2,"}
+    assert parse_limits({"memory": "4g"}, environ) == ContainerLimits(memory=4 * GIB, cpus=2.0)
 
 
 @pytest.mark.parametrize(
@@ -108,23 +119,23 @@ def test_what_is_given_goes_before_the_variable():
 )
 def test_what_is_wrong_is_told_with_key_and_value(asked, told):
     with pytest.raises(SpecError) as raised:
-        limits(asked, {})
+        parse_limits(asked, {})
     assert str(raised.value).startswith(told)
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("memory", f"{VARIABLE}: 'memory' is not of the form memory=8g; correct the entry"),
-        ("ram=8g", f"{VARIABLE} has no key 'ram'"),
-        ("memory=", f"{VARIABLE}: memory is ''; give a number of bytes"),
-        ("memory=1m", f"{VARIABLE}: memory is '1m'; a container needs 6m"),
-        ("cpus=many", f"{VARIABLE}: cpus is 'many'; give the number of CPUs"),
+        ("memory", f"{LIMITS_VARIABLE}: 'memory' is not of the form memory=8g; correct the entry"),
+        ("ram=8g", f"{LIMITS_VARIABLE} has no key 'ram'"),
+        ("memory=", f"{LIMITS_VARIABLE}: memory is ''; give a number of bytes"),
+        ("memory=1m", f"{LIMITS_VARIABLE}: memory is '1m'; a container needs 6m"),
+        ("cpus=many", f"{LIMITS_VARIABLE}: cpus is 'many'; give the number of CPUs"),
     ],
 )
 def test_the_variable_is_named_where_it_is_wrong(text, told):
     with pytest.raises(SpecError) as raised:
-        limits(None, {VARIABLE: text})
+        parse_limits(None, {LIMITS_VARIABLE: text})
     assert str(raised.value).startswith(told)
 
 
@@ -135,7 +146,7 @@ def test_the_variable_is_named_where_it_is_wrong(text, told):
 )
 def test_whatever_is_asked_is_taken_or_refused_as_a_wrong_argument(asked):
     try:
-        found = limits(asked, {})
+        found = parse_limits(asked, {})
     except SpecError:
         return
     assert found.memory is None or found.memory >= 6 * MIB

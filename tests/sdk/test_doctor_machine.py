@@ -218,7 +218,7 @@ def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypat
     assert check.outcome == "ok"
     agent = until(lambda: jobs.job_folder(name).read_processes().get("agent"))
     os.kill(agent.pid, 9)
-    until(lambda: not process_tree.running(agent))
+    until(lambda: not process_tree.is_running(agent))
     # What the agent had just forked may hold its lock for a moment more.
     check = until(lambda: next((check for check in storage_checks.jobs() if check.outcome == "warning"), None))
     assert name in check.found

@@ -96,7 +96,7 @@ def a_full_account(caller, _):
     estimator.fit(logs=False)
 
 
-def no_model(caller, _):
+def no_model_message(caller, _):
     job = caller.here("raise SystemExit(3)").fit(wait=False, job_name="lost")
     with pytest.raises(scriptmode.TrainingJobFailed):
         job.wait(timeout=50)
@@ -125,7 +125,7 @@ def an_empty_state(caller, _):
     job = caller.here().fit(job_name="emptied", logs=False)
     folder = JobFolder(caller.folder.parent / "data" / "jobs" / "emptied")
     # An agent works for a moment after its job ended.
-    until(lambda: not process_tree.running(folder.read_processes()["agent"]))
+    until(lambda: not process_tree.is_running(folder.read_processes()["agent"]))
     (folder.path / "state.json").write_bytes(b"")
     job.describe()
 
@@ -179,7 +179,7 @@ ROWS = {
     "CredentialsError": Row(no_s3_credentials, "s3://bucket/train", "there are no AWS credentials", "run 'aws configure'"),
     "QuotaError": Row(a_quota, "ml.m5.large for training job usage", "is 0 Instances", "ask AWS for a higher quota", "ClientError"),
     "TransientError": Row(a_silent_service, "Training job img-", "given up after 900 s", "scriptmode logs -f", "TransientError"),
-    "DataError": Row(no_model, "training job lost", "is Failed and has no model", "look at its log"),
+    "DataError": Row(no_model_message, "training job lost", "is Failed and has no model", "look at its log"),
     "DataNotFoundError": Row(no_object, "s3://data/modle.tar.gz", "there is no such object", "correct the URI"),
     "DataAccessError": Row(another_account, "s3://sagemaker-eu-west-1-123456789012", "access denied", "give output_path", "DataAccessError"),
     "UnreadableJobError": Row(

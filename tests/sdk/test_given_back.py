@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fakes.processes import until
 
-from scriptmode.platforms.local.hosts.job_containers import Written, folders_below, give_back
+from scriptmode.platforms.local.hosts.job_containers import WrittenFolder, folder_inodes, restore_owner
 from scriptmode_runtime.files import beneath
 
 OWNER = (4321, 4321)
@@ -40,7 +40,7 @@ def uids(folder):
 
 
 def test_all_below_a_folder_of_somebody_else_is_given_back(folder):
-    assert give_back([Written(folder, OWNER)], "image", "job") == ""
+    assert restore_owner([WrittenFolder(folder, OWNER)], "image", "job") == ""
     assert set(uids(folder).values()) == {OWNER[0]}
 
 
@@ -50,7 +50,7 @@ def test_what_links_lead_to_stays_whose_it_is(folder, tmp_path):
     (folder / "link").symlink_to(tmp_path / "elsewhere")
     owned(folder / "link")
     (folder / "theirs" / "link").symlink_to(tmp_path / "elsewhere" / "file")
-    give_back([Written(folder, OWNER)], "image", "job")
+    restore_owner([WrittenFolder(folder, OWNER)], "image", "job")
     assert {path.lstat().st_uid for path in (tmp_path / "elsewhere", tmp_path / "elsewhere" / "file")} == {0}
     assert (folder / "theirs" / "link").lstat().st_uid == OWNER[0]
 
@@ -61,7 +61,7 @@ def test_of_a_shared_folder_only_what_is_new_is_given_back(tmp_path):
     owned(shared / "before", 77)
     (shared / "before" / "old").touch()
     owned(shared / "before" / "old", 77)
-    known = folders_below(shared)
+    known = folder_inodes(shared)
     assert known == {path.stat().st_ino for path in (shared, shared / "before")}
     # Times of change have the kernel's ticks.
     since = time.time()
@@ -71,7 +71,7 @@ def test_of_a_shared_folder_only_what_is_new_is_given_back(tmp_path):
     (shared / "new" / "file").touch()
     for path in (shared / "before" / "new", shared / "new"):
         owned(path)
-    assert give_back([Written(shared, OWNER, since, known)], "image", "job") == ""
+    assert restore_owner([WrittenFolder(shared, OWNER, since, known)], "image", "job") == ""
     assert uids(shared) == {
         "before": 77, "before/old": 77, "before/new": OWNER[0], "new": OWNER[0], "new/file": OWNER[0],
     }  # fmt: skip
@@ -92,7 +92,7 @@ def test_thousands_of_folders_in_each_other_are_given_back(folder):
         os.close(descriptor)
         descriptor = below
     os.close(descriptor)
-    assert give_back([Written(folder, OWNER)], "image", "job") == ""
+    assert restore_owner([WrittenFolder(folder, OWNER)], "image", "job") == ""
     with beneath.Directory(folder) as directory:
         assert {entry.status.st_uid for entry in directory.walk()} == {OWNER[0]}
     beneath.remove_tree(folder)

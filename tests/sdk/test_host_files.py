@@ -7,7 +7,7 @@ from fakes import link_chains
 
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.outputs import artifacts
-from scriptmode.platforms.local.outputs.checkpoints import Keeper
+from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode_runtime.files.archive import DEEPEST
 
@@ -27,7 +27,7 @@ def container(tmp_path):
 
 
 def packed(host, root):
-    tree = artifacts.collect(root, [host], root)
+    tree = artifacts.collect_files(root, [host], root)
     found = {}
     for name, file in tree.files.items():
         if not file.is_directory:
@@ -69,7 +69,7 @@ def test_the_directory_that_a_container_replaced_by_a_link_is_not_taken(containe
     (tmp_path / "data" / "file").write_text("of this machine")
     (container.base / "output").symlink_to(tmp_path)
     assert packed(container, "output/data")[0] == {}
-    assert artifacts.without_model([container])
+    assert artifacts.is_model_empty([container])
 
 
 @pytest.mark.parametrize("target", ["absolute", "relative", "chain", "fifo", "folder", "parent"])
@@ -104,7 +104,9 @@ def test_a_failure_file_is_read_no_further_than_its_limit(container):
 def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(container, tmp_path, secret):
     folder = container.checkpoints({})
     (folder / "state").write_text("s")
-    keeper = Keeper({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, [container], tmp_path / "record.json")
+    keeper = CheckpointSync(
+        {"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, [container], tmp_path / "record.json"
+    )
     found = keeper._trees()
     (folder / "state").unlink()
     (folder / "state").symlink_to(f"{link_chains.write_folder(folder, 3)}/secret")
@@ -123,7 +125,7 @@ def test_a_link_out_of_the_place_of_checkpoints_is_not_restored(container, tmp_p
     (kept / "latest").symlink_to("deep/state")
     (kept / "gone").symlink_to("nowhere")
     config = {"CheckpointConfig": {"S3Uri": f"file://{kept}"}}
-    Keeper(config, [container], tmp_path / "record.json").restore()
+    CheckpointSync(config, [container], tmp_path / "record.json").restore()
     folder = container.checkpoints({})
     assert {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()} == {
         "state": "s",
@@ -131,7 +133,7 @@ def test_a_link_out_of_the_place_of_checkpoints_is_not_restored(container, tmp_p
     }
     (kept / "stolen").symlink_to(f"{link_chains.write_folder(kept, 1)}/secret")
     with pytest.raises(DataError, match="'stolen'; put the file there"):
-        Keeper(config, [container], tmp_path / "record.json").restore()
+        CheckpointSync(config, [container], tmp_path / "record.json").restore()
     assert not (folder / "stolen").exists()
 
 
@@ -150,10 +152,10 @@ def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
     for _ in range(DEEPEST + 1):
         path /= "d"
         path.mkdir()
-    found = artifacts.collect("model", [container], "model")
+    found = artifacts.collect_files("model", [container], "model")
     assert max(name.count("/") for name in found.files) == DEEPEST
     path.joinpath("file").write_text("")
-    found = artifacts.collect("model", [container], "model")
+    found = artifacts.collect_files("model", [container], "model")
     (note,) = found.notes
     assert note.endswith("is left out: what is more than 200 folders deep in it")
 
@@ -162,6 +164,8 @@ def test_a_link_at_the_place_of_a_delivery_is_replaced_and_not_written_through(c
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / ".state.part").symlink_to(secret)
     (container.checkpoints({}) / "state").write_text("s")
-    Keeper({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, [container], tmp_path / "r").finish(print)
+    CheckpointSync({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, [container], tmp_path / "r").finish(
+        print
+    )
     assert secret.read_text().startswith("root:")
     assert (tmp_path / "kept" / "state").read_text() == "s"

@@ -27,4 +27,4 @@ GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 )
 def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(asked, told):
     job = SimpleNamespace(request={"TrainingJobName": "job-1"}, region="us-east-1", arn="arn:aws:x", stop_grace=20.0)
-    assert job_variables.added({} if asked is None else {GRACE: asked}, job)[GRACE] == told
+    assert job_variables.with_job_variables({} if asked is None else {GRACE: asked}, job)[GRACE] == told

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.outputs.checkpoints import Keeper
+from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
 
 
@@ -19,7 +19,7 @@ def hosts(tmp_path):
 
 def keeper(tmp_path, hosts):
     (tmp_path / "kept").mkdir(exist_ok=True)
-    return Keeper({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, hosts, tmp_path / "record.json")
+    return CheckpointSync({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, hosts, tmp_path / "record.json")
 
 
 def write(host, name, text, *, moment):

@@ -21,7 +21,9 @@ def sandboxes(folder, count=1):
 
 def staged(folder, *wanted, hosts=1):
     request = request_for("job", hosts=hosts, channels=wanted)
-    file_mode.stage(request, sandboxes(folder / "hosts", hosts), Stores(), folder / "channels", report=lambda *_: None)
+    file_mode.stage_channels(
+        request, sandboxes(folder / "hosts", hosts), Stores(), folder / "channels", report=lambda *_: None
+    )
     return folder / "hosts"
 
 
@@ -114,7 +116,7 @@ def read(file):
 def test_the_first_host_wins_a_clash_and_every_loss_is_told(tmp_path):
     one = tree(tmp_path / "1", same="1", only1="1", folder__x="1", thing="1")
     two = tree(tmp_path / "2", same="2", only2="2", folder__x="2", folder__y="2", thing__z="2")
-    collected = artifacts.collect("model", [Sandbox("algo-1", one), Sandbox("algo-2", two)], "")
+    collected = artifacts.collect_files("model", [Sandbox("algo-1", one), Sandbox("algo-2", two)], "")
     found = {name: read(file) for name, file in collected.files.items() if not file.is_directory}
     assert found == {"same": "1", "only1": "1", "only2": "2", "folder/x": "1", "folder/y": "2", "thing": "1"}
     assert collected.notes == [
@@ -131,7 +133,7 @@ def test_what_cannot_be_an_artifact_is_left_out_and_told(tmp_path):
     (folder / "gone").symlink_to("nowhere")
     (folder / "out").symlink_to(tmp_path)
     os.mkfifo(folder / "pipe")
-    collected = artifacts.collect("model", [Sandbox("algo-1", folder)], "")
+    collected = artifacts.collect_files("model", [Sandbox("algo-1", folder)], "")
     assert sorted(collected.files) == ["best", "good"]
     assert [note.split(":")[1].strip() for note in collected.notes] == [
         "algo-1's 'gone' is left out",
@@ -145,7 +147,7 @@ def test_an_archive_has_plain_names_modes_and_no_owner(tmp_path, hostile_name):
     (folder / "run").chmod(0o755)
     (folder / "empty").mkdir()
     (folder / hostile_name).write_text("content")
-    artifacts.pack(artifacts.collect("model", [Sandbox("algo-1", folder)], ""), tmp_path / "model.tar.gz")
+    artifacts.pack_archive(artifacts.collect_files("model", [Sandbox("algo-1", folder)], ""), tmp_path / "model.tar.gz")
     with tarfile.open(tmp_path / "model.tar.gz") as tar:
         members = {member.name: member for member in tar.getmembers()}
         assert sorted(members) == sorted(["empty", "run", hostile_name])
@@ -160,7 +162,7 @@ def test_a_delivery_replaces_what_was_there_whole(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "artifact").write_text("old")
     with (tmp_path / "artifact").open("rb") as file:
-        assert artifacts.deliver(file, f"file://{tmp_path}/out", "artifact", Entries())
+        assert artifacts.deliver_file(file, f"file://{tmp_path}/out", "artifact", Entries())
     assert (tmp_path / "out" / "artifact").read_text() == "new"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["artifact"]
 
@@ -168,5 +170,5 @@ def test_a_delivery_replaces_what_was_there_whole(tmp_path):
 def test_an_artifact_that_is_in_its_place_already_stays(tmp_path):
     (tmp_path / "artifact").write_text("new")
     with (tmp_path / "artifact").open("rb") as file:
-        assert not artifacts.deliver(file, f"file://{tmp_path}", "artifact", Entries())
+        assert not artifacts.deliver_file(file, f"file://{tmp_path}", "artifact", Entries())
     assert (tmp_path / "artifact").read_text() == "new"

@@ -116,21 +116,21 @@ def test_processes_are_known_by_more_than_their_number():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with child:
         identity = process_tree.identify(child.pid)
-        assert process_tree.running(identity)
+        assert process_tree.is_running(identity)
         assert child.pid in process_tree.descendants(os.getpid())
-        assert not process_tree.running(process_tree.Identity(child.pid, identity.started + 1, identity.boot))
-        assert not process_tree.running(process_tree.Identity(child.pid, identity.started, "another boot"))
+        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started + 1, identity.boot))
+        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started, "another boot"))
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not process_tree.running(identity)
+        assert not process_tree.is_running(identity)
 
 
 def test_processes_are_found_by_what_their_environment_says(tmp_path):
     marked = {**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/hosts/algo-1"}
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=marked) as child:
-        assert process_tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
-        assert process_tree.with_variable(f"BASE_DIR={tmp_path}/hosts/") == []
-        assert process_tree.kill_until_gone(lambda: process_tree.with_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
+        assert process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
+        assert process_tree.find_by_variable(f"BASE_DIR={tmp_path}/hosts/") == []
+        assert process_tree.kill_until_gone(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def at(path, value):
     return value
 
 
-def check_places(folder, path, value):
-    validation.check_places(changed(path, value, output=f"file://{folder}"), folder / "jobs", {})
+def check_locations(folder, path, value):
+    validation.check_locations(changed(path, value, output=f"file://{folder}"), folder / "jobs", {})
 
 
 SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
@@ -196,10 +196,10 @@ def test_a_channel_that_is_called_as_a_fifo_of_another_is_refused():
 
 def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_credentials):
     with pytest.raises(DataError, match="channel 'train': there is no file or folder '/data"):
-        check_places(tmp_path, f"{SOURCE}.S3Uri", "file:///data/missing")
+        check_locations(tmp_path, f"{SOURCE}.S3Uri", "file:///data/missing")
     with pytest.raises(CredentialsError, match="s3://bucket/x"):
-        check_places(tmp_path, f"{SOURCE}.S3Uri", "s3://bucket/x")
-    check_places(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}")
+        check_locations(tmp_path, f"{SOURCE}.S3Uri", "s3://bucket/x")
+    check_locations(tmp_path, f"{SOURCE}.S3Uri", f"file://{tmp_path}")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_cre
 class TestOutputPlace:
     def check(self, folder, path, uri):
         value = {"S3Uri": uri} if path == "CheckpointConfig" else uri
-        validation.check_places(request_for("job", output=f"file://{folder}/out") | at(path, value), folder, {})
+        validation.check_locations(request_for("job", output=f"file://{folder}/out") | at(path, value), folder, {})
 
     @pytest.mark.parametrize(
         ("place", "why"),

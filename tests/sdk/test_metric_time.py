@@ -9,7 +9,7 @@ import pytest
 
 from scriptmode.display.collector import Collector
 from scriptmode.platforms.base import LogEvent
-from scriptmode.platforms.local.outputs.metrics import found_in
+from scriptmode.platforms.local.outputs.metrics import parse_metrics
 from scriptmode.spec.metric_definitions import Definition
 
 CATASTROPHIC = r"loss=(a|aa)+$|x"
@@ -37,7 +37,7 @@ def events():
 def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(events, caplog):
     began = time.monotonic()
     with caplog.at_level(logging.WARNING, "scriptmode"):
-        found = found_in(events, DESCRIPTION)
+        found = parse_metrics(events, DESCRIPTION)
     assert [each.name for each in found] == ["good"] * 100
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == 1

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import messages, terminal_text
-from scriptmode.platforms.base import LOCAL_PROCESS, host_count, is_of_processes
+from scriptmode.platforms.base import LOCAL_PROCESS, has_process_hosts, host_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ def started(name: str, stream: TextIO | None = None) -> None:
 def unused(request: Mapping[str, Any], stream: TextIO | None = None) -> None:
     """Write which settings have no effect: an image, if the hosts are processes of this machine."""
     image = request["AlgorithmSpecification"].get("TrainingImage")
-    if image and is_of_processes(request):
+    if image and has_process_hosts(request):
         _say(f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine", stream)
 
 

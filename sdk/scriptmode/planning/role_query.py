@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
-from scriptmode.platforms.base import LOCAL_PROCESS, PlannedHost, is_of_processes
+from scriptmode.platforms.base import LOCAL_PROCESS, PlannedHost, has_process_hosts
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     has_hosts = resources.get("InstanceGroups") or "InstanceType" in resources
     if not has_hosts or contract.PROGRAM not in description.get("HyperParameters", {}):
         return {}
-    found = _processes(description) if is_of_processes(description) else _others(description)
+    found = _processes(description) if has_process_hosts(description) else _others(description)
     types = {host.instance_type for host in found.values()}
     known = assumptions.assumptions_for(description, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
@@ -44,17 +44,17 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
 def _others(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
     from scriptmode.platforms import planned_containers
 
-    return planned_containers.planned(description, description.get("Environment", {}))
+    return planned_containers.plan_container_hosts(description, description.get("Environment", {}))
 
 
 def _processes(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
     from scriptmode.platforms import requested_hosts
-    from scriptmode.platforms.opt_ml import Sandbox, one_machine
+    from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 
     sandboxes = {name: Sandbox(name, Path("/", name)) for name in requested_hosts.hosts(description)}
-    content = one_machine(sandboxes, dict.fromkeys(sandboxes, dict.fromkeys(contract.DEFAULT_PORTS, 0)), "")
+    content = single_machine_cluster(sandboxes, dict.fromkeys(sandboxes, dict.fromkeys(contract.DEFAULT_PORTS, 0)), "")
     variables = description.get("Environment", {})
     return {
-        name: PlannedHost(LOCAL_PROCESS, str(sandbox.base), sandbox.files(description, content), variables)
+        name: PlannedHost(LOCAL_PROCESS, str(sandbox.base), sandbox.config_files(description, content), variables)
         for name, sandbox in sandboxes.items()
     }

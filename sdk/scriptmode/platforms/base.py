@@ -75,7 +75,7 @@ class JobFilter:
                     f"{name} is {moment!r}, without a time zone; give for example {moment.isoformat()}+00:00"
                 )
 
-    def takes(self, summary: Mapping[str, Any]) -> bool:
+    def matches(self, summary: Mapping[str, Any]) -> bool:
         """Return whether a TrainingJobSummary meets the conditions; ``limit`` is not one of them."""
         return (
             (self.name_contains is None or self.name_contains in summary["TrainingJobName"])
@@ -150,7 +150,7 @@ def is_on_this_machine(description: Mapping[str, Any]) -> bool:
     return _instance_types(description) <= {LOCAL_PROCESS, *LOCAL_CONTAINER}
 
 
-def is_of_processes(description: Mapping[str, Any]) -> bool:
+def has_process_hosts(description: Mapping[str, Any]) -> bool:
     """Return whether each host of a described job is a plain process of this machine."""
     return _instance_types(description) == {LOCAL_PROCESS}
 

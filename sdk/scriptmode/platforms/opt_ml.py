@@ -50,9 +50,9 @@ class Sandbox:
         """Return the folder of a channel."""
         return self.base / contract.DATA_DIR / name
 
-    def mapped(self, text: str) -> str:
+    def map_paths(self, text: str) -> str:
         """Return ``text`` with ``/opt/ml``, or a path below it, changed to the same path of this host's tree."""
-        return _moved(text, self.root or str(self.base))
+        return _rebase(text, self.root or str(self.base))
 
     def checkpoints(self, config: Mapping[str, Any]) -> Path:
         """Return the directory that a CheckpointConfig names, by default ``/opt/ml/checkpoints``."""
@@ -119,10 +119,10 @@ class Sandbox:
         ):
             (self.base / folder).mkdir(parents=True, exist_ok=True)
         self.checkpoints(request.get("CheckpointConfig", {})).mkdir(parents=True, exist_ok=True)
-        for file, content in self.files(request, scriptmode).items():
+        for file, content in self.config_files(request, scriptmode).items():
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
 
-    def files(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def config_files(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the content of each configuration file by its path; None for ``scriptmode``: no cluster file."""
         files = {
             contract.HYPERPARAMETERS_FILE: self._hyperparameters(request),
@@ -132,14 +132,14 @@ class Sandbox:
         return files if scriptmode is None else {**files, contract.CLUSTER_FILE: scriptmode}
 
     def _hyperparameters(self, request: Mapping[str, Any]) -> dict[str, str]:
-        return {name: self._mapped_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
+        return {name: self._map_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
 
-    def _mapped_hyperparameter(self, text: str) -> str:
+    def _map_hyperparameter(self, text: str) -> str:
         value = contract.decode(text)
-        if not isinstance(value, str) or self.mapped(value) == value:
+        if not isinstance(value, str) or self.map_paths(value) == value:
             return text
         # Text that is not JSON is a plain string, and stays one.
-        return self.mapped(value) if value == text else contract.encode(self.mapped(value))
+        return self.map_paths(value) if value == text else contract.encode(self.map_paths(value))
 
     def _input_data_config(self, request: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         return {
@@ -149,7 +149,7 @@ class Sandbox:
         }
 
     def _resource_config(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        groups = requested_hosts.groups(request)
+        groups = requested_hosts.host_groups(request)
         own = next(group for group in groups if self.host in group.hosts)
         return {
             "current_host": self.host,
@@ -168,7 +168,7 @@ class Sandbox:
         }
 
 
-def one_machine(
+def single_machine_cluster(
     sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str
 ) -> dict[str, Any]:
     """Return the content of the cluster file of hosts that are processes of one machine."""
@@ -189,13 +189,15 @@ def checkpoints_path(config: Mapping[str, Any]) -> str:
     return os.path.relpath(config.get("LocalPath", default), contract.DEFAULT_BASE_DIR)
 
 
-def _moved(path: str, base: str) -> str:
+def _rebase(path: str, base: str) -> str:
     """Return a path below ``/opt/ml`` as the same path below ``base``; every other text unchanged."""
     root = contract.DEFAULT_BASE_DIR
     return base + path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
-def receivers(request: Mapping[str, Any], channel: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
+def channel_sandboxes(
+    request: Mapping[str, Any], channel: Mapping[str, Any], sandboxes: Sequence[Sandbox]
+) -> list[Sandbox]:
     """Return the sandboxes of the hosts that a channel is for, in order."""
     hosts = requested_hosts.channel_hosts(request, channel)
     return [sandbox for sandbox in sandboxes if sandbox.host in hosts]

@@ -22,7 +22,7 @@ INTERFACE = "eth0"
 HIDDEN = "******"
 
 
-def hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
+def plan_sagemaker_hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
     """Return the environment of each host of Amazon SageMaker: the request's variables, and those of the service."""
     variables = {
         contract.REGION_VARIABLE: region,
@@ -31,17 +31,17 @@ def hosts(request: Mapping[str, Any], region: str) -> dict[str, PlannedHost]:
     }
     if contract.SECRET_VARIABLE in variables:
         variables[contract.SECRET_VARIABLE] = HIDDEN
-    return planned(request, variables)
+    return plan_container_hosts(request, variables)
 
 
-def planned(
+def plan_container_hosts(
     request: Mapping[str, Any], variables: Mapping[str, str], scriptmode: Mapping[str, Any] | None = None
 ) -> dict[str, PlannedHost]:
     """Return the environment of each host with these variables and, unless ``scriptmode`` is None, a cluster file."""
     root = contract.DEFAULT_BASE_DIR
     found = {}
-    for group in requested_hosts.groups(request):
+    for group in requested_hosts.host_groups(request):
         for name in group.hosts:
             sandbox = Sandbox(name, Path(root), root, INTERFACE)
-            found[name] = PlannedHost(group.instance_type, root, sandbox.files(request, scriptmode), variables)
+            found[name] = PlannedHost(group.instance_type, root, sandbox.config_files(request, scriptmode), variables)
     return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Group:
+class HostGroup:
     """Hosts of one instance type."""
 
     name: str
@@ -22,37 +22,37 @@ class Group:
     hosts: tuple[str, ...]
 
 
-def groups(request: Mapping[str, Any]) -> tuple[Group, ...]:
+def host_groups(request: Mapping[str, Any]) -> tuple[HostGroup, ...]:
     """Return the request's groups of hosts; the hosts are numbered through all groups in order."""
     resources = request["ResourceConfig"]
     parts = resources.get("InstanceGroups") or [{**resources, "InstanceGroupName": HOMOGENEOUS_GROUP}]
-    found: list[Group] = []
+    found: list[HostGroup] = []
     first = 1
     for part in parts:
         numbers = range(first, first + int(part["InstanceCount"]))
         hosts = tuple(f"algo-{number}" for number in numbers)
-        found.append(Group(part["InstanceGroupName"], part["InstanceType"], hosts))
+        found.append(HostGroup(part["InstanceGroupName"], part["InstanceType"], hosts))
         first = numbers.stop
     return tuple(found)
 
 
 def hosts(request: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the name of every host, in order."""
-    return tuple(host for group in groups(request) for host in group.hosts)
+    return tuple(host for group in host_groups(request) for host in group.hosts)
 
 
-def is_in_containers(request: Mapping[str, Any]) -> bool:
+def has_container_hosts(request: Mapping[str, Any]) -> bool:
     """Return whether the hosts are containers of this machine."""
     return any(group.get("InstanceType") in LOCAL_CONTAINER for group in instance_groups(request))
 
 
-def told_model_dir(request: Mapping[str, Any]) -> str:
+def model_dir_parameter(request: Mapping[str, Any]) -> str:
     """Return the script's hyperparameter ``model_dir``; "" where there is none or it is not a string."""
     value = decode(request.get("HyperParameters", {}).get(MODEL_DIR_PARAMETER, ""))
     return value if isinstance(value, str) else ""
 
 
-def served_uris(request: Mapping[str, Any]) -> tuple[str, ...]:
+def uris_read_while_training(request: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the S3 URIs of the channels that are read while the hosts run: those in Pipe and FastFile mode."""
     return tuple(
         channel["DataSource"]["S3DataSource"]["S3Uri"]
@@ -65,4 +65,4 @@ def channel_hosts(request: Mapping[str, Any], channel: Mapping[str, Any]) -> tup
     """Return the names of the hosts that a channel is for."""
     # A file system is for every host.
     wanted = channel["DataSource"].get("S3DataSource", {}).get("InstanceGroupNames")
-    return tuple(host for group in groups(request) if not wanted or group.name in wanted for host in group.hosts)
+    return tuple(host for group in host_groups(request) if not wanted or group.name in wanted for host in group.hosts)

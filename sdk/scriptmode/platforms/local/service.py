@@ -21,14 +21,14 @@ from scriptmode.messages import install_command
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
 from scriptmode.platforms.local.agent import recovery
-from scriptmode.platforms.local.hosts.container_limits import limits
+from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.outputs import metrics
 from scriptmode.platforms.local.store.description import render_description, render_summary
 from scriptmode.platforms.local.store.job_store import Job, JobStore
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import Entries, replace_file
-from scriptmode.platforms.local.system.file_systems import mapping as file_systems_of
+from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_runtime.files import beneath
 
@@ -78,10 +78,10 @@ class LocalPlatform:
         file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
         container_limits: Mapping[str, int | float | str] | None = None,
     ) -> None:
-        self._limits = partial(limits, container_limits, os.environ)
-        limits(container_limits, {})
+        self._limits = partial(parse_limits, container_limits, os.environ)
+        parse_limits(container_limits, {})
         self._given_limits = container_limits
-        self._file_systems = file_systems_of(file_systems, os.environ)
+        self._file_systems = parse_file_systems(file_systems, os.environ)
         self._store = JobStore(default_data_dir() if data_dir is None else Path(data_dir).expanduser().absolute())
         self._python = None if python is None else os.fspath(python)
         self._stop_grace = stop_grace
@@ -132,7 +132,7 @@ class LocalPlatform:
 
         self._require_new(str(request["TrainingJobName"]))
         validation.check_inputs(request, self._file_systems)
-        return planned_hosts.hosts(self._job(request), self._store.jobs, os.environ)
+        return planned_hosts.plan_local_hosts(self._job(request), self._store.jobs, os.environ)
 
     def put_source(
         self,
@@ -162,7 +162,7 @@ class LocalPlatform:
                 entries.sync()
         except (OSError, ValueError) as error:
             if full_disk.is_full(error):
-                raise full_disk.described(error, path) from error
+                raise full_disk.full_disk_error(error, path) from error
             own = f"{file_uris.SCHEME}{self._store.sources}"
             step = (
                 f"name another folder in {DATA_DIR_VARIABLE}" if uri.startswith(own) else "give another code_location"
@@ -176,8 +176,8 @@ class LocalPlatform:
         self.validate(request)
         name = str(request["TrainingJobName"])
         self._require_new(name)
-        validation.check_places(request, self._store.jobs, self._file_systems)
-        if requested_hosts.is_in_containers(request):
+        validation.check_locations(request, self._store.jobs, self._file_systems)
+        if requested_hosts.has_container_hosts(request):
             from scriptmode.containers.training_images import require_built
 
             require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
@@ -227,7 +227,7 @@ class LocalPlatform:
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Find the job's metrics in its log by their regular expressions; the log keeps no time of day."""
         name = str(description["TrainingJobName"])
-        return metrics.found_in(self.log_events(name, follow=False), description)
+        return metrics.parse_metrics(self.log_events(name, follow=False), description)
 
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the hosts' folders: while the job runs, and after a failure."""
@@ -263,7 +263,7 @@ class LocalPlatform:
         from scriptmode.platforms.local import job_index
 
         newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
-        return list(islice(filter(which.takes, map(render_summary, newest_first)), which.limit))
+        return list(islice(filter(which.matches, map(render_summary, newest_first)), which.limit))
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):
@@ -278,7 +278,7 @@ class LocalPlatform:
             self._interpreter(),
             self._stop_grace,
             self._file_systems,
-            asdict(self._limits()) if requested_hosts.is_in_containers(request) else {},
+            asdict(self._limits()) if requested_hosts.has_container_hosts(request) else {},
         )
 
     def _check_script(self, spec: TrainingJobSpec) -> None:

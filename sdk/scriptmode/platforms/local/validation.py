@@ -40,7 +40,7 @@ def check(request: Mapping[str, Any]) -> None:
     _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
 
 
-def check_places(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
+def check_locations(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
     """Raise `DataError` for a local place that cannot be used, `CredentialsError` for S3 places without credentials.
 
     ``folders`` are those of file systems. Makes the output folders that are on this machine: nothing else tells whether
@@ -71,7 +71,7 @@ def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None
     name, source = f"channel {channel['ChannelName']!r}", channel["DataSource"]
     if "FileSystemDataSource" in source:
         try:
-            file_systems.folder(source["FileSystemDataSource"], folders)
+            file_systems.find_folder(source["FileSystemDataSource"], folders)
         except DataError as error:
             raise DataError(f"{name}: {error}") from error
         return
@@ -119,7 +119,7 @@ def _algorithm(request: Mapping[str, Any]) -> Iterator[str]:
     if "AlgorithmSpecification" not in request:
         yield "the request lacks 'AlgorithmSpecification'"
     algorithm = request.get("AlgorithmSpecification", {})
-    in_containers = requested_hosts.is_in_containers(request)
+    in_containers = requested_hosts.has_container_hosts(request)
     yield from _image(algorithm) if in_containers else _no_image(algorithm)
     if "ServerlessJobConfig" in request:
         yield f"ServerlessJobConfig {NOT_YET}; leave it out"
@@ -163,7 +163,7 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
 
 def _room(request: Mapping[str, Any]) -> Iterator[str]:
     count = host_count(request)
-    if not requested_hosts.is_in_containers(request) and count > (most := ports.most_hosts()):
+    if not requested_hosts.has_container_hosts(request) and count > (most := ports.max_hosts()):
         yield f"{count:,} hosts are asked for; each is a process with ports, of which this machine has for {most:,}"
 
 
@@ -232,7 +232,7 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
-    value = requested_hosts.told_model_dir(request)
+    value = requested_hosts.model_dir_parameter(request)
     if not file_uris.is_file(value):
         return
     field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
@@ -242,7 +242,7 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"{field}: {error}"
         return
     root = Path(DEFAULT_BASE_DIR)
-    if requested_hosts.is_in_containers(request) and (path == root or root in path.parents or path in root.parents):
+    if requested_hosts.has_container_hosts(request) and (path == root or root in path.parents or path in root.parents):
         yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}: say {DEFAULT_BASE_DIR}/model"
 
 

@@ -97,7 +97,7 @@ class SageMakerPlatform:
         """Give what each host would find; what its image adds is not known here."""
         from scriptmode.platforms import planned_containers
 
-        return planned_containers.hosts(with_host_secret(request), self.region)
+        return planned_containers.plan_sagemaker_hosts(with_host_secret(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object is there already: its name holds its digest.

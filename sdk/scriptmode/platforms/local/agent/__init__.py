@@ -1,1 +1,13 @@
-"""The process that owns one running job, and what is done about jobs whose agent died."""
+"""The agent: the process that owns one running job, and the recovery of jobs whose agent died.
+
+- `__main__`: the command that starts an agent
+- `job_agent`: one job from Starting to Completed, Failed or Stopped
+- `supervision`: the hosts of a job while they train
+- `progress`: counting and recording how much of the inputs has arrived
+- `cleanup`: removal of files after the end of a job
+- `recovery`: reconciling the state of a job whose agent died or does not answer
+- `removal`: deleting a job
+- `log_stream`: the agent's log
+
+The service imports `recovery` and `removal` and starts `__main__`; no other module imports this package.
+"""

@@ -1,4 +1,4 @@
-"""Removing what a job does not need once it has ended. What cannot be removed changes nothing about how it ended."""
+"""Removal of files that a job does not need once it has ended; a failure to do so does not change its state."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
-    """Remove the inputs of a job that ended, with their FIFOs, and unless it failed all that its hosts left.
+    """Remove the inputs and FIFOs of a job that ended, and the folders of its hosts unless it failed.
 
-    Links that a host put in the place of a directory are not followed. Returns a warning for what was not removed.
+    A link by which a host replaced a directory is not followed. Returns a warning for each directory that stays.
     """
     names = [folder.channels.name]
     warnings = []
@@ -25,7 +25,7 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
         warnings.append(f"warning: nothing below {folder.hosts} is removed: {os.fsdecode(mounted[0])} is still mounted")
     elif failed:
         with suppress(FileNotFoundError):
-            hosts = sorted(os.listdir(folder.hosts))  # noqa: PTH208 - names are all that is wanted
+            hosts = sorted(os.listdir(folder.hosts))  # noqa: PTH208 - only names are needed
             names += [f"{folder.hosts.name}/{host}/{contract.DATA_DIR}" for host in hosts]
     else:
         names.append(folder.hosts.name)
@@ -34,10 +34,10 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
 
 
 def _remove(directory: beneath.Directory, folder: JobFolder, name: str) -> list[str]:
-    """Remove a directory; return a warning where something of it stays."""
+    """Remove a directory; return a warning if a part of it stays."""
     try:
         directory.remove_tree(name)
-    except Exception as error:  # noqa: BLE001 - the job has ended, whatever it left
+    except Exception as error:  # noqa: BLE001 - the job has ended, whatever files its hosts left
         path, problem = folder.path / name, str(error) or type(error).__name__
         return [f"warning: {path} is not needed any more and cannot be removed: {problem}; remove it by hand"]
     return []

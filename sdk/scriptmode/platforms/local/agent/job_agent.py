@@ -31,7 +31,7 @@ from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk, process_tree
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
-from scriptmode.platforms.local.system.forked_tasks import Children, Chore, exit_words
+from scriptmode.platforms.local.system.forked_tasks import Children, ForkedTask, describe_exit_code
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -64,35 +64,35 @@ class Agent:
         #: The directory by which the disk of the job's folder is named.
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
-        self._fleet = fleet.of(folder, self._job, lock, inherited)
+        self._fleet = fleet.create_fleet(folder, self._job, lock, inherited)
         self._sandboxes = self._fleet.sandboxes
         self._hosts: Sequence[Host] = ()
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
-        feeds = pipe_mode.feeds_of(self._request, list(self._sandboxes.values()))
+        streams = pipe_mode.pipe_streams(self._request, list(self._sandboxes.values()))
         self._spool = folder.channels / "spool"
-        self._checkpoints: checkpoints.Keeper | None = None
+        self._checkpoints: checkpoints.CheckpointSync | None = None
         if "CheckpointConfig" in self._request:
             record = folder.channels / "checkpoints.json"
-            self._checkpoints = checkpoints.Keeper(self._request, list(self._sandboxes.values()), record)
+            self._checkpoints = checkpoints.CheckpointSync(self._request, list(self._sandboxes.values()), record)
         self._stores = Stores()
-        self._feeding = pipe_mode.Feeding(feeds, self._stores, self._spool, lock)
-        folders = None if self._fleet.has_file_systems else self._job.file_systems
-        self._staged = progress.StagingProgress(self._request)
+        self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, lock)
+        folders = None if self._fleet.mounts_file_systems else self._job.file_systems
+        self._staging = progress.StagingProgress(self._request)
         self._progress = progress.ProgressRecorder(
-            folder, lambda: [*self._staged.progress(), *self._feeding.progress()]
+            folder, lambda: [*self._staging.progress(), *self._producers.progress()]
         )
-        self._mounting = mounted_channels.Mounting(self._request, list(self._sandboxes.values()), folders, lock)
+        self._mounts = mounted_channels.ChannelMounts(self._request, list(self._sandboxes.values()), folders, lock)
 
     def run(self) -> None:
         """Take the job to its end."""
         self._record_processes()
-        outcome = self._download() or self._fetch()
+        outcome = self._download() or self._pull_image()
         if outcome is None:
             self._progress.record(now=True)
             outcome = self._train()
             self._progress.record(now=True)
-            for name, text in self._feeding.unread() if outcome.secondary == "Completed" else ():
+            for name, text in self._producers.unread_warnings() if outcome.secondary == "Completed" else ():
                 self._log_to_host(name, text)
         self._end_processes()
         if self._hosts:
@@ -123,85 +123,85 @@ class Agent:
             traceback.print_exc()
         reason = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
         if full_disk.is_full(error):
-            reason = f"ClientError: {full_disk.described(error, self._disk)}"
+            reason = f"ClientError: {full_disk.full_disk_error(error, self._disk)}"
         self._end(Outcome("Failed", reason))
 
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
         try:
-            with full_disk.reported(self._disk), self._heartbeat.beating():
+            with full_disk.translate_errors(self._disk), self._heartbeat.beating():
                 self._spool.mkdir(parents=True, exist_ok=True)
                 self._fleet.prepare()
         except (ContainerError, DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._enter("Downloading")
         try:
-            with full_disk.reported(self._disk):
-                chore = self._begin_staging()
+            with full_disk.translate_errors(self._disk):
+                task = self._begin_staging()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: Data download failed: {error}")
-        while not chore.poll() or not (chore.error or self._mounting.is_settled() or self._stop_requested()):
+        while not task.poll() or not (task.error or self._mounts.is_ready_or_failed() or self._stop_requested()):
             if self._stop_requested():
                 self._enter("Stopping")
-            if self._stop_requested() or self._mounting.broken():
-                chore.kill()
+            if self._stop_requested() or self._mounts.failure():
+                task.kill()
             self._record_progress()
             self._wait(supervision.POLL_SECONDS)
         if self._stop_requested():
             return Outcome("Stopped")
-        if failure := self._mounting.broken():
+        if failure := self._mounts.failure():
             return Outcome("Failed", failure)
-        return Outcome("Failed", f"ClientError: Data download failed: {chore.error}") if chore.error else None
+        return Outcome("Failed", f"ClientError: Data download failed: {task.error}") if task.error else None
 
-    def _fetch(self) -> Outcome | None:
+    def _pull_image(self) -> Outcome | None:
         """Get what the hosts are made of, where it is not here; give an outcome only when the job ends with that."""
         try:
-            if self._fleet.is_here():
+            if self._fleet.has_image():
                 return None
         except ContainerError as error:
             return Outcome("Failed", f"ClientError: {error}")
         self._enter("DownloadingTrainingImage")
-        chore = Chore(self._fleet.fetch, self._lock)
-        while not chore.poll():
+        task = ForkedTask(self._fleet.pull_image, self._lock)
+        while not task.poll():
             if self._stop_requested():
                 self._enter("Stopping")
-                chore.kill()
+                task.kill()
             self._wait(supervision.POLL_SECONDS)
         if self._stop_requested():
             return Outcome("Stopped")
-        return Outcome("Failed", f"ClientError: {chore.error}") if chore.error else None
+        return Outcome("Failed", f"ClientError: {task.error}") if task.error else None
 
-    def _begin_staging(self) -> Chore:
+    def _begin_staging(self) -> ForkedTask:
         """Begin the mounts, and have what is copied copied."""
         sandboxes = list(self._sandboxes.values())
-        for uri in requested_hosts.served_uris(self._request):
+        for uri in requested_hosts.uris_read_while_training(self._request):
             self._stores.prepare(uri)
-        copied = self._mounting.begin(self._stores, self._spool, self._log_to_host, self._fleet.why_no_mounts)
+        copied = self._mounts.begin(self._stores, self._spool, self._log_to_host, self._fleet.no_mounts_reason)
 
         def stage() -> None:
-            with full_disk.reported(self._disk):
-                self._feeding.check()
-                folder, report = self._folder.channels, self._staged.report
-                file_mode.stage(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
+            with full_disk.translate_errors(self._disk):
+                self._producers.check()
+                folder, report = self._folder.channels, self._staging.report
+                file_mode.stage_channels(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
                 if self._checkpoints:
                     self._checkpoints.restore()
 
-        return Chore(stage, self._lock)
+        return ForkedTask(stage, self._lock)
 
     def _train(self) -> Outcome:
         self._enter("Training")
         environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
-        self._hosts = self._fleet.hosts(environments)
+        self._hosts = self._fleet.create_hosts(environments)
         try:
-            with full_disk.reported(self._disk), self._heartbeat.beating():
-                self._feeding.make()
+            with full_disk.translate_errors(self._disk), self._heartbeat.beating():
+                self._producers.create_fifos()
                 for host in self._hosts:
                     host.start()
-                self._feeding.start()
+                self._producers.start()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
         if self._checkpoints:
-            Chore(self._checkpoints.keep_on, self._lock)
+            ForkedTask(self._checkpoints.run, self._lock)
         self._record_processes()
         # The script has the grace; `train` then kills, reaps and reports.
         grace = self._job.stop_grace + contract.STOP_MARGIN
@@ -213,26 +213,28 @@ class Agent:
             stop_requested=self._stop_requested,
             on_stopping=lambda said: self._enter("Stopping", said),
             describe_failure=self._describe_failure,
-            input_failure=lambda: self._feeding.broken() or self._mounting.broken(),
+            input_failure=lambda: self._producers.failure() or self._mounts.failure(),
         )
 
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
-        return job_variables.added(self._fleet.environment(sandbox), self._job)
+        return job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
 
     def _describe_failure(self, name: str, code: int) -> str:
         sandbox = self._sandboxes[name]
-        trouble = next(host.trouble for host in self._hosts if host.name == name)
-        if trouble:
-            return f"ClientError: {name}: {trouble}"
-        if cut_off := self._fleet.cut_off():
-            return f"InternalServerError: {cut_off}"
+        machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)
+        if machine_failure:
+            return f"ClientError: {name}: {machine_failure}"
+        if disconnected := self._fleet.find_disconnected():
+            return f"InternalServerError: {disconnected}"
         exit_code = code if code >= 0 else 128 - code
         said = sandbox.read_failure()
         if not said:
-            ended = f"ended with {exit_words(code)}" if code >= 0 else f"was killed by {exit_words(code)}"
+            ended = (
+                f"ended with {describe_exit_code(code)}" if code >= 0 else f"was killed by {describe_exit_code(code)}"
+            )
             tail = logs.last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
             if not tail and not full_disk.has_space(self._disk):
-                full = f"{full_disk.explain(self._disk)}, so nothing more is known; free some space"
+                full = f"{full_disk.describe_full_disk(self._disk)}, so nothing more is known; free some space"
                 return f"ClientError: {name}: the host's launcher {ended}; {full}, exit code: {exit_code}"
             said = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
         return algorithm_error(said, exit_code)
@@ -245,25 +247,25 @@ class Agent:
         sandboxes = list(self._sandboxes.values())
 
         def publish() -> str:
-            if outcome.secondary == "Completed" and artifacts.without_model(sandboxes):
-                self._log_to_user(self._fleet.no_model)
-            with full_disk.reported(self._disk):
-                uri = artifacts.publish(
+            if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
+                self._log_to_user(self._fleet.no_model_message)
+            with full_disk.translate_errors(self._disk):
+                uri = artifacts.publish_artifacts(
                     self._request, sandboxes, self._folder.output, with_model=with_model, say=self._log_to_user
                 )
                 if self._checkpoints:
                     self._checkpoints.finish(self._log_to_user)
                 return uri
 
-        chore = Chore(publish, self._lock)
-        while not chore.poll():
+        task = ForkedTask(publish, self._lock)
+        while not task.poll():
             self._wait(supervision.POLL_SECONDS)
-        if chore.error:
-            self._log_to_user(f"artifacts were not delivered: {chore.error}")
+        if task.error:
+            self._log_to_user(f"artifacts were not delivered: {task.error}")
             if with_model:
-                kept = f"what the hosts left is kept in {self._folder.output} and {self._folder.hosts}"
-                return Outcome("Failed", f"ClientError: Artifact upload failed: {chore.error}; {kept}")
-        self._state = replace(self._state, artifacts=str(chore.value or ""))
+                location = f"what the hosts left is kept in {self._folder.output} and {self._folder.hosts}"
+                return Outcome("Failed", f"ClientError: Artifact upload failed: {task.error}; {location}")
+        self._state = replace(self._state, artifacts=str(task.value or ""))
         return outcome
 
     def _end(self, outcome: Outcome) -> None:
@@ -301,7 +303,7 @@ class Agent:
     def _record_progress(self) -> None:
         """Say how much of a channel is here, now and then."""
         now = time.monotonic()
-        here = self._staged.current()
+        here = self._staging.current()
         if self._state.secondary == "Downloading" and here and here.done and now > self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
             of = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
@@ -322,12 +324,12 @@ class Agent:
 
     def _wait_for_hosts(self, seconds: float) -> None:
         self._wait(seconds)
-        self._children.reap_strays([*(host.pid for host in self._hosts), *self._feeding.pids, *self._mounting.pids])
+        self._children.reap_strays([*(host.pid for host in self._hosts), *self._producers.pids, *self._mounts.pids])
 
     def _end_processes(self) -> None:
         """End every process of the job and take its mounts away."""
         with self._heartbeat.beating():
-            problems = [*self._mounting.end(), *self._fleet.end()]
+            problems = [*self._mounts.end(), *self._fleet.remove_hosts()]
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:

@@ -1,4 +1,4 @@
-"""The agent's log as its ``sys.stderr``: a log that cannot be written does not end the process that writes to it."""
+"""The agent's log as its ``sys.stderr``: a write to it never fails, so a full disk does not end the agent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Log(io.RawIOBase):
-    """Writes to a descriptor; what a full disk does not take comes later, or is counted."""
+    """Stream to a descriptor; text that a full disk refuses is written later, or counted and dropped."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -21,7 +21,7 @@ class _Log(io.RawIOBase):
 
     @property
     def name(self) -> int:
-        """The descriptor, which stands for the name of a stream without one."""
+        """The descriptor, as for other streams without a file name."""
         return self._descriptor
 
     def fileno(self) -> int:
@@ -33,15 +33,15 @@ class _Log(io.RawIOBase):
         return True
 
     def write(self, content: Buffer, /) -> int:
-        """Take all of ``content``; never raise ``OSError``."""
+        """Write or buffer all of ``content``; never raise ``OSError``."""
         if self._process != os.getpid():
-            # A forked child; what waits is its parent's to write.
+            # In a forked child: the parent writes what is buffered, so the child begins with an empty buffer.
             self._sink, self._process = Sink(self._descriptor), os.getpid()
-        whole = bytes(content)
-        self._sink.write(whole)
-        return len(whole)
+        data = bytes(content)
+        self._sink.write(data)
+        return len(data)
 
 
 def open_log_stream(descriptor: int) -> io.TextIOWrapper:
-    """Return a text stream that never fails over a descriptor, which stays its owner's."""
+    """Return a text stream to ``descriptor`` whose writes never fail; the caller keeps the descriptor."""
     return io.TextIOWrapper(_Log(descriptor), encoding="utf-8", errors="backslashreplace", write_through=True)

@@ -1,4 +1,4 @@
-"""How far a job's data is, counted while it is staged and streamed, and recorded for whoever watches."""
+"""Progress of a job's data: counted while it is staged and streamed, recorded for clients that display it."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.store.job_store import JobFolder
 
-#: A view is drawn as often.
+#: Interval of recording; the live view is drawn as often.
 _SECONDS = 0.5
 
 
 class StagingProgress:
-    """How many bytes of each channel are here, counted by the child that stages them and read by its parent."""
+    """Number of staged bytes of each channel in shared memory: the child that stages writes it, its parent reads it."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         self._channels = [
             (channel["ChannelName"], input_mode(request, channel)) for channel in request.get("InputDataConfig", ())
         ]
-        # The channel that is being staged; then for each how many bytes are here, and of how many.
+        # The index of the channel that is being staged; then for each channel the bytes staged and their total.
         self._numbers = SharedCounters(1 + 2 * len(self._channels))
 
     def report(self, channel: int, done: int, total: int) -> None:
-        """Count, as `channels.Report` says."""
+        """Set the progress of a channel, as `file_mode.Report` describes."""
         self._numbers[0] = channel
         self._numbers[1 + 2 * channel], self._numbers[2 + 2 * channel] = done, total
 
     def current(self) -> ChannelProgress | None:
-        """Give the channel that is being staged."""
+        """Return the progress of the channel that is being staged; None without channels."""
         return self._of(self._numbers[0]) if self._channels else None
 
     def progress(self) -> list[ChannelProgress]:
-        """Give every channel that something was counted of."""
+        """Return the progress of every channel whose staging began."""
         return [each for each in map(self._of, range(len(self._channels))) if each.total]
 
     def _of(self, index: int) -> ChannelProgress:
@@ -47,7 +47,7 @@ class StagingProgress:
 
 
 class ProgressRecorder:
-    """Writes the progress into the job's folder, at most twice a second and only what changed."""
+    """Writer of the progress to the job's folder, at most twice a second and only when it changed."""
 
     def __init__(self, folder: JobFolder, read: Callable[[], list[ChannelProgress]]) -> None:
         self._folder = folder
@@ -56,9 +56,9 @@ class ProgressRecorder:
         self._next = 0.0
 
     def record(self, *, now: bool = False) -> None:
-        """Record what changed; ``now`` without regard to when it was last recorded.
+        """Write the progress if it changed and the interval has passed; ``now``: also before it has passed.
 
-        Nobody's job ends for want of this record: a folder that cannot be written is left alone.
+        A folder that cannot be written is ignored: a job does not fail because of this record.
         """
         if not now and time.monotonic() < self._next:
             return

@@ -1,4 +1,15 @@
-"""What is done about a job whose agent died without ending it."""
+"""Reconciling the recorded state of a job whose agent died or does not answer.
+
+The agent holds the job's lock while it lives, so every process that reads a state first tries to get that lock.
+
+- The lock is free and the state is not final: the agent died. The process that got the lock ends the job's remaining
+  processes, mounts and containers, and records the job as Failed (`_mark_agent_lost`). It holds the lock meanwhile,
+  so only one process does so.
+- The lock is free and the folder cannot be written: nothing is changed; the state gets a note.
+- The lock is held and the heartbeat is older than `heartbeat.SILENT_SECONDS`: the agent is stopped or hangs. It is
+  ended only if it should have ended the job by now: after a request to stop or MaxRuntimeInSeconds. It gets SIGCONT and
+  `_WAKING_SECONDS` to work again, then SIGKILL; after that the first case applies. Otherwise the state gets a note.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +30,12 @@ from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.platforms.local.system.process_tree import Identity
+    from scriptmode.platforms.local.system.process_tree import ProcessIdentity
 
 
-#: How often a job that is watched is asked whether its agent lives.
+#: Interval of checking whether the agent of a followed job lives.
 _AGENT_SECONDS = 0.5
-#: Seconds in which an agent that was continued has to work again.
+#: Seconds in which an agent that got SIGCONT has to work again.
 _WAKING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _UNRECORDED = (
@@ -34,10 +45,10 @@ _UNRECORDED = (
 
 
 def reconcile(folder: JobFolder) -> JobState:
-    """Return where a job stands now; one that no agent works on any more is ended first.
+    """Return the current state of a job; a job whose agent died is recorded as Failed first.
 
-    So is one whose agent does not answer and should have ended it: because it was asked to stop, or because its time
-    is up. Where the folder cannot be written, nothing is ended and the state's note says what is known.
+    The same happens to a job whose agent does not answer and should have ended it: because a stop was requested, or
+    because its time limit passed. Where the folder cannot be written, nothing is ended and the state has a note.
     """
     state = folder.read_state()
     if state.ended:
@@ -54,16 +65,16 @@ def reconcile(folder: JobFolder) -> JobState:
 
 
 def is_agent_lost(state: JobState) -> bool:
-    """Return whether a job's agent died where that cannot be recorded, so that the job never ends."""
+    """Return whether a job's agent died and the folder cannot be written, so that the job never ends."""
     return not state.ended and state.note == _UNRECORDED.format(secondary=state.secondary)
 
 
 def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> JobState:
-    """Return the state of a job whose agent does not answer, which is ended if it should have ended the job by now."""
+    """Return the state of a job whose agent does not answer; end an agent that should have ended the job by now."""
     agent = folder.read_processes().get("agent")
     process = f" (process {agent.pid})" if agent else ""
     silence = f"the job's agent{process} has not answered since {_clock(since)}"
-    cause = _why_to_end(folder, state)
+    cause = _reason_to_end(folder, state)
     if agent and cause:
         if _answers_when_woken(folder, agent):
             return with_stop_request(folder, folder.read_state())
@@ -77,8 +88,8 @@ def _handle_silent_agent(folder: JobFolder, state: JobState, since: float) -> Jo
     return replace(state, note=f"{silence}: it is stopped or hangs; end the job: scriptmode stop {folder.name}")
 
 
-def _why_to_end(folder: JobFolder, state: JobState) -> str:
-    """Return why a job should have ended; "" while it may go on."""
+def _reason_to_end(folder: JobFolder, state: JobState) -> str:
+    """Return why a job should have ended by now; "" while it may continue."""
     if folder.stop_requested() is not None:
         return "the job was asked to stop"
     started = next((each.started for each in state.transitions if each.status == "Training"), None)
@@ -86,29 +97,29 @@ def _why_to_end(folder: JobFolder, state: JobState) -> str:
         return ""
     job = folder.read_job()
     limit = max_runtime(job.request)
-    # An agent that works ends it after the limit and the grace.
+    # A working agent ends the job after the limit and the grace period.
     overdue = time.time() - (started + limit + job.stop_grace)
     return f"MaxRuntimeInSeconds, {limit} s, had passed" if overdue > heartbeat.SILENT_SECONDS else ""
 
 
-def _answers_when_woken(folder: JobFolder, agent: Identity) -> bool:
-    """Continue a stopped agent; return whether it works again. It finds by itself why its job is to end."""
+def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
+    """Send SIGCONT to an agent; return whether it works again. It then ends the job by itself."""
     from scriptmode.platforms.local.system import process_tree
 
-    process_tree.send(agent, signal.SIGCONT)
+    process_tree.send_signal(agent, signal.SIGCONT)
     deadline = time.monotonic() + _WAKING_SECONDS
-    while folder.silent_since() is not None and process_tree.running(agent):
+    while folder.silent_since() is not None and process_tree.is_running(agent):
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)
-    return process_tree.running(agent)
+    return process_tree.is_running(agent)
 
 
-def _kill_agent(folder: JobFolder, agent: Identity) -> bool:
-    """Kill an agent; return whether nothing holds the job's lock any more."""
+def _kill_agent(folder: JobFolder, agent: ProcessIdentity) -> bool:
+    """Kill an agent; return whether no process holds the job's lock any more."""
     from scriptmode.platforms.local.system import process_tree
 
-    process_tree.send(agent, signal.SIGKILL)
+    process_tree.send_signal(agent, signal.SIGKILL)
     deadline = time.monotonic() + process_tree.VANISHING_SECONDS
     while True:
         with folder.try_lock() as is_locked:
@@ -120,7 +131,7 @@ def _kill_agent(folder: JobFolder, agent: Identity) -> bool:
 
 
 class ReconciledJob:
-    """A job that is looked at many times a second: what did not change is not read again, a lost agent found soon."""
+    """A job that is reconciled many times a second: an unchanged state is not read again for half a second."""
 
     def __init__(self, folder: JobFolder) -> None:
         self._folder = folder
@@ -129,8 +140,8 @@ class ReconciledJob:
         self._next = 0.0
 
     def reconcile(self) -> JobState:
-        """Give what `settled` gives, an agent's death half a second late."""
-        # Before the state is read: what is written meanwhile is then seen by the next look.
+        """Return the result of `reconcile`, which notices an agent's death up to half a second late."""
+        # Before the state is read, so that a change in between is noticed by the next call.
         version = self._folder.version()
         if self._state is None or version != self._version or time.monotonic() >= self._next:
             self._state = reconcile(self._folder)
@@ -140,29 +151,29 @@ class ReconciledJob:
 
 
 def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
-    """Let a job be Stopping from the moment it was asked to stop; the agent says the same a moment later."""
+    """Return a state that is Stopping from the moment of the request; the agent records the same a moment later."""
     asked = folder.stop_requested() if state.stoppable else None
     return state if asked is None else state.with_status("Stopping", asked)
 
 
 def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
-    """End what is left of a job whose agent died, and record why; ``cause`` is why, where that is known."""
-    stays = end_orphans(folder)
-    cause = cause or _why_it_died(folder, state)
+    """Record a job whose agent died as Failed, after ending its remaining processes; ``cause`` is "" if unknown."""
+    problems = end_orphans(folder)
+    cause = cause or _cause_of_death(folder, state)
     reason = (
-        f"InternalServerError: {cause}; the processes of it that were found were ended{stays and f', but {stays}'}; "
+        f"InternalServerError: {cause}; the processes of it that were found were ended{problems and f', but {problems}'}; "
         f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()
-    buried = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
-    # A full disk must not hide what happened; the next look tries again.
+    failed = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
+    # On a full disk the caller still gets the state; the next call tries to write it again.
     with suppress(OSError):
-        folder.write_state(buried)
-    return buried
+        folder.write_state(failed)
+    return failed
 
 
-def _why_it_died(folder: JobFolder, state: JobState) -> str:
-    """Return what is known of an agent's end: one that never came up is told from one that was killed."""
+def _cause_of_death(folder: JobFolder, state: JobState) -> str:
+    """Return the cause of an agent's end: it never started, or it was killed or crashed."""
     if state.secondary == "Starting" and folder.never_had_processes:
         return (
             "the job's agent never started, because the process that created the job was killed, or the machine went "
@@ -174,22 +185,22 @@ def _why_it_died(folder: JobFolder, state: JobState) -> str:
 
 
 def end_orphans(folder: JobFolder) -> str:
-    """End the processes, mounts and containers of a job whose agent is dead; return what could not be done."""
+    """Stop the processes, mounts and containers of a job whose agent is dead; return what failed, else ""."""
     from scriptmode.data import fuse_mounts
     from scriptmode.platforms.local.system import process_tree
 
     processes = folder.read_processes()
 
-    def left() -> list[int]:
-        launchers = [identity.pid for identity in processes.values() if process_tree.running(identity)]
+    def orphaned_processes() -> list[int]:
+        launchers = [identity.pid for identity in processes.values() if process_tree.is_running(identity)]
         below = [pid for launcher in launchers for pid in process_tree.descendants(launcher)]
-        # A host's processes carry its base directory; those whose parents died are found by that alone.
-        return list({*launchers, *below, *process_tree.with_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
+        # The base directory is in the environment of a host's processes; those whose parents died are found only by it.
+        return list({*launchers, *below, *process_tree.find_by_variable(f"{BASE_DIR_VARIABLE}={folder.hosts}/")})
 
     with suppress(DataError):
-        # What served it is dead: nothing below may be touched before.
+        # First of all: access below a mount whose server is dead fails or hangs.
         fuse_mounts.detach(folder.hosts)
-    problems = [] if process_tree.kill_until_gone(left) else ["some of them would not go"]
+    problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them would not go"]
     problems += filter(None, [_remove_outside_folder(folder)])
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
@@ -197,21 +208,21 @@ def end_orphans(folder: JobFolder) -> str:
 
 
 def _remove_outside_folder(folder: JobFolder) -> str:
-    """Remove what the job has outside its folder: launchers' directories, or what Docker has; say what was not done.
+    """Remove what the job has outside its folder: launchers' directories, or containers and network; return a failure.
 
-    The files of containers become the caller's.
+    The owner of files that containers wrote becomes that of the job's folder.
     """
     from scriptmode.platforms.local.hosts import container_fleet, process_fleet
 
     job = folder.read_job()
-    if not requested_hosts.is_in_containers(job.request):
+    if not requested_hosts.has_container_hosts(job.request):
         process_fleet.remove_scratch(job.request, os.environ)
         return ""
     from scriptmode.platforms.local.hosts import job_containers
 
-    if said := job_containers.clear(folder.label, patience=0):
-        return f"not all containers: {said}"
-    return container_fleet.give_back(folder, job)
+    if problem := job_containers.remove_job_containers(folder.label, retry_seconds=0):
+        return f"not all containers: {problem}"
+    return container_fleet.restore_ownership(folder, job)
 
 
 def _clock(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Delete a job: end what writes to its folder, take its name away, then remove it."""
+"""Deletion of a job: end the processes that write to its folder, rename the folder, then remove it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: Begins the name of a folder that is being removed, which is no job's any more.
+#: Prefix of the folder that a job is moved to while it is removed; such names are not jobs.
 _PREFIX = ".removed-"
-#: Seconds in which an agent that was killed, or whose folder was taken away, has to be gone.
+#: Seconds in which an agent that was killed, or whose folder was renamed, has to end.
 _ENDING_SECONDS = 30.0
-#: Seconds in which processes that were killed finish what they were writing.
+#: Seconds in which killed processes finish the writes that the kernel does for them.
 _WRITING_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
@@ -33,18 +33,18 @@ _POLL_SECONDS = 0.05
 def delete_job(folder: JobFolder) -> None:
     """Remove a job's folder; raise `DataError` where that is not possible.
 
-    The agent is killed and with it everything that writes to the folder, before its files are touched. One that is not
-    known, as processes.json is damaged, ends itself as soon as the folder has another name.
+    The agent and everything that writes to the folder are killed before a file is removed. An agent whose process is
+    unknown, because processes.json is damaged, ends itself as soon as the folder has another name.
     """
     agent = folder.read_processes().get("agent")
     if agent:
-        process_tree.send(agent, signal.SIGKILL)
+        process_tree.send_signal(agent, signal.SIGKILL)
         _wait(lambda: _is_free(folder))
     if _is_free(folder):
         with suppress(DataError):
-            # A job whose request cannot be read has no containers that could be found by it.
+            # The containers of a job are found by its request; without a readable one none are.
             recovery.end_orphans(folder)
-    moved = _move_away(folder)
+    moved = _rename(folder)
     if not _wait(lambda: _is_free(moved)):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} is left; end its process, "
@@ -59,7 +59,7 @@ def delete_job(folder: JobFolder) -> None:
 
 
 def _was_interrupted(left: Path) -> bool:
-    """Return whether the removal of a folder was interrupted: no agent is in it, or no job comes into it any more."""
+    """Return whether the removal of a folder was interrupted: no agent is in it, and no job is being moved there."""
     jobs = [JobFolder(path) for path in left.iterdir()]
     if not jobs:
         return time.time() - left.stat().st_mtime > _ENDING_SECONDS
@@ -67,7 +67,7 @@ def _was_interrupted(left: Path) -> bool:
 
 
 def _is_free(folder: JobFolder) -> bool:
-    """Return whether no agent holds the job's lock; there is none without a lock file."""
+    """Return whether no agent holds the job's lock; also true without a lock file."""
     try:
         with folder.try_lock() as is_locked:
             return is_locked is not False
@@ -75,23 +75,23 @@ def _is_free(folder: JobFolder) -> bool:
         return True
 
 
-def _move_away(folder: JobFolder) -> JobFolder:
-    """Rename a job's folder, so that there is no job of its name; return the folder under its new name."""
+def _rename(folder: JobFolder) -> JobFolder:
+    """Rename a job's folder, so that no job has its name; return the folder under its new name."""
     try:
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent)) / folder.name
-        folder.path.rename(place)
+        target = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent)) / folder.name
+        folder.path.rename(target)
     except OSError as error:
         step = f"delete it as the user who owns {folder.path}"
         if error.errno == errno.EROFS:
             step = "delete it where that file system can be written"
         raise DataError(f"training job {folder.name} cannot be deleted: {error}; {step}") from error
-    return JobFolder(place)
+    return JobFolder(target)
 
 
 def _remove(name: str, path: Path) -> None:
-    """Remove the folder at ``path``, and the one that it was moved into; what is still being written is met again."""
+    """Remove the folder at ``path`` and its parent; retry while killed processes still finish their writes."""
     deadline = time.monotonic() + _WRITING_SECONDS
-    while error := _refusal(path.parent):
+    while error := _try_remove(path.parent):
         if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
             raise DataError(
                 f"training job {name} is deleted, but not all of its files: {error}; remove "
@@ -100,8 +100,8 @@ def _remove(name: str, path: Path) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _refusal(path: Path) -> OSError | None:
-    """Remove a folder; return what kept it from being removed."""
+def _try_remove(path: Path) -> OSError | None:
+    """Remove a folder; return the error where that was not possible."""
     try:
         beneath.remove_tree(path)
     except FileNotFoundError:
@@ -111,10 +111,10 @@ def _refusal(path: Path) -> OSError | None:
     return None
 
 
-def _wait(is_so: Callable[[], bool]) -> bool:
-    """Wait until something is so, `_ENDING_SECONDS` at most; return whether it is."""
+def _wait(condition: Callable[[], bool]) -> bool:
+    """Wait until ``condition`` holds, `_ENDING_SECONDS` at most; return whether it does."""
     deadline = time.monotonic() + _ENDING_SECONDS
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,10 @@
-"""All or nothing: the hosts of a job run together and end together. Effects are handed in."""
+"""Supervision of the hosts of a job while they train: all or nothing.
+
+All hosts were started. They run until the first of these events: each host ended with 0 (Completed); a host failed or
+an input cannot be served (Failed); a stop was requested (Stopped); the time limit passed (MaxRuntimeExceeded). In all
+but the first case every host gets SIGTERM, one common grace period, then SIGKILL. The grace period is the job's after
+a stop or the time limit, and `FAILURE_GRACE_SECONDS` after a failure. Effects and the clock are passed as hooks.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +17,15 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.hosts import Host
 
-#: How often a request to stop is looked for; the end of a host is noticed at once.
+#: Interval of checking for a request to stop; the end of a host wakes the agent at once.
 POLL_SECONDS = 0.05
-#: What the other hosts are given after one failed; they learn of it from their runtime, too.
+#: Grace period of the other hosts after one failed; their runtime tells them of the failure, too.
 FAILURE_GRACE_SECONDS = 1.5
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ends: its final secondary status, and why when that is ``Failed``."""
+    """The end of a job: its final secondary status, and the reason when that is ``Failed``."""
 
     secondary: str
     reason: str = ""
@@ -27,26 +33,26 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SupervisionHooks:
-    """What training needs of the world outside the hosts."""
+    """Callbacks through which `supervise` waits and asks for everything outside the hosts."""
 
-    #: Returns when a host may have ended, after the given seconds at the latest.
+    #: Wait until a host may have ended, for the given seconds at most.
     wait: Callable[[float], None]
     stop_requested: Callable[[], bool]
-    #: Told once when the hosts are about to be stopped, with the message for whoever watches the job.
+    #: Called once before the hosts are stopped, with the message for clients that follow the job.
     on_stopping: Callable[[str], None]
-    #: Says why a host failed, from its name and exit code (``-n`` for signal n).
+    #: Return why a host failed, from its name and exit code (``-n`` for signal n).
     describe_failure: Callable[[str, int], str]
-    #: Says why the hosts' inputs cannot be served any more; "" as long as they can.
+    #: Return why the hosts' inputs cannot be served any more; "" while they can.
     input_failure: Callable[[], str] = lambda: ""
     clock: Callable[[], float] = time.monotonic
 
 
 def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hooks: SupervisionHooks) -> Outcome:
-    """Watch started hosts until all ended; the first failure, a request to stop or the time limit ends them all."""
+    """Wait until all started hosts ended; end all of them at the first failure, request to stop or the time limit."""
     deadline = hooks.clock() + max_runtime
     while True:
         codes = {host.name: host.poll() for host in hosts}
-        # Asked after the hosts: what a broken input made of them is not the cause, however well they ended.
+        # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.
         if failure := hooks.input_failure():
             end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
             return Outcome("Failed", failure)
@@ -70,7 +76,7 @@ def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hook
 
 
 def end_hosts(hosts: Sequence[Host], grace: float, hooks: SupervisionHooks) -> None:
-    """Ask every host to end, and make those end that have not after ``grace`` seconds."""
+    """Send SIGTERM to every host, and SIGKILL to those that still run after ``grace`` seconds."""
     for host in hosts:
         host.terminate()
     deadline = hooks.clock() + grace

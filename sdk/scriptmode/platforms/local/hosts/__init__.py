@@ -21,7 +21,7 @@ class Host(Protocol):
         """The agent's child that ends with the host; 0 before the start."""
 
     @property
-    def trouble(self) -> str:
+    def machine_failure(self) -> str:
         """What went wrong with the machine, not with its ``train``; "" as long as nothing did."""
 
     def start(self) -> None:

@@ -19,12 +19,12 @@ from scriptmode.errors import DataError
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import LOCAL_GPU
 from scriptmode.platforms.local.hosts import job_containers
-from scriptmode.platforms.local.hosts.container_host import Bind, Container, ContainerHost
+from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
-from scriptmode.platforms.local.hosts.job_containers import Written
+from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.platforms.opt_ml import Sandbox, receivers
+from scriptmode.platforms.opt_ml import Sandbox, channel_sandboxes
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -63,8 +63,10 @@ _DIGEST_CHARACTERS = 8
 class ContainerFleet:
     """Implements `fleets.Fleet`."""
 
-    no_model = "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
-    has_file_systems = True
+    no_model_message = (
+        "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
+    )
+    mounts_file_systems = True
 
     def __init__(self, folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> None:
         self._folder = folder
@@ -80,7 +82,7 @@ class ContainerFleet:
         }
 
     @property
-    def why_no_mounts(self) -> str:
+    def no_mounts_reason(self) -> str:
         """Why FUSE mounts of the agent cannot be read in containers: only root's can be by other users."""
         return "" if os.geteuid() == 0 else "a user's own mounts are not to be seen in containers"
 
@@ -91,7 +93,7 @@ class ContainerFleet:
         self._umask = os.umask(_READABLE)
         self._guard = job_containers.Guard(job, self._lock)
         isolated = bool(self._job.request.get("EnableNetworkIsolation"))
-        job_containers.make_network(self._docker_name("network"), job, is_internal=isolated)
+        job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32)}
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._with_source(sandbox), content)
@@ -99,28 +101,30 @@ class ContainerFleet:
                 sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
             _open_to_everybody(sandbox.base)
         if model_dir := _model_dir(self._job):
-            before = {"since": time.time(), "known": sorted(job_containers.folders_below(model_dir))}
+            before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
             (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
             model_dir.mkdir(parents=True, exist_ok=True)
             if self._folder.path in model_dir.parents:
                 _open_to_everybody(model_dir)
 
-    def is_here(self) -> bool:
+    def has_image(self) -> bool:
         """Say whether the image is."""
         return docker_client.has_image(self._image)
 
-    def fetch(self) -> None:
+    def pull_image(self) -> None:
         """Pull the image."""
         training_images.pull_image(self._image)
 
-    def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Return the hosts."""
         limits = ContainerLimits(**self._job.limits)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
         algorithm = self._job.request["AlgorithmSpecification"]
         entry, arguments = algorithm.get("ContainerEntrypoint", ()), algorithm.get("ContainerArguments", ())
         types = {
-            name: group.instance_type for group in requested_hosts.groups(self._job.request) for name in group.hosts
+            name: group.instance_type
+            for group in requested_hosts.host_groups(self._job.request)
+            for name in group.hosts
         }
         for sandbox in self.sandboxes.values():
             # Restored meanwhile.
@@ -152,24 +156,24 @@ class ContainerFleet:
 
         Hosts without a network get none.
         """
-        return environment(self._job.request, self._inherited)
+        return container_environment(self._job.request, self._inherited)
 
-    def cut_off(self) -> str:
+    def find_disconnected(self) -> str:
         """Say which container was taken off the job's network."""
         network = self._docker_name("network")
-        gone = set(job_containers.cut_off(self._folder.label, network))
+        gone = set(job_containers.disconnected_containers(self._folder.label, network))
         found = [name for name in self.sandboxes if self._docker_name(name) in gone]
         return f"{', '.join(found)}: disconnected from the job's network, {network}; run the job again" if found else ""
 
-    def end(self) -> list[str]:
+    def remove_hosts(self) -> list[str]:
         """Remove the containers and the network, then make their files the caller's."""
         if self._guard is None:
             return []
         os.umask(self._umask)
-        if problem := job_containers.clear(self._folder.label):
+        if problem := job_containers.remove_job_containers(self._folder.label):
             return [problem]
         self._guard.dismiss()
-        problem = give_back(self._folder, self._job)
+        problem = restore_ownership(self._folder, self._job)
         return [problem] if problem else []
 
     def release(self) -> None:
@@ -182,7 +186,7 @@ class ContainerFleet:
 
     def _with_source(self, sandbox: Sandbox) -> dict[str, Any]:
         """Give the request with its source archive where the host sees it."""
-        request, source = with_source(self._job.request)
+        request, source = with_visible_source(self._job.request)
         if source is None:
             return request
         target = sandbox.base / SOURCE_DIR / source.name
@@ -198,16 +202,16 @@ class ContainerFleet:
             ) from error
         return request
 
-    def _binds(self, sandbox: Sandbox) -> tuple[Bind, ...]:
-        binds = [Bind(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
+    def _binds(self, sandbox: Sandbox) -> tuple[BindMount, ...]:
+        binds = [BindMount(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
         for channel in self._file_systems(sandbox):
             source = channel["DataSource"]["FileSystemDataSource"]
-            folder = file_systems.folder(source, self._job.file_systems)
+            folder = file_systems.find_folder(source, self._job.file_systems)
             target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{channel['ChannelName']}"
-            binds.append(Bind(str(folder), target, file_systems.is_read_only(source)))
+            binds.append(BindMount(str(folder), target, file_systems.is_read_only(source)))
         if model_dir := _model_dir(self._job):
             # A script that is given this place writes there, as it would to its bucket.
-            binds.append(Bind(str(model_dir), str(model_dir)))
+            binds.append(BindMount(str(model_dir), str(model_dir)))
         return tuple(binds)
 
     def _file_systems(self, sandbox: Sandbox) -> list[Mapping[str, Any]]:
@@ -215,11 +219,11 @@ class ContainerFleet:
         return [
             channel
             for channel in request.get("InputDataConfig", ())
-            if "FileSystemDataSource" in channel["DataSource"] and receivers(request, channel, [sandbox])
+            if "FileSystemDataSource" in channel["DataSource"] and channel_sandboxes(request, channel, [sandbox])
         ]
 
 
-def environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
+def container_environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
     """Give the variables of each host, those of every job aside."""
     # As on SageMaker, which gives containers without a network none.
     given = () if request.get("EnableNetworkIsolation") else CREDENTIALS
@@ -229,7 +233,7 @@ def environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dic
     return {**own, **request.get("Environment", {})}
 
 
-def with_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
+def with_visible_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
     """Give the request with its source archive where the hosts see it, and where it is here; None where it is not."""
     parameters = request.get("HyperParameters", {})
     uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
@@ -240,25 +244,25 @@ def with_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None
     return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: seen}}, source
 
 
-def give_back(folder: JobFolder, job: Job) -> str:
+def restore_ownership(folder: JobFolder, job: Job) -> str:
     """Make what the job's containers wrote the job's owner's; say why that failed or ""."""
     status = folder.path.stat()
     owner = status.st_uid, status.st_gid
-    written = [Written(folder.hosts, owner)]
+    written = [WrittenFolder(folder.hosts, owner)]
     record = folder.channels / _BEFORE
     if model_dir := _model_dir(job):
         # Without the record nothing is known to be the containers'.
         with suppress(OSError, ValueError):
             before = regular_files.read_json(record)
             shapes.validate_shape(before, _BEFORE_SHAPE, "")
-            written.append(Written(model_dir, owner, before["since"], frozenset(before["known"])))
+            written.append(WrittenFolder(model_dir, owner, before["since"], frozenset(before["known"])))
     image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-    return job_containers.give_back(written, image, folder.label)
+    return job_containers.restore_owner(written, image, folder.label)
 
 
 def _model_dir(job: Job) -> Path | None:
     """Give the place of this machine that the script is told as ``model_dir``; None where it is none."""
-    value = requested_hosts.told_model_dir(job.request)
+    value = requested_hosts.model_dir_parameter(job.request)
     return file_uris.file_path(value) if file_uris.is_file(value) else None
 
 

@@ -19,7 +19,7 @@ from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
 from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
-from scriptmode.platforms.local.system.forked_tasks import Chore
+from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 from scriptmode_runtime.processes.streams import Sink
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _ADVICE = {
 
 
 @dataclass(frozen=True)
-class Bind:
+class BindMount:
     """A folder of this machine that a container sees."""
 
     source: str
@@ -64,7 +64,7 @@ class Container:
     image: str
     network: str
     environment: Mapping[str, str]
-    binds: tuple[Bind, ...]
+    binds: tuple[BindMount, ...]
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     limits: ContainerLimits = field(default_factory=ContainerLimits)
@@ -78,8 +78,8 @@ class ContainerHost:
     container: Container
     log: Path
     lock: int
-    trouble: str = ""
-    _follower: Chore | None = field(default=None, init=False, repr=False)
+    machine_failure: str = ""
+    _follower: ForkedTask | None = field(default=None, init=False, repr=False)
     _asked: bool = field(default=False, init=False)
 
     @property
@@ -98,8 +98,8 @@ class ContainerHost:
         return self._follower.pid if self._follower else 0
 
     def start(self) -> None:
-        """Have the container made and started; what goes wrong shows as `NOT_RUN` and ``trouble``."""
-        self._follower = Chore(partial(_follow, self.container, self.log), self.lock)
+        """Have the container made and started; what goes wrong shows as `NOT_RUN` and ``machine_failure``."""
+        self._follower = ForkedTask(partial(_follow, self.container, self.log), self.lock)
 
     def poll(self) -> int | None:
         """Give the exit code once the container ended, ``-n`` for signal n."""
@@ -111,11 +111,11 @@ class ContainerHost:
             return None
         ended = self._follower.value
         if ended is None:
-            self.trouble = self._follower.error
+            self.machine_failure = self._follower.error
             return NOT_RUN
         code = int(ended["code"])
         if ended["out_of_memory"] and code:
-            self.trouble = _out_of_memory(self.container.limits.memory)
+            self.machine_failure = _out_of_memory(self.container.limits.memory)
         return 128 - code if code - 128 in signal.Signals.__members__.values() else code
 
     def terminate(self) -> None:
@@ -149,8 +149,8 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
     """Run a container to its end; give its exit code and whether it ran out of memory."""
     from docker.utils.socket import frames_iter
 
-    with advised(), docker_client.docker_client("the container cannot be started") as client:
-        identifier = create(client.api, container)
+    with with_advice(), docker_client.docker_client("the container cannot be started") as client:
+        identifier = create_container(client.api, container)
         wanted = {"stdout": 1, "stderr": 1, "stream": 1}
         attached = client.api.attach_socket(identifier, params=wanted)
         client.api.start(identifier)
@@ -167,7 +167,7 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
     return {"code": state["ExitCode"], "out_of_memory": state["OOMKilled"]}
 
 
-def create(api: Any, container: Container, user: str | None = None) -> str:
+def create_container(api: Any, container: Container, user: str | None = None) -> str:
     """Create a container, not started; return Docker's identifier. ``user`` is by default the image's."""
     from docker.types import DeviceRequest, LogConfig, Mount
 
@@ -209,17 +209,17 @@ def _half_of_memory() -> int:
 def _remove_named(name: str) -> None:
     """Remove a container whatever it does, if it is there; what stays is removed with everything of the job."""
     with suppress(ContainerError), docker_client.docker_client(f"container {name} cannot be removed") as client:
-        remove(client, name)
+        remove_container(client, name)
 
 
-def remove(client: Any, identifier: str) -> None:
+def remove_container(client: Any, identifier: str) -> None:
     """Remove a container, by Docker's identifier or its name, whatever it does."""
-    with gone_is_fine():
+    with ignore_missing():
         client.api.remove_container(identifier, force=True, v=True)
 
 
 @contextmanager
-def gone_is_fine() -> Iterator[None]:
+def ignore_missing() -> Iterator[None]:
     """Let what somebody else removed, or is removing, count as removed."""
     from docker.errors import APIError, NotFound
 
@@ -233,7 +233,7 @@ def gone_is_fine() -> Iterator[None]:
 
 
 @contextmanager
-def advised() -> Iterator[None]:
+def with_advice() -> Iterator[None]:
     """Add to Docker's words what to do about them."""
     try:
         yield

@@ -14,7 +14,7 @@ from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean
 
 #: ``memory=8g,cpus=2,shm_size=4g``
-VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"
+LIMITS_VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"
 #: Docker's own spelling: a number of bytes, or of the unit's 1024s.
 _SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
@@ -65,15 +65,15 @@ def _kernel_limit(path: Path) -> int:
         return _KERNEL_DEFAULT
 
 
-def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> ContainerLimits:
+def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> ContainerLimits:
     """Validate what was asked for: sizes in bytes or as ``"512m"`` and ``"8g"``; raise `SpecError` naming the value.
 
-    What was given goes before `VARIABLE`.
+    What was given goes before `LIMITS_VARIABLE`.
     """
     if given is not None and not isinstance(given, Mapping):
         raise SpecError(f"container_limits is {given!r}; give a dict: {{'memory': '8g', 'cpus': 2, 'shm_size': '4g'}}")
     asked: dict[str, tuple[str, object]] = {
-        name: (VARIABLE, value) for name, value in _entries(environ.get(VARIABLE, ""))
+        name: (LIMITS_VARIABLE, value) for name, value in _entries(environ.get(LIMITS_VARIABLE, ""))
     }
     asked.update({name: ("container_limits", value) for name, value in (given or {}).items()})
     known = [field.name for field in fields(ContainerLimits)]
@@ -82,7 +82,7 @@ def limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> Co
         if name not in known:
             hint = did_you_mean(str(name), known)
             raise SpecError(f"{owner} has no key {name!r}{hint}; there are {', '.join(known)}")
-        where = f"{owner}: {name}" if owner == VARIABLE else f"{owner}[{name!r}]"
+        where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
         found[name] = _PARSERS[name](where, value)
     return ContainerLimits(**found)
 
@@ -92,7 +92,7 @@ def _entries(text: str) -> list[tuple[str, str]]:
     for entry in filter(None, text.split(",")):
         name, separator, value = entry.partition("=")
         if not separator:
-            raise SpecError(f"{VARIABLE}: {entry!r} is not of the form memory=8g; correct the entry")
+            raise SpecError(f"{LIMITS_VARIABLE}: {entry!r} is not of the form memory=8g; correct the entry")
         entries.append((name.strip(), value.strip()))
     return entries
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.containers import docker_client
 from scriptmode.errors import ContainerError
 from scriptmode.platforms.local.hosts import container_host
-from scriptmode.platforms.local.hosts.container_host import LABEL, Bind, Container
-from scriptmode.platforms.local.system.forked_tasks import forget_handlers
+from scriptmode.platforms.local.hosts.container_host import LABEL, BindMount, Container
+from scriptmode.platforms.local.system.forked_tasks import reset_signal_handlers
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ CLEARING_SECONDS = 20.0
 _SETTLING_SECONDS = 1.0
 
 
-def make_network(name: str, job: str, *, is_internal: bool) -> None:
+def create_network(name: str, job: str, *, is_internal: bool) -> None:
     """Make a job's own network, on which its hosts know each other by name; raise `ContainerError`.
 
     Of an internal one nothing outside it can be reached.
     """
-    with container_host.advised(), docker_client.docker_client(f"network {name!r} cannot be made") as client:
+    with container_host.with_advice(), docker_client.docker_client(f"network {name!r} cannot be made") as client:
         client.networks.create(
             name,
             driver="bridge",
@@ -57,7 +57,7 @@ def make_network(name: str, job: str, *, is_internal: bool) -> None:
         )
 
 
-def cut_off(job: str, network: str) -> list[str]:
+def disconnected_containers(job: str, network: str) -> list[str]:
     """Name the job's containers that are not on its network any more; none where Docker does not answer.
 
     From within, a host that was cut off and those it was cut off from lose each other alike.
@@ -72,40 +72,40 @@ def cut_off(job: str, network: str) -> list[str]:
     return []
 
 
-def clear(job: str, *, patience: float = CLEARING_SECONDS) -> str:
+def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) -> str:
     """Remove every container and network of a job; say why one stays, "" when nothing does.
 
-    A daemon that does not answer is asked again for ``patience`` seconds: it may be starting anew.
+    A daemon that does not answer is asked again for ``retry_seconds`` seconds: it may be starting anew.
     """
     begun = time.monotonic()
     while True:
         try:
             with docker_client.docker_client("containers of the job cannot be removed") as client:
-                if not _found_and_removed(client, job):
+                if not _remove_found(client, job):
                     return ""
             said, limit = "they come again and again", CLEARING_SECONDS
         except ContainerError as error:
-            said, limit = str(error), patience
+            said, limit = str(error), retry_seconds
         if time.monotonic() - begun > limit:
             return said
         time.sleep(_POLL_SECONDS)
 
 
-def _found_and_removed(client: Any, job: str) -> int:
+def _remove_found(client: Any, job: str) -> int:
     """Remove what there is now; give how much that was."""
     mine = {"label": f"{LABEL}={job}"}
     found = client.api.containers(all=True, filters=mine)
     for each in found:
-        container_host.remove(client, each["Id"])
+        container_host.remove_container(client, each["Id"])
     networks = client.networks.list(filters=mine)
     for network in networks:
-        with container_host.gone_is_fine():
+        with container_host.ignore_missing():
             network.remove()
     return len(found) + len(networks)
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFolder:
     """A folder that a job's containers wrote to. ``owner`` is a user's and a group's number.
 
     Everything below a folder of the job's own is the job's. Of a shared one that is only what changed ``since``
@@ -117,7 +117,7 @@ class Written:
     since: float | None = None
     known: frozenset[int] = frozenset()
 
-    def foreign(
+    def foreign_entries(
         self, directory: beneath.Directory, failed: beneath.Failed | None = None
     ) -> Iterator[tuple[Entry, int]]:
         """Yield what is not the owner's, and how deep it is below a directory that is not; all below such a one is not.
@@ -142,7 +142,7 @@ class Written:
         return self.since is None or not entry.is_directory or status.st_ino not in self.known
 
 
-def folders_below(folder: Path) -> frozenset[int]:
+def folder_inodes(folder: Path) -> frozenset[int]:
     """Return the inodes of a folder and of every folder below it."""
     try:
         with beneath.Directory(folder) as directory:
@@ -152,7 +152,7 @@ def folders_below(folder: Path) -> frozenset[int]:
         return frozenset()
 
 
-def give_back(written: Sequence[Written], image: str, job: str) -> str:
+def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> str:
     """Make what a job's containers wrote its owner's; say why that failed or "".
 
     Root does it itself; another user needs a container for it, of the job's own image.
@@ -160,36 +160,36 @@ def give_back(written: Sequence[Written], image: str, job: str) -> str:
     try:
         if os.geteuid() == 0:
             for each in written:
-                _own(each)
+                _change_owner(each)
             return ""
-        found = {each: tops for each in written if (tops := _tops(each))}
+        found = {each: paths for each in written if (paths := _topmost_foreign_paths(each))}
     except OSError as error:
         return f"files of the job's containers cannot be given back to their owner: {error}"
     problems = []
-    for each, tops in found.items():
-        paths = [str(Path(_SEEN, top)) for top in tops]
+    for each, paths_below in found.items():
+        paths = [str(Path(_SEEN, top)) for top in paths_below]
         parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
         problems += [_chown(part, each, image, job) for part in parts]
     return next(filter(None, problems), "")
 
 
-def _own(written: Written) -> None:
+def _change_owner(written: WrittenFolder) -> None:
     """Make everything that is not the owner's the owner's, and follow no link."""
     with beneath.Directory(written.folder) as directory:
-        for entry, _ in written.foreign(directory):
+        for entry, _ in written.foreign_entries(directory):
             # Removed meanwhile, from a folder that others use, too.
             with suppress(FileNotFoundError):
                 os.chown(entry.at.name, *written.owner, dir_fd=entry.at.dir_fd, follow_symlinks=False)
 
 
-def _tops(written: Written) -> list[str]:
+def _topmost_foreign_paths(written: WrittenFolder) -> list[str]:
     """Return the paths that are not the owner's but for what is below others of them."""
     with beneath.Directory(written.folder) as directory:
         # What is not this user's may not be this user's to list.
-        return [entry.path for entry, depth in written.foreign(directory, lambda *_: None) if depth == 0]
+        return [entry.path for entry, depth in written.foreign_entries(directory, lambda *_: None) if depth == 0]
 
 
-def _chown(paths: Sequence[str], written: Written, image: str, job: str) -> str:
+def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -> str:
     """Have a container make these paths, with all below them, the owner's; say why that failed or ""."""
     owner = ":".join(map(str, written.owner))
     container = Container(
@@ -199,18 +199,18 @@ def _chown(paths: Sequence[str], written: Written, image: str, job: str) -> str:
         image=image,
         network="none",
         environment={},
-        binds=(Bind(str(written.folder), _SEEN),),
+        binds=(BindMount(str(written.folder), _SEEN),),
         entrypoint=("chown",),
         command=("-R", "-h", owner, "--", *paths),
     )
     try:
         with docker_client.docker_client("files of the job's containers cannot be given back to their owner") as client:
-            identifier = container_host.create(client.api, container, user="0:0")
+            identifier = container_host.create_container(client.api, container, user="0:0")
             try:
                 client.api.start(identifier)
                 code = client.api.wait(identifier, timeout=_CHOWN_SECONDS)["StatusCode"]
             finally:
-                container_host.remove(client, identifier)
+                container_host.remove_container(client, identifier)
     except ContainerError as error:
         return str(error)
     return f"chown in image {image} ended with exit code {code}" if code else ""
@@ -229,7 +229,7 @@ class Guard:
         if self._pid == 0:
             os.close(lock)
             os.close(self._held)
-            _guard(job, watched)
+            _run_guard(job, watched)
         os.close(watched)
 
     def dismiss(self) -> None:
@@ -243,16 +243,16 @@ class Guard:
             self._pid = 0
 
 
-def _guard(job: str, watched: int) -> None:
+def _run_guard(job: str, watched: int) -> None:
     """Be the guard: never returns."""
     status = 1
     try:
         os.setsid()
-        forget_handlers(signal.SIG_IGN)
+        reset_signal_handlers(signal.SIG_IGN)
         if not os.read(watched, 1):
-            problem = clear(job)
+            problem = remove_job_containers(job)
             time.sleep(_SETTLING_SECONDS)
-            problem = clear(job) or problem
+            problem = remove_job_containers(job) or problem
             sys.stderr.write(problem and f"{problem}\n")
         status = 0
     finally:

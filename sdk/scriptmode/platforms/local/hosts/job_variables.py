@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import Job
 
 
-def added(variables: Mapping[str, str], job: Job) -> dict[str, str]:
+def with_job_variables(variables: Mapping[str, str], job: Job) -> dict[str, str]:
     """Return a host's variables with those that tell it Region, job and how long a stop may take."""
     given = dict(variables)
     if contract.REGION_VARIABLE not in job.request.get("Environment", {}):

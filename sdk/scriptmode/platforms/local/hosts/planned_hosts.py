@@ -8,7 +8,7 @@ from scriptmode.platforms import planned_containers, requested_hosts
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.opt_ml import Sandbox, one_machine
+from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import Job
 
 #: As everywhere where a port is asked for: any that is free.
-NOT_CHOSEN = dict.fromkeys(DEFAULT_PORTS, 0)
+UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-def hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+def plan_local_hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
     """Give what each host would find, below ``jobs``, all jobs' folder, and with ``inherited`` variables."""
-    if requested_hosts.is_in_containers(job.request):
+    if requested_hosts.has_container_hosts(job.request):
         return _containers(job, inherited)
     return _processes(job, JobFolder(jobs / str(job.request["TrainingJobName"])), inherited)
 
@@ -31,24 +31,24 @@ def hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, Plann
 def _containers(job: Job, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
     from scriptmode.platforms.local.hosts import container_fleet
 
-    request, _ = container_fleet.with_source(job.request)
-    variables = job_variables.added(container_fleet.environment(job.request, inherited), job)
-    return planned_containers.planned(request, variables, {"secret": planned_containers.HIDDEN})
+    request, _ = container_fleet.with_visible_source(job.request)
+    variables = job_variables.with_job_variables(container_fleet.container_environment(job.request, inherited), job)
+    return planned_containers.plan_container_hosts(request, variables, {"secret": planned_containers.HIDDEN})
 
 
 def _processes(job: Job, folder: JobFolder, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
     from scriptmode.platforms.local.hosts import process_fleet
 
-    groups = requested_hosts.groups(job.request)
+    groups = requested_hosts.host_groups(job.request)
     types = {name: group.instance_type for group in groups for name in group.hosts}
     sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
-    content = one_machine(sandboxes, dict.fromkeys(types, NOT_CHOSEN), planned_containers.HIDDEN)
+    content = single_machine_cluster(sandboxes, dict.fromkeys(types, UNCHOSEN_PORTS), planned_containers.HIDDEN)
     return {
         name: PlannedHost(
             types[name],
             str(sandbox.base),
-            sandbox.files(job.request, content),
-            job_variables.added(process_fleet.environment(job.request, sandbox, inherited), job),
+            sandbox.config_files(job.request, content),
+            job_variables.with_job_variables(process_fleet.process_environment(job.request, sandbox, inherited), job),
             job.python,
         )
         for name, sandbox in sandboxes.items()

@@ -10,7 +10,7 @@ from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
-from scriptmode.platforms.opt_ml import Sandbox, one_machine
+from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 from scriptmode_runtime.files import scratch
 
@@ -28,12 +28,12 @@ FOREIGN_NAMES = frozenset({"TF_CONFIG"})
 class ProcessFleet:
     """Implements `fleets.Fleet`."""
 
-    no_model = (
+    no_model_message = (
         "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
         "let the script save to the folder that SM_MODEL_DIR names"
     )
-    why_no_mounts = ""
-    has_file_systems = False
+    no_mounts_reason = ""
+    mounts_file_systems = False
 
     def __init__(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:
         self._folder = folder
@@ -45,18 +45,18 @@ class ProcessFleet:
     def prepare(self) -> None:
         """Reserve the hosts' ports and write what the platform tells them."""
         ports = self._ports.reserve(list(self.sandboxes))
-        content = one_machine(self.sandboxes, ports, secrets.token_hex(32))
+        content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
-    def is_here(self) -> bool:
+    def has_image(self) -> bool:
         """Say yes: the hosts run with what is installed here."""
         return True
 
-    def fetch(self) -> None:
+    def pull_image(self) -> None:
         """Do nothing."""
 
-    def hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
+    def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Make the hosts."""
         return [
             ProcessHost(
@@ -71,13 +71,13 @@ class ProcessFleet:
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Give what this machine has, less what belongs to other jobs, and the request's."""
-        return environment(self._job.request, sandbox, self._inherited)
+        return process_environment(self._job.request, sandbox, self._inherited)
 
-    def cut_off(self) -> str:
+    def find_disconnected(self) -> str:
         """Say nothing: processes of one machine reach each other."""
         return ""
 
-    def end(self) -> list[str]:
+    def remove_hosts(self) -> list[str]:
         """Do nothing: the agent ends every process below it."""
         return []
 
@@ -93,7 +93,7 @@ def remove_scratch(request: Mapping[str, Any], inherited: Mapping[str, str]) -> 
         scratch.remove_orphans(scratch.candidate_directories(variables.get("TMPDIR", "")))
 
 
-def environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+def process_environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
     """Give a host's variables, those of every job aside: the request's, and this machine's that are no other job's."""
     own = {
         name: value
@@ -103,6 +103,6 @@ def environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping
     asked = request.get("Environment", {})
     return {
         **own,
-        **{name: sandbox.mapped(value) for name, value in asked.items()},
+        **{name: sandbox.map_paths(value) for name, value in asked.items()},
         BASE_DIR_VARIABLE: str(sandbox.base),
     }

@@ -39,7 +39,7 @@ class ProcessHost:
     cwd: Path
     log: Path
     address: str = LOOPBACK
-    trouble: str = ""
+    machine_failure: str = ""
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
 
     @property

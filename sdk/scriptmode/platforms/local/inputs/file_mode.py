@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode.data import listing, sharding, staging
 from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.errors import DataError, PlatformError
-from scriptmode.platforms.opt_ml import receivers
+from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Report = Callable[[int, int, int], None]
 
 
-def stage(
+def stage_channels(
     request: Mapping[str, Any],
     sandboxes: Sequence[Sandbox],
     stores: Stores,
@@ -50,15 +50,15 @@ def stage(
             continue
         source = parse_channel(request, channel)
         key = source.data_type, source.uri
-        with named(source):
+        with add_channel_to_errors(source):
             if key not in copies:
                 place = folder / str(len(copies))
                 copies[key] = place, _fetched(source, stores, place, partial(report, number))
-            _distribute(source, receivers(request, channel, sandboxes), *copies[key])
+            _distribute(source, channel_sandboxes(request, channel, sandboxes), *copies[key])
 
 
 @contextmanager
-def named(source: ChannelSource) -> Iterator[None]:
+def add_channel_to_errors(source: ChannelSource) -> Iterator[None]:
     """Say of which channel it is that something cannot be read; an ``OSError`` becomes a `DataError`."""
     try:
         yield

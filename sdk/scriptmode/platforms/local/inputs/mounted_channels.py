@@ -10,10 +10,10 @@ from scriptmode.data import fuse_mounts, listing
 from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.inputs.file_mode import named
+from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.platforms.opt_ml import receivers
+from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class MountedChannel:
     """One channel of one host that is mounted."""
 
     host: str
@@ -39,7 +39,7 @@ class Place:
     count: int
 
 
-class Mounting:
+class ChannelMounts:
     """The mounts of a job; the process that makes them must have no threads."""
 
     def __init__(
@@ -49,14 +49,14 @@ class Mounting:
         self._request = request
         self._folders = folders or {}
         self._lock = lock
-        self._views: dict[Place, FuseMount] = {}
-        self._fast, systems = _places(request, sandboxes)
+        self._mounts: dict[MountedChannel, FuseMount] = {}
+        self._fast, systems = _mounted_channels(request, sandboxes)
         self._systems = [] if folders is None else systems
 
     @property
     def pids(self) -> list[int]:
         """The process numbers of those that serve the mounts."""
-        return [view.pid for view in self._views.values()]
+        return [mount.pid for mount in self._mounts.values()]
 
     def begin(self, stores: Stores, spool: Path, say: Say, why_not: str = "") -> frozenset[str]:
         """Begin every mount; give the input modes whose channels are copied. Raises `DataError`.
@@ -64,55 +64,59 @@ class Mounting:
         Nothing of ``stores`` may be connected yet. ``say`` gets a host's name and a sentence where something else
         stands for a mount; ``why_not`` is a reason for that which is known already.
         """
-        read_only = [place for place in self._systems if file_systems.is_read_only(_system(place))]
+        read_only = [mounted for mounted in self._systems if file_systems.is_read_only(_system(mounted))]
         if not why_not and (self._fast or read_only):
             why_not = fuse_mounts.why_not(spool)
-        for place in self._systems:
-            if place in read_only and not why_not:
-                self._views[place] = FuseMount(
-                    file_systems.tree_of(_system(place), self._folders), place.path, self._lock
+        for mounted in self._systems:
+            if mounted in read_only and not why_not:
+                self._mounts[mounted] = FuseMount(
+                    file_systems.tree_factory(_system(mounted), self._folders), mounted.path, self._lock
                 )
-            elif said := file_systems.link(_system(place), self._folders, place.path, why_not):
-                say(place.host, said)
+            elif said := file_systems.link_folder(_system(mounted), self._folders, mounted.path, why_not):
+                say(mounted.host, said)
         if self._fast and why_not:
-            for place in self._fast:
-                name = place.channel["ChannelName"]
-                say(place.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {why_not}")
+            for mounted in self._fast:
+                name = mounted.channel["ChannelName"]
+                say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {why_not}")
             return frozenset({"File", "FastFile"})
-        for place in self._fast:
-            source = parse_channel(self._request, place.channel)
-            self._views[place] = FuseMount(partial(_objects, source, place, stores, spool), place.path, self._lock)
+        for mounted in self._fast:
+            source = parse_channel(self._request, mounted.channel)
+            self._mounts[mounted] = FuseMount(
+                partial(_objects, source, mounted, stores, spool), mounted.path, self._lock
+            )
         return frozenset({"File"})
 
-    def is_settled(self) -> bool:
+    def is_ready_or_failed(self) -> bool:
         """Say whether every mount is there, or one cannot be."""
-        return bool(self.broken()) or all(view.is_up for view in self._views.values())
+        return bool(self.failure()) or all(mount.is_up for mount in self._mounts.values())
 
-    def broken(self) -> str:
+    def failure(self) -> str:
         """Say why a mount is not there (any more) or could not give what it holds; "" as long as all is well."""
-        for place, view in self._views.items():
-            view.poll()
-            if wrong := view.error or next(iter(view.unreadable), ""):
-                channel = f"channel {place.channel['ChannelName']!r}"
+        for mounted, mount in self._mounts.items():
+            mount.poll()
+            if wrong := mount.error or next(iter(mount.unreadable), ""):
+                channel = f"channel {mounted.channel['ChannelName']!r}"
                 said = wrong if wrong.startswith(channel) else f"{channel}: {wrong}"
-                return f"ClientError: Data download failed: {place.host}: {said}"
+                return f"ClientError: Data download failed: {mounted.host}: {said}"
         return ""
 
     def end(self) -> list[str]:
         """Take every mount away; say why one stays."""
-        stay = [_ended(view) for view in self._views.values()]
-        self._views.clear()
+        stay = [_unmount(mount) for mount in self._mounts.values()]
+        self._mounts.clear()
         return [said for said in stay if said]
 
 
-def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[list[Place], list[Place]]:
+def _mounted_channels(
+    request: Mapping[str, Any], sandboxes: Sequence[Sandbox]
+) -> tuple[list[MountedChannel], list[MountedChannel]]:
     """Give FastFile's channels and file systems, for every host."""
-    fast: list[Place] = []
-    systems: list[Place] = []
+    fast: list[MountedChannel] = []
+    systems: list[MountedChannel] = []
     for channel in request.get("InputDataConfig", ()):
-        hosts = receivers(request, channel, sandboxes)
+        hosts = channel_sandboxes(request, channel, sandboxes)
         found = [
-            Place(sandbox.host, sandbox.channel(channel["ChannelName"]), channel, index, len(hosts))
+            MountedChannel(sandbox.host, sandbox.channel(channel["ChannelName"]), channel, index, len(hosts))
             for index, sandbox in enumerate(hosts)
         ]
         if "FileSystemDataSource" in channel["DataSource"]:
@@ -122,21 +126,23 @@ def _places(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> tuple[l
     return fast, systems
 
 
-def _ended(view: FuseMount) -> str:
+def _unmount(mount: FuseMount) -> str:
     """Take a mount away; say why it stays."""
     try:
-        view.end()
+        mount.end()
     except DataError as error:
         return str(error)
     return ""
 
 
-def _system(place: Place) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = place.channel["DataSource"]["FileSystemDataSource"]
+def _system(mounted: MountedChannel) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = mounted.channel["DataSource"]["FileSystemDataSource"]
     return found
 
 
-def _objects(source: ChannelSource, place: Place, opened: Stores, spool: Path) -> Tree:
-    with named(source):
-        entries = listing.entries(source, opened.store_of, epoch=0, host=place.index, count=place.count, spool=spool)
+def _objects(source: ChannelSource, mounted: MountedChannel, opened: Stores, spool: Path) -> Tree:
+    with add_channel_to_errors(source):
+        entries = listing.entries(
+            source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count, spool=spool
+        )
         return ObjectTree(entries, opened.store_of)

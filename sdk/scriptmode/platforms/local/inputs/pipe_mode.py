@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Callable
 from scriptmode.data import framing, listing, pipes, prefetch
 from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.platforms.base import ChannelProgress
-from scriptmode.platforms.local.inputs.file_mode import named
-from scriptmode.platforms.local.system.forked_tasks import Chore
-from scriptmode.platforms.opt_ml import receivers
+from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
+from scriptmode.platforms.local.system.forked_tasks import ForkedTask
+from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Feed:
+class PipeStream:
     """One channel's stream to one host, the ``index``-th of the ``count`` that the channel is for."""
 
     host: str
     source: ChannelSource
-    place: Path
+    path: Path
     index: int
     count: int
 
@@ -49,16 +49,16 @@ class Feed:
         )
 
 
-class Feeding:
+class PipeProducers:
     """The producers of a job; the process that makes them must have no threads."""
 
-    def __init__(self, feeds: Sequence[Feed], stores: Stores, spool: Path, lock: int) -> None:
+    def __init__(self, streams: Sequence[PipeStream], stores: Stores, spool: Path, lock: int) -> None:
         self._stores = stores
-        self._feeds = {feed: pipes.Gauge() for feed in feeds}
+        self._streams = {stream: pipes.Gauge() for stream in streams}
         self._spool = spool
         self._lock = lock
-        self._fifos: dict[Feed, pipes.Fifos] = {}
-        self._producers: dict[Feed, Chore] = {}
+        self._fifos: dict[PipeStream, pipes.Fifos] = {}
+        self._producers: dict[PipeStream, ForkedTask] = {}
 
     @property
     def pids(self) -> list[int]:
@@ -67,64 +67,64 @@ class Feeding:
 
     def check(self) -> None:
         """Raise `DataError` for a channel whose first object cannot be found."""
-        for source in {feed.source: None for feed in self._feeds}:
+        for source in {stream.source: None for stream in self._streams}:
             # The order does not matter, and shuffling would read the whole list.
             whole = replace(source, shuffle_seed=None)
-            with named(source):
+            with add_channel_to_errors(source):
                 next(listing.pieces(whole, self._stores.store_of, epoch=0, host=0, count=1, spool=self._spool))
 
-    def make(self) -> None:
+    def create_fifos(self) -> None:
         """Make the first FIFOs: they are there before the hosts start."""
-        for feed in self._feeds:
-            self._fifos[feed] = pipes.Fifos(feed.place)
-            self._fifos[feed].make(0)
+        for stream in self._streams:
+            self._fifos[stream] = pipes.Fifos(stream.path)
+            self._fifos[stream].make(0)
 
     def start(self) -> None:
         """Start a producer for each FIFO."""
-        for feed, gauge in self._feeds.items():
-            self._producers[feed] = Chore(partial(self._feed, feed, gauge), self._lock, stays=True)
+        for stream, gauge in self._streams.items():
+            self._producers[stream] = ForkedTask(partial(self._feed, stream, gauge), self._lock, stays=True)
 
-    def broken(self) -> str:
+    def failure(self) -> str:
         """Say why one of the streams ended that should not have; "" as long as none did."""
-        for feed, producer in self._producers.items():
+        for stream, producer in self._producers.items():
             if producer.poll():
-                return f"ClientError: Data download failed: {feed.host}: {producer.error}"
+                return f"ClientError: Data download failed: {stream.host}: {producer.error}"
         return ""
 
     def progress(self) -> list[ChannelProgress]:
         """Give how much of each channel went to its hosts, of those that one opened."""
         found: dict[str, ChannelProgress] = {}
-        for feed, gauge in self._feeds.items():
+        for stream, gauge in self._streams.items():
             if gauge.opened:
-                name = feed.source.name
+                name = stream.source.name
                 before = found.get(name, ChannelProgress(name, "Pipe", 0, epoch=0))
                 epoch = max(before.epoch or 0, gauge.opened - 1)
                 found[name] = replace(before, done=before.done + gauge.sent, epoch=epoch)
         return list(found.values())
 
-    def unread(self) -> Iterator[tuple[str, str]]:
+    def unread_warnings(self) -> Iterator[tuple[str, str]]:
         """Give a line for the log of each host whose channel nothing on any host opened."""
-        read = {feed.source.name for feed, gauge in self._feeds.items() if gauge.opened}
-        for feed in self._feeds:
-            if feed.source.name not in read:
-                fifo = pipes.fifo(feed.place, 0)
-                said = f"channel {feed.source.name!r} is in Pipe mode, and nothing on {feed.host} opened {fifo}"
-                yield feed.host, f"{said}; read it, give it input_mode='File' for a folder of files, or leave it out"
+        read = {stream.source.name for stream, gauge in self._streams.items() if gauge.opened}
+        for stream in self._streams:
+            if stream.source.name not in read:
+                fifo = pipes.fifo(stream.path, 0)
+                said = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
+                yield stream.host, f"{said}; read it, give it input_mode='File' for a folder of files, or leave it out"
 
-    def _feed(self, feed: Feed, gauge: pipes.Gauge) -> None:
-        with named(feed.source):
-            stream = partial(feed.stream, opened=self._stores, spool=self._spool)
-            pipes.feed(self._fifos[feed], lambda epoch, waiting: stream(epoch, waiting=waiting), gauge)
+    def _feed(self, stream: PipeStream, gauge: pipes.Gauge) -> None:
+        with add_channel_to_errors(stream.source):
+            open_epoch = partial(stream.stream, opened=self._stores, spool=self._spool)
+            pipes.feed(self._fifos[stream], lambda epoch, waiting: open_epoch(epoch, waiting=waiting), gauge)
 
 
-def feeds_of(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[Feed]:
+def pipe_streams(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[PipeStream]:
     """Give every channel in Pipe mode for every host that it is for."""
     found = []
     for channel in request.get("InputDataConfig", ()):
         if input_mode(request, channel) != "Pipe":
             continue
         source = parse_channel(request, channel)
-        hosts = receivers(request, channel, sandboxes)
+        hosts = channel_sandboxes(request, channel, sandboxes)
         for index, sandbox in enumerate(hosts):
-            found.append(Feed(sandbox.host, source, sandbox.channel(source.name), index, len(hosts)))
+            found.append(PipeStream(sandbox.host, source, sandbox.channel(source.name), index, len(hosts)))
     return found

@@ -53,19 +53,19 @@ class HostFile:
 
 
 @dataclass
-class Collected:
+class ArtifactTree:
     """Files of all hosts as one tree: path below the tree -> file; ``notes`` say what is not in it."""
 
     files: dict[str, HostFile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
-def destination(request: Mapping[str, Any]) -> str:
+def artifacts_uri(request: Mapping[str, Any]) -> str:
     """Give the URI below which a job's artifacts lie."""
     return f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}/output"
 
 
-def publish(
+def publish_artifacts(
     request: Mapping[str, Any],
     sandboxes: Sequence[Sandbox],
     folder: Path,
@@ -79,7 +79,7 @@ def publish(
     when they are delivered: after a failure they are still there.
     """
     compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
-    base = destination(request)
+    base = artifacts_uri(request)
     entries = Entries()
     entries.make_directory(folder)
     copied = []
@@ -87,19 +87,19 @@ def publish(
     if with_model:
         trees.append((contract.MODEL_DIR, MODEL_ARCHIVE, "model"))
     for what, archive, plain in trees:
-        tree = collect(what, sandboxes, what)
+        tree = collect_files(what, sandboxes, what)
         for note in tree.notes:
             say(note)
         if what != "model" and not tree.files:
             continue
         if compressed:
-            pack(tree, folder / archive)
+            pack_archive(tree, folder / archive)
             with (folder / archive).open("rb") as file:
-                if deliver(file, base, archive, entries):
+                if deliver_file(file, base, archive, entries):
                     copied.append(folder / archive)
         else:
             _deliver_files(tree, base, plain, entries)
-    sync(entries, base)
+    sync_delivered(entries, base)
     for packed in copied:
         packed.unlink()
     if not with_model:
@@ -107,14 +107,14 @@ def publish(
     return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
 
 
-def _deliver_files(tree: Collected, base: str, plain: str, entries: Entries) -> None:
+def _deliver_files(tree: ArtifactTree, base: str, plain: str, entries: Entries) -> None:
     for name, file in tree.files.items():
         if not file.is_directory:
             with file.open() as opened:
-                deliver(opened, base, f"{plain}/{name}", entries)
+                deliver_file(opened, base, f"{plain}/{name}", entries)
 
 
-def without_model(sandboxes: Sequence[Sandbox]) -> bool:
+def is_model_empty(sandboxes: Sequence[Sandbox]) -> bool:
     """Return whether no host left a file for the model."""
     return all(
         entry.is_directory
@@ -123,9 +123,9 @@ def without_model(sandboxes: Sequence[Sandbox]) -> bool:
     )
 
 
-def collect(what: str, sandboxes: Sequence[Sandbox], root: str) -> Collected:
+def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> ArtifactTree:
     """Merge the hosts' trees below the directory ``root``; the first host that has a path wins. Links become files."""
-    tree = Collected()
+    tree = ArtifactTree()
     owner: dict[str, str] = {}
     for sandbox in sandboxes:
         host = sandbox.host
@@ -153,7 +153,7 @@ def collect(what: str, sandboxes: Sequence[Sandbox], root: str) -> Collected:
     return tree
 
 
-def pack(tree: Collected, archive: Path) -> None:
+def pack_archive(tree: ArtifactTree, archive: Path) -> None:
     """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
     draft = archive.with_name(f".{archive.name}")
     # To open a FIFO in its place would wait for a reader.
@@ -166,7 +166,7 @@ def pack(tree: Collected, archive: Path) -> None:
     draft.replace(archive)
 
 
-def _pack(tree: Collected, archive: Path) -> None:
+def _pack(tree: ArtifactTree, archive: Path) -> None:
     with tarfile.open(archive, "w:gz", compresslevel=COMPRESSION_LEVEL) as tar:
         for name, file in tree.files.items():
             if file.is_directory:
@@ -187,7 +187,7 @@ def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
     return member
 
 
-def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
+def deliver_file(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
     """Copy an open file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where.
 
     A file that was copied is durable after `sync` of ``entries``. Return whether there are two of it now.
@@ -195,7 +195,7 @@ def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
     uri = f"{place}/{name}"
     descriptor = file.fileno()
     if not file_uris.is_file(place):
-        bucket().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
+        s3_client().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
     else:
         # The name is as it is: what looks encoded in it is not.
         target = file_uris.file_path(place) / name
@@ -214,12 +214,12 @@ def deliver(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
         except OSError as error:
             if full_disk.is_full(error):
                 draft.unlink(missing_ok=True)
-                raise full_disk.described(error, target.parent, "name another output_path") from error
+                raise full_disk.full_disk_error(error, target.parent, "name another output_path") from error
             raise DataError(f"{uri}: {error}; name another output_path") from error
     return True
 
 
-def sync(entries: Entries, place: str) -> None:
+def sync_delivered(entries: Entries, place: str) -> None:
     """Make what was delivered below a URI durable; raise `DataError`."""
     try:
         entries.sync()
@@ -228,7 +228,7 @@ def sync(entries: Entries, place: str) -> None:
 
 
 @cache
-def bucket() -> S3:
+def s3_client() -> S3:
     """Give this process's client of S3: it takes longer to make than a small file to store."""
     from scriptmode.aws.s3 import S3
 

@@ -35,14 +35,14 @@ _KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
 
 
 @dataclass
-class Kept:
+class SyncRecord:
     """What is at the checkpoints' place: by host and name what was copied from or to it, and whose each name is."""
 
     signatures: Signatures = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
 
 
-class Keeper:
+class CheckpointSync:
     """Copies what changed among the hosts' checkpoints to their place; ``record`` is the file of what was copied.
 
     A name belongs to the first host that changed it: what another one has of it is left out, and told.
@@ -69,19 +69,19 @@ class Keeper:
             draft.unlink()
         for folder in others:
             file_copy.copy_path(first, folder)
-        self._write(Kept(_signatures(self._trees())))
+        self._write(SyncRecord(_signatures(self._trees())))
 
     def _fetch(self, folder: Path) -> None:
         from scriptmode.aws.s3_errors import code_of
 
         try:
-            artifacts.bucket().fetch(f"{self._uri}/", folder)
+            artifacts.s3_client().fetch(f"{self._uri}/", folder)
         except DataNotFoundError as error:
             # Nothing there is nothing to restore; without a bucket nothing could be kept.
             if code_of(error) == "NoSuchBucket":
                 raise
 
-    def keep_on(self) -> None:
+    def run(self) -> None:
         """Copy for ever what rests; an error is told once and tried again."""
         seen: Signatures = {}
         told = ""
@@ -141,7 +141,7 @@ class Keeper:
             else:
                 copied.append((host, name, signature))
         try:
-            artifacts.sync(entries, self._uri)
+            artifacts.sync_delivered(entries, self._uri)
         except PlatformError as error:
             return str(error)
         for host, name, signature in copied:
@@ -158,28 +158,29 @@ class Keeper:
                 f"{host}'s checkpoint {name!r} became a link out of its folder; write it in the folder"
             ) from error
         with file:
-            artifacts.deliver(file, self._uri, name, entries)
+            artifacts.deliver_file(file, self._uri, name, entries)
 
-    def _trees(self) -> dict[str, artifacts.Collected]:
+    def _trees(self) -> dict[str, artifacts.ArtifactTree]:
         """Give what each host has."""
         return {
-            host: artifacts.collect("checkpoints", [sandbox], self._path) for host, sandbox in self._sandboxes.items()
+            host: artifacts.collect_files("checkpoints", [sandbox], self._path)
+            for host, sandbox in self._sandboxes.items()
         }
 
-    def _write(self, kept: Kept) -> None:
+    def _write(self, kept: SyncRecord) -> None:
         replace_file(self._record, json.dumps(asdict(kept)).encode(), durable=False)
 
-    def _read(self) -> Kept:
+    def _read(self) -> SyncRecord:
         """Return what was copied; of a record that cannot be read nothing is known, and all is copied again."""
         try:
             content = regular_files.read_json(self._record)
             shapes.validate_shape(content, _KEPT, "")
-            return Kept(**content)
+            return SyncRecord(**content)
         except (OSError, ValueError, TypeError):
-            return Kept()
+            return SyncRecord()
 
 
-def _signatures(trees: Mapping[str, artifacts.Collected]) -> Signatures:
+def _signatures(trees: Mapping[str, artifacts.ArtifactTree]) -> Signatures:
     """Give the size and time of change (ns) of every host's files, by their names."""
     found: Signatures = {host: {} for host in trees}
     for host, tree in trees.items():

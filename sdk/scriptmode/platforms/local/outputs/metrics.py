@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import LogEvent
 
 
-def found_in(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:
+def parse_metrics(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:
     """Give every value that a metric's regular expression finds, metric by metric, in the order of the log.
 
     Logs a warning for an expression that takes too long. Raises `DataError` for what is no regular expression.

@@ -63,9 +63,9 @@ class Heartbeat:
 
 def write_heartbeat(lock: int) -> None:
     """Write the current time to the open lock file."""
-    from scriptmode.platforms.local.system.process_tree import boot
+    from scriptmode.platforms.local.system.process_tree import boot_id
 
-    content = f"{boot()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
+    content = f"{boot_id()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
         # Of constant length and written at once, so that no reader sees a part of it.
         os.pwrite(lock, content.encode(), 0)
@@ -80,7 +80,7 @@ def silent_since(lock_file: Path) -> float | None:
 
     Also ``None`` for an agent that never wrote a heartbeat, one of an earlier version.
     """
-    from scriptmode.platforms.local.system.process_tree import boot
+    from scriptmode.platforms.local.system.process_tree import boot_id
 
     try:
         fields = regular_files.read_bytes(lock_file).decode("ascii").split()
@@ -90,6 +90,6 @@ def silent_since(lock_file: Path) -> float | None:
         return None
     # The clock of a file server may be ahead of this machine's.
     is_silent = abs(time.time() - written) > SILENT_SECONDS
-    if where == boot():
+    if where == boot_id():
         is_silent = is_silent and time.monotonic() - when > SILENT_SECONDS
     return written if is_silent else None

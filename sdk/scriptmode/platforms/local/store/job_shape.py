@@ -66,5 +66,7 @@ def validate_job_record(content: Any, name: str) -> None:
         count = group.get("InstanceCount")
         if "InstanceType" not in group or not isinstance(count, int) or not 0 < count <= _MOST_HOSTS:
             raise ValueError(f"its ResourceConfig has {count!r} hosts of type {group.get('InstanceType')!r}")
-    if requested_hosts.is_in_containers(request) and "TrainingImage" not in request.get("AlgorithmSpecification", {}):
+    if requested_hosts.has_container_hosts(request) and "TrainingImage" not in request.get(
+        "AlgorithmSpecification", {}
+    ):
         raise ValueError("its AlgorithmSpecification has no 'TrainingImage'")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.platforms.local.system.process_tree import Identity
+    from scriptmode.platforms.local.system.process_tree import ProcessIdentity
 
 _Read = TypeVar("_Read")
 #: Errors of opening a file for writing that may still be readable.
@@ -183,7 +183,7 @@ class JobFolder:
             (self.path / "stop").touch()
         except OSError as error:
             if full_disk.is_full(error) and (agent := self.read_processes().get("agent")):
-                process_tree.send(agent, signal.SIGTERM)
+                process_tree.send_signal(agent, signal.SIGTERM)
                 return
             raise DataError(
                 f"training job {self.name} cannot be asked to stop: {error}; stop it where its folder can be written"
@@ -196,22 +196,22 @@ class JobFolder:
         except OSError:
             return None
 
-    def write_processes(self, processes: Mapping[str, Identity]) -> None:
+    def write_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
         """Record the agent and the launchers for the process that later finds the agent dead."""
         content = {name: asdict(identity) for name, identity in processes.items()}
         replace_file(self.path / "processes.json", _json(content))
 
-    def read_processes(self) -> dict[str, Identity]:
+    def read_processes(self) -> dict[str, ProcessIdentity]:
         """Return what `write_processes` recorded; an empty dict for a file that cannot be read.
 
         That is safe after a power cut, which none of the processes survives.
         """
-        from scriptmode.platforms.local.system.process_tree import Identity
+        from scriptmode.platforms.local.system.process_tree import ProcessIdentity
 
         try:
             content = regular_files.read_json(self.path / "processes.json")
             shapes.validate_shape(content, _PROCESSES, "")
-            return {name: Identity(**identity) for name, identity in content.items()}
+            return {name: ProcessIdentity(**identity) for name, identity in content.items()}
         except (OSError, ValueError, TypeError):
             return {}
 
@@ -390,7 +390,7 @@ class JobStore:
             if not isinstance(error, OSError):
                 raise
             if full_disk.is_full(error):
-                raise full_disk.described(error, self.data_dir) from error
+                raise full_disk.full_disk_error(error, self.data_dir) from error
             raise DataError(
                 f"the data directory {self.data_dir} cannot be written: {error}; "
                 f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}"

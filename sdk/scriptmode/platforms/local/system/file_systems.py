@@ -20,32 +20,37 @@ if TYPE_CHECKING:
     from scriptmode.data.fuse_server import Tree
 
 #: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object where a folder's name holds what looks like an entry.
-VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
+FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
 #: An entry that was begun and not ended.
 _BARE = re.compile(r",(fs-[A-Za-z0-9-]+)(?=,|$)")
 #: A comma belongs to the folder's name unless another entry follows it.
 _BETWEEN = re.compile(r",(?=fs-[A-Za-z0-9-]+=)")
 
 
-def mapping(given: Mapping[str, str | os.PathLike[str]] | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Give each file system's folder: what was given goes before `VARIABLE`. Raise `SpecError` naming a bad entry."""
-    text = environ.get(VARIABLE, "").strip()
+def parse_file_systems(
+    given: Mapping[str, str | os.PathLike[str]] | None, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the folder of each file system by its id; raise `SpecError` naming a wrong entry.
+
+    ``given`` takes precedence over the variable in ``environ``.
+    """
+    text = environ.get(FILE_SYSTEMS_VARIABLE, "").strip()
     if given is not None and not isinstance(given, Mapping):
         raise SpecError(f"file_systems is {given!r}; give a dict of ids to folders: {{'fs-0123': '/mnt/data'}}")
-    found = {name: _checked(f"{VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
+    found = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
     for name, folder in (given or {}).items():
         found[name] = _checked(f"file_systems[{name!r}]", name, folder)
     return found
 
 
-def folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
+def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
     """Give the folder of this machine that a FileSystemDataSource names; raise `DataError` when there is none."""
     name, inside = source["FileSystemId"], source["DirectoryPath"]
     if name not in folders:
         known = f" (known: {', '.join(sorted(folders))})" if folders else ""
         raise DataError(
             f"file system {name!r} has no folder on this machine{known}; say which with "
-            f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {VARIABLE}={name}=/folder"
+            f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={name}=/folder"
         )
     if ".." in inside.split("/"):
         raise DataError(f"file system {name!r}: DirectoryPath {inside!r} leads upwards; leave '..' out")
@@ -68,21 +73,21 @@ def is_read_only(source: Mapping[str, Any]) -> bool:
     return bool(source.get("FileSystemAccessMode", "ro") != "rw")
 
 
-def tree_of(source: Mapping[str, Any], folders: Mapping[str, str]) -> Callable[[], Tree]:
+def tree_factory(source: Mapping[str, Any], folders: Mapping[str, str]) -> Callable[[], Tree]:
     """Give what a `View` of a read-only channel is made with; raise `DataError` as `folder` does."""
     # What serves mounts is no business of whoever only asks for a folder.
     from scriptmode.data.folder_tree import FolderTree
 
-    return partial(FolderTree, folder(source, folders))
+    return partial(FolderTree, find_folder(source, folders))
 
 
-def link(source: Mapping[str, Any], folders: Mapping[str, str], place: Path, why_not: str = "") -> str:
+def link_folder(source: Mapping[str, Any], folders: Mapping[str, str], place: Path, why_not: str = "") -> str:
     """Make the channel's folder ``place`` a link to the file system's folder; give a sentence for the job's log or "".
 
     ``why_not`` is why there is no read-only mount for a channel that asked for one. An empty folder at ``place`` gives
     way to the link. Raise `DataError` as `folder` does.
     """
-    target = folder(source, folders)
+    target = find_folder(source, folders)
     try:
         if place.is_dir() and not place.is_symlink():
             place.rmdir()
@@ -107,16 +112,16 @@ def _entries(text: str) -> list[tuple[str, Any]]:
             return list(json.loads(text).items())
         except ValueError as error:
             raise SpecError(
-                f"{VARIABLE} is no JSON object: {error}; correct {text!r}, or write fs-0123=/folder"
+                f"{FILE_SYSTEMS_VARIABLE} is no JSON object: {error}; correct {text!r}, or write fs-0123=/folder"
             ) from error
     entries = []
     for entry in filter(None, _BETWEEN.split(text)):
         name, separator, path = entry.partition("=")
         if not separator:
-            raise SpecError(f"{VARIABLE}: {entry!r} is not of the form fs-0123=/folder; correct the entry")
+            raise SpecError(f"{FILE_SYSTEMS_VARIABLE}: {entry!r} is not of the form fs-0123=/folder; correct the entry")
         if bare := _BARE.search(path):
             raise SpecError(
-                f"{VARIABLE}: the folder of {name!r} is {path!r}; the part {bare[1]!r} names no folder: "
+                f"{FILE_SYSTEMS_VARIABLE}: the folder of {name!r} is {path!r}; the part {bare[1]!r} names no folder: "
                 f"say {bare[1]}=/folder, or give a JSON object if it is part of the name"
             )
         entries.append((name.strip(), path))

@@ -59,7 +59,7 @@ class Children:
         return process_tree.kill_until_gone(lambda: process_tree.descendants(own), lambda: self.reap_strays(()))
 
 
-class Chore:
+class ForkedTask:
     """One piece of slow work in a forked child: it can be killed at any time, and its memory goes with it.
 
     The process that forks must have no threads, and keeps its descriptor ``lock`` to itself. ``work`` returns what JSON
@@ -97,7 +97,7 @@ class Chore:
         else:
             # Its end of the pipe closes as it ends.
             _, status = os.waitpid(self.pid, 0)
-            self.error = f"the process that did it ended with {exit_words(os.waitstatus_to_exitcode(status))}"
+            self.error = f"the process that did it ended with {describe_exit_code(os.waitstatus_to_exitcode(status))}"
         return True
 
     def kill(self) -> None:
@@ -106,7 +106,7 @@ class Chore:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def exit_words(code: int) -> str:
+def describe_exit_code(code: int) -> str:
     """Say an exit code as people do: ``exit code 3``, ``SIGKILL``."""
     if code >= 0:
         return f"exit code {code}"
@@ -116,7 +116,7 @@ def exit_words(code: int) -> str:
         return f"signal {-code}"
 
 
-def forget_handlers(instead: signal.Handlers) -> None:
+def reset_signal_handlers(instead: signal.Handlers) -> None:
     """In a forked child of a process with `Children`, let the signals that those handle do this ``instead``."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -128,7 +128,7 @@ def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> No
     status = 1
     try:
         process_tree.die_with_parent()
-        forget_handlers(signal.SIG_DFL)
+        reset_signal_handlers(signal.SIG_DFL)
         if os.getppid() != parent:
             os._exit(status)
         try:

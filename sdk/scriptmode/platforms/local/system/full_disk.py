@@ -51,7 +51,7 @@ def has_space(path: Path) -> bool:
     return True
 
 
-def explain(path: Path) -> str:
+def describe_full_disk(path: Path) -> str:
     """Return which disk is full, and how much of it is free: what is free may be too little, or for root alone."""
     there = next((each for each in (path, *path.parents) if file_uris.exists(each)), path)
     free = ""
@@ -63,24 +63,24 @@ def explain(path: Path) -> str:
 
 
 @contextmanager
-def reported(path: Path, advice: str = "") -> Iterator[None]:
+def translate_errors(path: Path, advice: str = "") -> Iterator[None]:
     """Raise `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
     try:
         yield
     except (ScriptmodeError, OSError) as error:
         if isinstance(error, FullDiskError) or not is_full(error):
             raise
-        raise described(error, path, advice) from error
+        raise full_disk_error(error, path, advice) from error
 
 
-def described(error: Exception, path: Path, advice: str = "") -> FullDiskError:
+def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskError:
     """Return the `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
     if isinstance(error, FullDiskError):
         return error
     advice = advice or f"set {DATA_DIR_VARIABLE} to a folder on a larger disk"
     # The errors of this library say what to do.
     step = "" if isinstance(error, ScriptmodeError) else f"; free some space, or {advice}"
-    return FullDiskError(f"{explain(path)}: {error}{step}")
+    return FullDiskError(f"{describe_full_disk(path)}: {error}{step}")
 
 
 class Reserve:

@@ -67,7 +67,7 @@ class Ports:
         return True
 
 
-def most_hosts() -> int:
+def max_hosts() -> int:
     """Give how many hosts could have ports if no program had any."""
     return len(range(LOWEST, _ephemeral_start() - len(ROLES) + 1, len(ROLES)))
 

@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.005
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProcessIdentity:
     """A process that a reused number cannot be mistaken for."""
 
     pid: int
@@ -41,20 +41,20 @@ class _Status:
     running: bool
 
 
-def identify(pid: int) -> Identity | None:
+def identify(pid: int) -> ProcessIdentity | None:
     """Give the identity of a running process; None when there is none of that number."""
     status = _status(pid)
-    return Identity(pid, status.started, boot()) if status and status.running else None
+    return ProcessIdentity(pid, status.started, boot_id()) if status and status.running else None
 
 
-def running(identity: Identity) -> bool:
+def is_running(identity: ProcessIdentity) -> bool:
     """Say whether that very process still runs."""
     return identify(identity.pid) == identity
 
 
-def send(identity: Identity, number: signal.Signals) -> None:
+def send_signal(identity: ProcessIdentity, number: signal.Signals) -> None:
     """Send a signal to that very process, if it still runs and this one may."""
-    if running(identity):
+    if is_running(identity):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(identity.pid, number)
 
@@ -73,7 +73,7 @@ def descendants(ancestor: int) -> list[int]:
     return [pid for pid in found if statuses[pid].running]
 
 
-def with_variable(prefix: str) -> list[int]:
+def find_by_variable(prefix: str) -> list[int]:
     """Give every running process of this user whose environment has an entry beginning with ``prefix``."""
     wanted = os.fsencode(prefix)
     found = []
@@ -143,7 +143,7 @@ def _status(pid: int) -> _Status | None:
     return _Status(int(fields[1]), int(fields[19]), fields[0] not in (b"Z", b"X")) if fields else None
 
 
-def boot() -> str:
+def boot_id() -> str:
     """Return what names the boot that this machine is in; "" where the kernel does not tell."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
