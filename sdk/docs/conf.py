@@ -21,7 +21,7 @@ author = "the scriptmode authors"
 copyright = author  # noqa: A001 - Sphinx's name for it
 release = version = metadata.version("scriptmode")
 
-extensions = ["sphinx.ext.autodoc", "myst_parser", "command_line", "public_names"]
+extensions = ["sphinx.ext.autodoc", "myst_parser", "command_line", "google_sections", "public_names"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 root_doc = "index"
 exclude_patterns = ["extensions"]

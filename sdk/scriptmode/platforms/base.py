@@ -1,7 +1,7 @@
 """The protocol of a training platform, and the values that it takes and returns.
 
 A platform is a training service: it answers CreateTrainingJob, DescribeTrainingJob and the rest in Amazon SageMaker's
-shapes. There are two, `platforms.sagemaker` and `platforms.local`; `platforms.registry` chooses between them.
+shapes. There are two, ``platforms.sagemaker`` and ``platforms.local``; ``platforms.registry`` chooses between them.
 """
 
 from __future__ import annotations
