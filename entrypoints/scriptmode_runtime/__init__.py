@@ -1,1 +1,6 @@
-"""What runs on each training host: reads the platform's files, runs the user's script, tells how it ended."""
+"""The runtime on each training host: reads the platform's files, runs the user's script, reports the outcome.
+
+Public to users are the command ``train``, ``sagemaker_training:main`` and the package `tensorflow`. The SDK uses
+`contract`, `settings`, the package `files` and `processes.streams.Sink`, and runs `preview` and `host.probe`. Every
+other module is private to the runtime and may change.
+"""

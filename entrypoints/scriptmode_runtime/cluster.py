@@ -1,4 +1,4 @@
-"""The hosts that train together: who they are, where they are reached, which one this is. Pure."""
+"""The hosts that train together: their names and addresses, and which one this is. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Host(NamedTuple):
-    """One host: its name in the job, where it is reached, its root folder and its port for each role."""
+    """One host: its name in the job, its address, its root folder and its port for each role."""
 
     name: str
     address: str
@@ -20,13 +20,13 @@ class Host(NamedTuple):
     ports: Mapping[str, int]
 
     def endpoint(self, role: str) -> str:
-        """Give ``address:port`` of this host's task in ``role``, as a cluster specification writes it."""
+        """Return ``address:port`` of this host's task in ``role``, in the form of a cluster specification."""
         address = f"[{self.address}]" if ":" in self.address else self.address
         return f"{address}:{self.ports[role]}"
 
 
 class Cluster(NamedTuple):
-    """The hosts that train together, in the platform's order; the first one leads, or the one whose role it is."""
+    """The hosts that train together, in the platform's order; the first host, or that of the first role, leads."""
 
     hosts: tuple[Host, ...]
     this: Host
@@ -48,12 +48,12 @@ class Cluster(NamedTuple):
 
     @property
     def leads(self) -> bool:
-        """Whether this host is that one."""
+        """Whether this host is the leading one."""
         return self.this.name == self.lead.name
 
 
 def endpoints(hosts: Iterable[Host], role: str) -> list[str]:
-    """Give the endpoint of each host in ``role``."""
+    """Return the endpoint of each host in ``role``."""
     return [host.endpoint(role) for host in hosts]
 
 
@@ -65,15 +65,15 @@ def parse(
     *,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Cluster:
-    """Make the cluster of ``names`` out of `contract.CLUSTER_FILE`; None is SageMaker, where host names resolve.
+    """Parse `contract.CLUSTER_FILE` into the cluster of ``names``; None is SageMaker, where host names resolve.
 
-    ``roles`` are `Cluster.roles` by the names of their hosts. Raises `ConfigurationError` for a host without a place,
-    or a document of another shape.
+    ``roles`` are `Cluster.roles` with the names of their hosts. Raises `ConfigurationError` for a current host that is
+    not in ``names``, or a document of another shape.
     """
     document = document or {}
-    places = document.get("hosts", {})
+    entries = document.get("hosts", {})
     try:
-        hosts = {name: _host(name, places.get(name, {}), base_dir) for name in names}
+        hosts = {name: _host(name, entries.get(name, {}), base_dir) for name in names}
     except (AttributeError, TypeError, ValueError) as error:
         raise ConfigurationError(f"{contract.CLUSTER_FILE} is malformed: {error}") from error
     if current not in hosts:
@@ -90,13 +90,13 @@ def parse(
     )
 
 
-def _host(name: str, place: Mapping[str, Any], base_dir: str) -> Host:
-    if not place:
+def _host(name: str, entry: Mapping[str, Any], base_dir: str) -> Host:
+    if not entry:
         return Host(name, name, base_dir, contract.DEFAULT_PORTS)
-    ports = {role: int(port) for role, port in place.get("ports", {}).items()}
+    ports = {role: int(port) for role, port in entry.get("ports", {}).items()}
     return Host(
         name=name,
-        address=str(place.get("address", name)),
-        base_dir=str(place.get("base_dir", base_dir)),
+        address=str(entry.get("address", name)),
+        base_dir=str(entry.get("base_dir", base_dir)),
         ports={**contract.DEFAULT_PORTS, **ports},
     )

@@ -1,4 +1,4 @@
-"""What the platform tells this host: files under ``/opt/ml/input/config``, a few variables. Reads, never writes."""
+"""This host's input from the platform: files under ``/opt/ml/input/config`` and a few variables. Writes nothing."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _ROLES = (contract.PARAMETER_SERVER_ROLES, contract.MULTI_WORKER_MIRRORED_ROLES)
 #: The toolkit's name for the one group of a job without instance groups.
 _ONLY_GROUP = contract.HOMOGENEOUS_GROUP
-#: Variables of an image for what a request may say too. The toolkit lets the image's program win.
+#: Variables of an image for settings that a request may have too. In the toolkit the image's program takes precedence.
 _PROGRAM_VARIABLE, _SUBMIT_DIRECTORY_VARIABLE = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
-#: The toolkit asks boto3, which knows the first of them.
+#: The toolkit uses boto3's region, which comes from the first of them.
 _REGION_VARIABLES = ("AWS_DEFAULT_REGION", contract.REGION_VARIABLE)
-#: The toolkit's and the platform's, though they lack the prefix of such.
+#: Parameters of the toolkit and the platform without the reserved prefix.
 _NOT_THE_USERS = (contract.TUNING_METRIC, "default_user_module_name")
 
 
@@ -38,12 +38,12 @@ class Inherited(NamedTuple):
     library_path: str = ""
     python_path: str = ""
     framework_module: str = ""
-    #: Where whoever started the host says its task already.
+    #: The task that the program which started the host has set already.
     tf_config: str = ""
 
 
 class TrainingEnvironment(NamedTuple):
-    """One host's part of a training job, as the platform tells it."""
+    """One host's part of a training job, from the platform's files and variables."""
 
     base_dir: str
     cluster: Cluster
@@ -51,7 +51,7 @@ class TrainingEnvironment(NamedTuple):
     resource_config: dict[str, Any]
     input_data_config: dict[str, Any]
     hyperparameters: dict[str, Any]
-    #: Those with the reserved prefix, decoded like the user's.
+    #: The parameters with the reserved prefix, decoded like the user's.
     framework_parameters: dict[str, Any]
     machine: Machine
     inherited: Inherited
@@ -59,15 +59,15 @@ class TrainingEnvironment(NamedTuple):
     job_name: str = ""
     region: str = ""
     settings: Settings = settings.Settings()
-    #: Looked for only where the strategy is MPI.
+    #: None where it is missing, or the strategy is not MPI.
     mpirun: Mpirun | None = None
-    #: Looked for only where its programs are to start mpirun's daemons.
+    #: None where it is missing, or does not start mpirun's daemons.
     ssh: Ssh | None = None
-    #: What this machine calls itself; SageMaker's hosts need not be called as the job calls them.
+    #: This machine's own name; on SageMaker it can differ from the host's name in the job.
     node: str = ""
-    #: A folder of this launcher's alone, made when it runs.
+    #: A folder of this launcher alone, created when it runs.
     scratch: str = "/tmp/scriptmode"  # noqa: S108 - a name to show in plans
-    #: For a host that is only thought of: the texts of its source's files. None: they are in the code folder.
+    #: For the preview of a host: the texts of its source's files. None: they are in the code folder.
     source: Mapping[str, str] | None = None
 
     @property
@@ -82,7 +82,7 @@ class TrainingEnvironment(NamedTuple):
 
     @property
     def program(self) -> str:
-        """The entry point, relative to the code folder; "" where none was named."""
+        """The entry point, relative to the code folder; "" where the job has none."""
         return str(self.framework_parameters.get(contract.PROGRAM) or "")
 
     @property
@@ -106,7 +106,7 @@ class TrainingEnvironment(NamedTuple):
         return os.path.join(self.scratch, "daemons")
 
     def path(self, name: str) -> str:
-        """Give the absolute path of one of `contract`'s names under the root folder."""
+        """Return the absolute path of one of `contract`'s names under the root folder."""
         return os.path.join(self.base_dir, *name.split("/"))
 
 
@@ -119,7 +119,7 @@ def read(base_dir: str, environ: Mapping[str, str]) -> TrainingEnvironment:
 
 
 def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapping[str, str]) -> TrainingEnvironment:
-    """Give what the platform's ``files``, by `contract`'s names, tell a host; nothing of the machine that it is.
+    """Return the environment of a host from the platform's ``files``, keyed by `contract`'s names; without its machine.
 
     Raises `ConfigurationError`.
     """
@@ -128,7 +128,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
     parameters = {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
     framework = _framework(parameters, environ)
     cluster, strategy = _part(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
-    # The platform's own word first: a tuner sends one hyperparameter with all of its jobs.
+    # The platform's variable takes precedence: a tuner sends the same hyperparameter with all of its jobs.
     job_name = str(environ.get(contract.JOB_NAME_VARIABLE) or framework.get(contract.JOB_NAME) or "")
     inherited = Inherited(
         path=environ.get("PATH", os.defpath),
@@ -155,7 +155,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
 
 
 def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> TrainingEnvironment:
-    """Add what this machine has, and is called."""
+    """Return the environment with this machine's name, devices and programs."""
     is_mpi, path = here.strategy == contract.MPI, here.inherited.path
     over_ssh = is_mpi and here.settings.mpi_launcher == contract.SSH_LAUNCHER
     return here._replace(
@@ -169,7 +169,7 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
 def _part(
     base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any], document: dict[str, Any]
 ) -> tuple[Cluster, str]:
-    """Work out with which hosts this one trains, and how."""
+    """Return the hosts that this one trains with, and the strategy."""
     try:
         if not isinstance(resource_config["hosts"], list):
             raise ConfigurationError(
@@ -198,7 +198,7 @@ def _part(
 def _roles(
     framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Give the hosts of each role, where the job gives roles to instance groups; those then train together."""
+    """Return the hosts of each role, where the job gives roles to instance groups; those then train together."""
     if not any(framework.get(name) is not None for name in _ROLES):
         return {}
     from scriptmode_runtime import roles
@@ -215,7 +215,9 @@ def _strategy(framework: Mapping[str, Any]) -> str:
     unknown = [key for key in switches if key not in contract.STRATEGIES]
     if unknown:
         known = ", ".join(contract.STRATEGIES)
-        raise ConfigurationError(f"hyperparameter {unknown[0]} asks for a distribution this runtime has not ({known})")
+        raise ConfigurationError(
+            f"hyperparameter {unknown[0]} asks for a distribution that this runtime does not have; use one of {known}"
+        )
     chosen = sorted(key for key in switches if key in contract.STRATEGIES)
     if len(chosen) > 1:
         raise ConfigurationError(f"two distributions at once: {' and '.join(chosen)}; enable one of them")
@@ -230,7 +232,7 @@ def _distribution_groups(framework: Mapping[str, Any], group: str) -> list[str]:
 
 
 def _framework(parameters: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Give script mode's own hyperparameters, and what the image says in their place."""
+    """Return script mode's own hyperparameters, where the image's variables may replace them."""
     framework = {key: value for key, value in parameters.items() if key.startswith(contract.RESERVED_PREFIX)}
     if environ.get(_SUBMIT_DIRECTORY_VARIABLE):
         framework.setdefault(contract.SUBMIT_DIRECTORY, environ[_SUBMIT_DIRECTORY_VARIABLE])
@@ -245,7 +247,7 @@ def _region(framework: Mapping[str, Any], environ: Mapping[str, str]) -> str:
 
 
 def _users(parameters: Mapping[str, Any], job_name: str) -> dict[str, Any]:
-    """Give the user's hyperparameters; a tuning job's jobs have a ``model_dir`` each, as in AWS's TensorFlow images."""
+    """Return the user's hyperparameters; each job of a tuning job has its own ``model_dir``, as in AWS's images."""
     users = {
         key: value
         for key, value in parameters.items()

@@ -1,4 +1,4 @@
-"""What can go wrong before the script runs.
+"""Errors before the script runs.
 
 RuntimeFailure
     ConfigurationError   a file of the platform, a hyperparameter or a combination of them
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 
 class RuntimeFailure(Exception):  # noqa: N818 - RuntimeError is Python's
-    """The root of this tree."""
+    """The base class of the runtime's errors."""
 
 
 class ConfigurationError(RuntimeFailure):
-    """A file of the platform, a hyperparameter, or a combination of them makes no job."""
+    """A file of the platform, a hyperparameter, or a combination of them is not valid."""
 
 
 class UserCodeError(RuntimeFailure):
-    """The user's source cannot be fetched, unpacked or run."""
+    """The user's source cannot be downloaded, unpacked or run."""
 
 
 class ClusterError(RuntimeFailure):
-    """What several hosts need to train together is not there."""
+    """Something that several hosts need to train together is missing."""

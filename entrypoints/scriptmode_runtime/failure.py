@@ -1,18 +1,18 @@
-"""How a job ended before its time, as a value. Pure."""
+"""The failure of a job as a value. Pure."""
 
 from __future__ import annotations
 
 import signal
 from typing import NamedTuple
 
-#: Exit code where no program of the user's failed: something before it, a lost host, a service that ended early.
+#: Exit code of a failure outside the user's program: before its start, a lost host, a service that ended early.
 LAUNCHER_FAILED = 1
 #: A process ended by signal n counts as ended with this much more (POSIX shells).
 SIGNALLED = 128
 
 
 def signal_name(number: int) -> str:
-    """Give a signal's name; real-time signals have none of their own and are called by number."""
+    """Return a signal's name; a real-time signal has only a number."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -20,17 +20,17 @@ def signal_name(number: int) -> str:
 
 
 def how_ended(status: int) -> str:
-    """Say how a process ended, by its exit code or minus a signal's number."""
+    """Return text on how a process ended; ``status`` is its exit code, or minus a signal's number."""
     return f"by {signal_name(-status)}" if status < 0 else f"with exit code {status}"
 
 
 class Failure(NamedTuple):
-    """Why a job ended before its time; the same on every host."""
+    """The reason why a job failed or was stopped; the same on every host."""
 
     host: str
     process: str
     exit_code: int
-    #: As the failure file shows it.
+    #: The text of the failure file.
     message: str
-    #: A stop from outside: processes get the platform's grace to end by themselves.
+    #: Whether the job was stopped from outside: processes then have the platform's grace period to end by themselves.
     graceful: bool = False

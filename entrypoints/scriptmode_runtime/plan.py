@@ -1,4 +1,4 @@
-"""What one host would run, as data. Pure."""
+"""The processes that one host runs, as data. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 #: Every host of the cluster has its source, requirements and folders.
 HOSTS_READY = "hosts_ready"
-#: The trainers of every host ended well.
+#: The trainers of every host ended without a failure.
 TRAINERS_ENDED = "trainers_ended"
-#: ``mpirun`` ended, which the first host tells.
+#: ``mpirun`` ended; the first host announces it.
 MPIRUN_ENDED = "mpirun_ended"
-#: Its daemons on this host ended as they should, and then those on all others.
+#: The daemons of ``mpirun`` ended without a failure, on this host and then on all others.
 DAEMONS_ENDED = "daemons_ended"
-#: No rank of a stopped job has anything more to save.
+#: Every rank of a stopped job has saved its state.
 RANKS_SAVED = "ranks_saved"
-#: A service of this host listens at the wait's endpoint; no word of other hosts.
+#: A service of this host listens at the wait's endpoint; this concerns no other host.
 PORT_OPEN = "port_open"
 
 #: How a process is stopped: its own process group, or those of the MPI ranks it started, because ``mpirun`` and its
@@ -27,7 +27,7 @@ STOP_RANKS = "ranks"
 
 
 class ProcessSpec(NamedTuple):
-    """One process: what is run, with which variables beside the inherited ones, and where."""
+    """One process: its command, its variables in addition to the inherited ones, and its working directory."""
 
     name: str
     argv: tuple[str, ...]
@@ -37,16 +37,16 @@ class ProcessSpec(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Something other hosts must reach first; ``timeout`` in seconds, None as long as every host is alive."""
+    """An event to wait for; ``timeout`` in seconds, None to wait as long as every host is alive."""
 
     event: str
     timeout: float | None = None
-    #: Host and port, of PORT_OPEN.
+    #: Host and port, for PORT_OPEN.
     endpoint: tuple[str, int] = ("", 0)
 
 
 class File(NamedTuple):
-    """A file that the processes read, written before they start; only this user may read it."""
+    """A file for the processes, written before they start; only this user may read it."""
 
     path: str
     content: str
@@ -54,22 +54,22 @@ class File(NamedTuple):
 
 
 class LaunchPlan(NamedTuple):
-    """All that one host runs."""
+    """Everything that one host runs, and what it waits for."""
 
-    #: Its exit code is this host's result. None: this host trains nothing itself.
+    #: The process whose exit code is this host's result. None: this host does not train.
     main: ProcessSpec | None
-    #: Started first; they outlive main; an early end is a failure; stopped at the end.
+    #: Started first and stopped after main; one that ends earlier is a failure.
     services: tuple[ProcessSpec, ...] = ()
-    #: Between the starts of services and of main.
+    #: Waits between the start of the services and of main.
     before: tuple[Wait, ...] = ()
     after: tuple[Wait, ...] = ()
     files: tuple[File, ...] = ()
-    #: Run to their own ends beside main, such as an evaluator; a failure of theirs is one of the job's.
+    #: Processes beside main that run to their own ends, such as an evaluator; a failure of one fails the job.
     side_processes: tuple[ProcessSpec, ...] = ()
 
 
 class Command(NamedTuple):
-    """How the user's program is started on this host."""
+    """The command of the user's program on this host."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -79,7 +79,7 @@ class Command(NamedTuple):
 
 
 def as_document(plan: LaunchPlan) -> dict[str, Any]:
-    """Give the plan as ``train --plan`` prints it."""
+    """Return the plan as the JSON document that ``train --plan`` prints."""
     return {
         "main": _process(plan.main) if plan.main else None,
         "beside": [_process(trainer) for trainer in plan.side_processes],

@@ -1,13 +1,13 @@
-"""Takes secrets out of what the launcher itself says: log lines, plans, failure files, words to other hosts. Pure.
+"""Hide secrets in the launcher's own texts: log lines, plans, failure files, messages to other hosts. Pure.
 
 A hyperparameter or variable is a secret by its name: password, secret, token, API key, access key, private key,
 credential and the like, but not a file's, a count's or a tokenizer's (``secret_file``, ``max_tokens``, ``eos_token``).
-``******`` stands instead of
+``******`` replaces
 
-* its value, wherever that stands, also as JSON, Python and URLs spell it, and line by line;
-* a value shorter than six characters, or an everyday word such as ``default``, only right behind its own name
+* its value, anywhere in a text, also in the spelling of JSON, Python and URLs, and line by line;
+* a value shorter than six characters, or an everyday word such as ``default``, only directly after its own name
   (``--pin 1234``, ``"pin": "1234"``): anywhere else it is more likely another word, and hiding it would spoil the text;
-* what stands between ``//`` and ``@`` of a URL, whoever wrote it.
+* the text between ``//`` and ``@`` of a URL, in any text.
 
 A script's own output is never changed.
 """
@@ -23,18 +23,18 @@ from scriptmode_runtime.contract import MASK, USERINFO, is_secret, without_useri
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-#: Shorter values, and these words, are not told apart from any other text.
+#: Shorter values, and these words, cannot be distinguished from any other text.
 _SHORTEST = 6
 _EVERYDAY = frozenset(
     {"default", "disabled", "enabled", "localhost", "optional", "password", "required", "secret", "unknown", "username"}
 )
-#: What may stand between a name and its value in a command line, an assignment, JSON, or JSON inside JSON.
+#: The separators between a name and its value in a command line, an assignment, JSON, or JSON inside JSON.
 _SEPARATOR = r"""[\\"'=:,\s]{1,8}"""
 _ASSIGNMENT = re.compile(r"""(?<![\w.])([A-Za-z_][\w.-]{0,200})=("[^"]*"|'[^']*'|[^\s;&,"']+)""")
 
 
 class Redaction:
-    """Takes the secrets among ``named`` values, and ``values`` that are secrets by themselves, out of texts."""
+    """A function that hides the secrets among ``named`` values, and all ``values``, in texts."""
 
     def __init__(self, *named: Mapping[str, Any], values: Iterable[str] = ()) -> None:
         found = [*(pair for mapping in named for pair in _secrets(mapping)), *(("", value) for value in values)]
@@ -48,7 +48,7 @@ class Redaction:
         ]
 
     def __call__(self, text: str) -> str:
-        """Give the text without secrets."""
+        """Return the text without secrets."""
         if self._anywhere:
             text = self._anywhere.sub(MASK, text)
         for pattern in self._behind_name:
@@ -56,7 +56,7 @@ class Redaction:
         return without_userinfo(text)
 
     def document(self, document: Any, name: str = "") -> Any:
-        """Give a JSON document without secrets; those its own names tell of however short they are."""
+        """Return a JSON document without secrets; those named as secrets in it are hidden however short they are."""
         if isinstance(document, dict):
             return {key: self.document(value, str(key)) for key, value in document.items()}
         if isinstance(document, (list, tuple)):
@@ -75,7 +75,7 @@ def _is_distinct(value: str) -> bool:
 
 
 def _secrets(named: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give names and values of secrets; "" is the name of one that is a secret by where it stands."""
+    """Yield names and values of secrets; the name is "" for a value that is a secret by its position in a text."""
     for name, value in named.items():
         if is_secret(str(name), value):
             yield from ((str(name), leaf) for leaf in _leaves(value))
@@ -100,7 +100,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _within(text: str) -> Iterator[tuple[str, str]]:
-    """Give the secrets inside a value: assignments, such as mpirun's ``-x TOKEN=...``, and passwords of URLs."""
+    """Yield the secrets inside a value: assignments, such as mpirun's ``-x TOKEN=...``, and passwords of URLs."""
     for found in _ASSIGNMENT.finditer(text):
         if is_secret(found[1], found[2]):
             yield found[1], found[2].strip("\"'")
@@ -118,7 +118,7 @@ def _unquoted(text: str) -> str:
 
 
 def _spellings(value: str) -> Iterator[str]:
-    """Give how a value may be written in a text."""
+    """Yield the spellings of a value in a text."""
     from urllib.parse import quote, quote_plus
 
     for text in {value, value.strip(), *(line.strip() for line in value.splitlines())}:

@@ -1,4 +1,4 @@
-"""Which hosts have which TensorFlow task alone, where a job gives its instance groups to roles. Pure."""
+"""The hosts of each TensorFlow role, where a job gives its instance groups to roles. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scriptmode_runtime.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Of these there is one host.
+#: The roles with exactly one host.
 _ALONE = ("master", "chief", "evaluator")
 
 
 class _Rule(NamedTuple):
-    """What one way to train together asks of its roles."""
+    """The requirements of one kind of cluster on its roles."""
 
     name: str
     evaluator: str
@@ -48,10 +48,10 @@ _MIRRORED = _Rule(
 def assign_roles(
     framework: dict[str, Any], strategy: str, resource_config: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...]]:
-    """Give the hosts of each role, in the order of `contract.ROLES`; nothing where the strategy has none.
+    """Return the hosts of each role, in the order of `contract.ROLES`; {} where the job has no roles.
 
-    Groups with a role are the ones that train together: ``framework`` says so afterwards, if it did not before.
-    Raises `ConfigurationError` for roles that make no cluster.
+    The groups with a role are the ones that train together: they are set in ``framework``, unless it has them already.
+    Raises `ConfigurationError` for roles that do not form a cluster.
     """
     rule = {contract.PARAMETER_SERVER: _BETWEEN_GRAPH, contract.MULTI_WORKER_MIRRORED: _MIRRORED}.get(strategy)
     if rule is _BETWEEN_GRAPH and contract.enabled(framework.get(contract.PARAMETER_SERVER_COORDINATOR)):
@@ -59,9 +59,9 @@ def assign_roles(
     if rule is None or framework.get(rule.name) is None:
         return {}
     named = _groups(rule, framework[rule.name])
-    _check_beside(rule, framework, [group for groups in named.values() for group in groups])
-    there = {group["instance_group_name"]: group["hosts"] for group in resource_config.get("instance_groups", [])}
-    hosts = {role: tuple(_hosts(rule, role, groups, there)) for role, groups in named.items()}
+    _check_conflicts(rule, framework, [group for groups in named.values() for group in groups])
+    group_hosts = {group["instance_group_name"]: group["hosts"] for group in resource_config.get("instance_groups", [])}
+    hosts = {role: tuple(_hosts(rule, role, groups, group_hosts)) for role, groups in named.items()}
     _check_cluster(rule, hosts)
     return {role: hosts[role] for role in contract.ROLES if role in hosts}
 
@@ -89,10 +89,10 @@ def _groups(rule: _Rule, value: object) -> dict[str, list[str]]:
     return named
 
 
-def _check_beside(rule: _Rule, framework: dict[str, Any], groups: list[str]) -> None:
+def _check_conflicts(rule: _Rule, framework: dict[str, Any], groups: list[str]) -> None:
     if contract.enabled(framework.get(rule.evaluator)):
         raise ConfigurationError(
-            f"{rule.evaluator} and {rule.name} both say where the evaluator is; leave out the first, and give the role "
+            f"{rule.evaluator} and {rule.name} both place the evaluator; leave out the first, and give the role "
             "evaluator a group"
         )
     together = framework.setdefault(contract.DISTRIBUTION_INSTANCE_GROUPS, groups)
@@ -103,14 +103,14 @@ def _check_beside(rule: _Rule, framework: dict[str, Any], groups: list[str]) -> 
         )
 
 
-def _hosts(rule: _Rule, role: str, groups: list[str], there: Mapping[str, list[str]]) -> list[str]:
+def _hosts(rule: _Rule, role: str, groups: list[str], group_hosts: Mapping[str, list[str]]) -> list[str]:
     for group in groups:
-        if group not in there:
+        if group not in group_hosts:
             raise ConfigurationError(
-                f"{rule.name}: {role} is to be the instance group {group!r}, which the job has not; "
-                f"its groups are {', '.join(map(repr, there))}"
+                f"{rule.name}: {role} names the instance group {group!r}, which the job does not have; "
+                f"its groups are {', '.join(map(repr, group_hosts))}"
             )
-    return [str(host) for group in groups for host in there[group]]
+    return [str(host) for group in groups for host in group_hosts[group]]
 
 
 def _check_cluster(rule: _Rule, hosts: dict[str, tuple[str, ...]]) -> None:

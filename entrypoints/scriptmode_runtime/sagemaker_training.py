@@ -1,10 +1,10 @@
 """Our launcher in AWS's own images: ``SAGEMAKER_TRAINING_MODULE=scriptmode_runtime.sagemaker_training:main``.
 
-There ``train`` is that of the installed ``sagemaker-training``. It reads the host's files and calls the function that
-this variable names. What that returns or raises becomes an exit code and a failure file of the toolkit's making,
-``SystemExit`` even a success. So `main` never returns: the process turns into our launcher, with the same interpreter
-and the same number. Signals then reach the script, exit code and failure file are ours, and nothing stands twice in
-the log.
+In these images ``train`` is the command of the installed ``sagemaker-training``. It reads the host's files and calls
+the function that this variable names. The toolkit turns what the function returns or raises into an exit code and a
+failure file of its own, and treats ``SystemExit`` as a success. So `main` never returns: it replaces the process with
+our launcher, with the same interpreter and the same process id. Signals then reach the script, exit code and failure
+file are ours, and no line is logged twice.
 
 This package must be importable in a new process of the interpreter: installed, or on ``PYTHONPATH``.
 """
@@ -21,18 +21,18 @@ from scriptmode_runtime.processes.loop import STOPPING
 if TYPE_CHECKING:
     from typing import NoReturn
 
-#: Without the working folder on the path: that may be the source's, whose modules stand in for no one's.
+#: Without the working directory on the path: it may be the source's, whose modules would hide those of the runtime.
 _LAUNCH = """\
 import sys
-sys.path = [place for place in sys.path if place]
+sys.path = [path for path in sys.path if path]
 from scriptmode_runtime.__main__ import main
 sys.exit(main([]))
 """
 
 
 def main() -> NoReturn:
-    """Become the launcher; raises ``OSError`` where that cannot be, which the toolkit reports."""
-    # Until the launcher listens they wait: process 1 would lose them.
+    """Replace this process with the launcher; raises ``OSError`` on failure, which the toolkit reports."""
+    # They stay pending until the launcher handles them: process 1 would lose them.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     _stop_uploads()
     sys.stdout.flush()
@@ -41,13 +41,13 @@ def main() -> NoReturn:
 
 
 def _stop_uploads() -> None:
-    """End the toolkit's process that copies ``output/intermediate`` to S3, which it has where no platform does that.
+    """Stop the toolkit's process that uploads ``output/intermediate`` to S3 outside of SageMaker.
 
-    It would wait for the toolkit's success file, which nobody writes any more.
+    It would wait for the toolkit's success file, which is not written any more.
     """
     from multiprocessing import active_children
 
-    for copying in active_children():
-        copying.terminate()
-        copying.join()
+    for upload in active_children():
+        upload.terminate()
+        upload.join()
         sys.stderr.write("scriptmode: output/intermediate is not copied to S3 while the job runs\n")

@@ -1,4 +1,4 @@
-"""What a job's environment may ask of the launcher itself, read and checked once. Pure."""
+"""Settings of the launcher from variables of the job's environment, parsed and validated once. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _Value = TypeVar("_Value")
-#: Ends before the platform kills the launcher too.
+#: Shorter than the platform's grace period, after which it kills the launcher too.
 _STOP_GRACE = contract.DEFAULT_STOP_GRACE - contract.STOP_MARGIN
 
 
 class SettingError(ConfigurationError):
-    """A variable whose value is not what the launcher may be asked for; `allowed` says what is."""
+    """A variable whose value is not valid; `allowed` describes the valid values."""
 
     def __init__(self, name: str, value: str, allowed: str) -> None:
         super().__init__(f"{name}={value!r} is not {allowed}")
@@ -26,26 +26,26 @@ class SettingError(ConfigurationError):
 
 
 class Settings(NamedTuple):
-    """How this host's launcher behaves; times in seconds."""
+    """The settings of this host's launcher; times in seconds."""
 
-    #: Between SIGTERM and SIGKILL when the job is stopped.
+    #: Time between SIGTERM and SIGKILL when the job is stopped.
     stop_grace: float = _STOP_GRACE
-    #: A host of which nothing was heard for so long is lost.
+    #: A host that sends nothing for so long is lost.
     host_timeout: float = contract.DEFAULT_HOST_TIMEOUT
-    #: No output of any host for so long: stacks are shown. 0: never.
+    #: Time without output of any host after which stacks are logged. 0: never.
     hang_seconds: float = 0.0
-    #: Whether the job fails then.
+    #: Whether the job fails after that time.
     hang_fails: bool = True
-    #: How mpirun's daemons come up on other hosts: over the connections between the launchers, or over ssh.
+    #: How mpirun's daemons are started on other hosts: over the connections between the launchers, or over ssh.
     mpi_launcher: str = contract.PEERS_LAUNCHER
-    #: Whether every line of a process has its host and name before it; None: only ranks', by mpirun's own tags.
+    #: Whether each line of a process is prefixed with its host and name; None: only lines of ranks, by mpirun's tags.
     log_prefix: bool | None = None
-    #: Known to the job's hosts only.
+    #: The secret that only the job's hosts know.
     secret: str = ""
 
 
 def read(environ: Mapping[str, str]) -> Settings:
-    """Read the settings; raises `SettingError` naming the variable, its value and what it may be."""
+    """Parse the settings; raises `SettingError` naming the variable, its value and the valid values."""
     return Settings(
         stop_grace=_read(environ, contract.STOP_GRACE_VARIABLE, _seconds, _STOP_GRACE),
         host_timeout=_read(environ, contract.HOST_TIMEOUT_VARIABLE, _some_seconds, contract.DEFAULT_HOST_TIMEOUT),

@@ -1,4 +1,4 @@
-"""What the script sees: its ``SM_*`` variables and its arguments. Pure.
+"""The script's ``SM_*`` variables and its arguments. Pure.
 
 Names and encodings are those of the SageMaker Training Toolkit's ENVIRONMENT_VARIABLES.md.
 """
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "SM_"
 _LOG_LEVEL_INFO = 20
-#: Linux takes no longer string into a new process (MAX_ARG_STRLEN in linux/binfmts.h).
+#: The longest string that Linux passes to a new process (MAX_ARG_STRLEN in linux/binfmts.h).
 _LONGEST = 128 * 1024 - 1
-#: Hyperparameters of the toolkit itself; what is left of the reserved ones are framework parameters.
+#: Hyperparameters of the toolkit itself; the other reserved ones are framework parameters.
 _TOOLKIT_PARAMETERS = frozenset(
     {
         contract.PROGRAM,
@@ -35,17 +35,17 @@ _TOOLKIT_PARAMETERS = frozenset(
 
 
 def script_arguments(hyperparameters: Mapping[str, Any]) -> tuple[str, ...]:
-    """Spell hyperparameters as the script's arguments: sorted, values as ``str()`` gives them."""
+    """Render hyperparameters as the script's arguments: sorted, with values as ``str()`` renders them."""
     words: list[str] = []
     for key in sorted(hyperparameters):
         dashes = "-" * min(len(key), 2)
         words += [dashes + key, _argument(hyperparameters[key])]
-        _check_carried(key, "".join(words[-2:]))
+        _check_text(key, "".join(words[-2:]))
     return tuple(words)
 
 
 def script_variables(environment: TrainingEnvironment) -> dict[str, str]:
-    """Give the variables the script sees on this host, without those no process can be given (over 128 KiB)."""
+    """Return the script's variables on this host, without those that are too long for a process (over 128 KiB)."""
     values: dict[str, object] = {**_cluster_values(environment), **_program_values(environment)}
     values.update(_folder_values(environment))
     values["training_env"] = _training_env(environment, values)
@@ -56,7 +56,7 @@ def script_variables(environment: TrainingEnvironment) -> dict[str, str]:
     spelled["SAGEMAKER_REGION"] = environment.region
     spelled["CURRENT_HOST"] = environment.host
     for name, text in spelled.items():
-        _check_carried(name, text)
+        _check_text(name, text)
     return {
         name: text
         for name, text in spelled.items()
@@ -119,7 +119,7 @@ def _folder_values(environment: TrainingEnvironment) -> dict[str, object]:
 
 
 def _training_env(environment: TrainingEnvironment, values: Mapping[str, object]) -> dict[str, object]:
-    """Give the one object that holds the others, with the toolkit's names for its members."""
+    """Return the one object that holds the other values, with the toolkit's names for its members."""
     renamed = {"hps": "hyperparameters", "framework_params": "additional_framework_parameters"}
     left_out = {"user_args", "channels"}
     folders = {channel: values[f"channel_{channel}"] for channel in environment.input_data_config}
@@ -138,7 +138,7 @@ def _training_env(environment: TrainingEnvironment, values: Mapping[str, object]
         distribution_hosts=together,
         master_hostname=lead,
         is_master=lead == environment.host,
-        # AWS's own libraries, which this runtime starts nothing of.
+        # AWS's own libraries, which this runtime does not start.
         is_modelparallel_enabled=None,
         is_smddprun_installed=False,
         is_smddpmprun_installed=False,
@@ -147,7 +147,7 @@ def _training_env(environment: TrainingEnvironment, values: Mapping[str, object]
 
 
 def _distribution_hosts(environment: TrainingEnvironment) -> list[str]:
-    """Give the hosts of the groups that train together; where the platform names no groups, all hosts."""
+    """Return the hosts of the groups that train together; all hosts where the platform names no groups."""
     if not environment.groups:
         return list(environment.resource_config["hosts"])
     return [
@@ -174,11 +174,15 @@ def _value(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _check_carried(name: str, text: str) -> None:
-    """Refuse what an argument or a variable of a process cannot hold."""
+def _check_text(name: str, text: str) -> None:
+    """Raise `ConfigurationError` for text that an argument or a variable of a process cannot hold."""
     try:
         text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise ConfigurationError(f"hyperparameter {name!r} holds half a character ({error.reason})") from error
+        raise ConfigurationError(
+            f"hyperparameter {name!r} holds half a surrogate pair ({error.reason}); correct its text"
+        ) from error
     if "\0" in text or "\0" in name:
-        raise ConfigurationError(f"hyperparameter {name!r} holds a zero byte, which no process can be given")
+        raise ConfigurationError(
+            f"hyperparameter {name!r} holds a zero byte, which cannot be passed to a process; remove it"
+        )

@@ -134,7 +134,7 @@ def test_every_kind_of_program_runs(tmp_path, launch, program, files):
         ),
         pytest.param(
             {"sagemaker_program": "train.py", "sagemaker_distributed_dataparallel_enabled": True},
-            "distribution this runtime has not",
+            "distribution that this runtime does not have",
             id="unknown strategy",
         ),
         pytest.param(

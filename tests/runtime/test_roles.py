@@ -202,7 +202,7 @@ def test_a_host_whose_group_has_no_role_runs_the_script_alone(tmp_path):
         pytest.param({"chef": "one", "ps": "memory"}, "the role 'chef'; the roles here are master, chief", id="unknown role"),
         pytest.param({"chief": "one", "ps": "one"}, "names the group 'one' twice, for chief and ps", id="group twice"),
         pytest.param({"chief": "one", "ps": ["memory", "memory"]}, "'memory' twice, for ps and ps", id="group twice in a list"),
-        pytest.param({"chief": "one", "ps": ["momory"]}, "ps is to be the instance group 'momory'.*'memory'", id="unknown group"),
+        pytest.param({"chief": "one", "ps": ["momory"]}, "ps names the instance group 'momory'.*'memory'", id="unknown group"),
         pytest.param({"ps": ["memory"]}, "names no role that leads; give one of master, chief", id="nobody leads"),
         pytest.param({"chief": "one", "master": "data", "ps": "memory"}, "names master and chief", id="two lead"),
         pytest.param({"chief": "two", "ps": "memory"}, "chief has 2 hosts; give it a group of one", id="two chiefs"),
@@ -224,7 +224,7 @@ def test_roles_that_make_no_cluster_are_named(tmp_path, roles, said):
         pytest.param({**COORDINATOR, PS_ROLES: {"chief": "one", "ps": "memory"}}, "has no worker", id="coordinator without workers"),
         pytest.param({**MIRRORED, MIRRORED_ROLES: {"worker": "two", "ps": "memory"}}, "the role 'ps'", id="mirrored ps"),
         pytest.param({**MIRRORED, MIRRORED_ROLES: {"chief": "one"}}, "has no worker", id="mirrored without workers"),
-        pytest.param({**BETWEEN_GRAPH, **EVALUATED, PS_ROLES: DEDICATED}, "both say where the evaluator is", id="two evaluators"),
+        pytest.param({**BETWEEN_GRAPH, **EVALUATED, PS_ROLES: DEDICATED}, "both place the evaluator", id="two evaluators"),
         pytest.param({**BETWEEN_GRAPH, PS_ROLES: DEDICATED, "sagemaker_distribution_instance_groups": ["data"]}, r"is \['data'\], and .*; leave out", id="other groups"),
     ],
 )  # fmt: skip
