@@ -31,8 +31,8 @@ def stream(epoch, waiting):
         yield chunk.data
 
 fifos = pipes.Fifos(place)
-fifos.make(0)
-pipes.feed(fifos, stream, pipes.Gauge())
+fifos.create(0)
+pipes.feed(fifos, stream, pipes.PipeCounters())
 """
 
 

@@ -17,7 +17,7 @@ from scriptmode.errors import DataError
 
 
 def main(place, plan):
-    gauge = pipes.Gauge()
+    counters = pipes.PipeCounters()
 
     def stream(epoch, waiting):
         try:
@@ -29,13 +29,13 @@ def main(place, plan):
                     raise DataError("s3://b/k: the object is gone")
                 yield text.encode() if isinstance(text, str) else b"x" * text
         finally:
-            print(f"epoch {epoch} ended, {gauge.opened} opened", flush=True)
+            print(f"epoch {epoch} ended, {counters.opened} opened", flush=True)
 
     fifos = pipes.Fifos(place)
-    fifos.make(0)
+    fifos.create(0)
     print("ready", flush=True)
     try:
-        pipes.feed(fifos, stream, gauge)
+        pipes.feed(fifos, stream, counters)
     except Exception as error:
         print(f"error {error}", flush=True)
         threading.Event().wait()

@@ -95,7 +95,7 @@ def test_an_answer_that_the_kernel_refuses_is_told_and_nobody_waits_for_it(views
 @pytest.mark.parametrize(
     ("paths", "said"),
     [
-        (["a", "a/b"], "s3://2/a/b: 'a' would be a file and a folder"),
+        (["a", "a/b"], "s3://2/a/b: 'a' would be a file and a directory"),
         (["a/b", "a"], "s3://2/a: two objects would both become 'a'"),
         (["a/b", "a/b"], "s3://2/a/b: two objects would both become 'a/b'"),
         (["a//b"], "s3://1/a//b: its name cannot be a file's path"),
@@ -275,7 +275,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
         place = folder / "data\nhere"
 
         def work():
-            assert fuse_mounts.why_not(folder) == ""
+            assert fuse_mounts.mount_obstacle(folder) == ""
             view = FuseMount(store.tree, place, os.dup(0))
             wait(view)
             read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
@@ -295,27 +295,27 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
 @needs_root
 def test_root_without_the_right_to_mount_is_told_so(tmp_path):
-    program = "from scriptmode.data import fuse_mounts; print(fuse_mounts.why_not())"
+    program = "from scriptmode.data import fuse_mounts; print(fuse_mounts.mount_obstacle())"
     answer = subprocess.run(
         ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
         capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},
     ).stdout  # fmt: skip
     assert answer == (
-        "mounting a FUSE file system was refused: Operation not permitted; give the container what it needs: docker run "
+        "mounting a FUSE file system was refused: Operation not permitted; start the container with: docker run "
         "--device /dev/fuse --cap-add SYS_ADMIN\n"
     )
 
 
 def test_a_machine_without_the_device_is_told_so(monkeypatch, place):
     monkeypatch.setattr(fuse_mounts, "DEVICE", "/dev/no-fuse")
-    assert fuse_mounts.why_not().startswith("there is no /dev/no-fuse; load the kernel's module fuse")
+    assert fuse_mounts.mount_obstacle().startswith("there is no /dev/no-fuse; load the kernel's module fuse")
     with pytest.raises(DataError, match="there is no /dev/no-fuse"):
         fuse_mounts.attach(place)
 
 
 def test_a_user_without_the_helper_is_told_which_package_has_it(monkeypatch):
     monkeypatch.setattr(fuse_mounts, "HELPERS", ())
-    said = as_nobody(fuse_mounts.why_not)
+    said = as_nobody(fuse_mounts.mount_obstacle)
     assert (
         said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
     )
@@ -333,6 +333,6 @@ def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):
 @pytest.mark.prompt
 def test_a_trial_leaves_nothing(tmp_path):
     before = time.monotonic()
-    assert fuse_mounts.why_not(tmp_path) == ""
+    assert fuse_mounts.mount_obstacle(tmp_path) == ""
     assert list(tmp_path.iterdir()) == []
     soon(time.monotonic() - before, 5)

@@ -76,7 +76,9 @@ CONTENT = gzip.compress(b"some text that has a few bytes", mtime=0)
 @pytest.mark.parametrize("length", range(1, len(CONTENT)))
 @pytest.mark.parametrize("sizes", [(), (5, 5, 5)], ids=["at once", "in chunks"])
 def test_gzip_that_is_cut_is_an_error_wherever_it_is_cut(tmp_path, length, sizes):
-    with pytest.raises(DataError, match="s3://b/x: the gzip data ends in the middle, the object may be cut; store it"):
+    with pytest.raises(
+        DataError, match="s3://b/x: the gzip data is incomplete, the object may be truncated; upload it"
+    ):
         framed(chunks_of(CONTENT[:length], sizes), tmp_path)
 
 
@@ -96,7 +98,7 @@ def spoiled(content, at):
 )
 def test_what_is_no_gzip_is_an_error(tmp_path, data):
     with pytest.raises(
-        DataError, match=r"s3://b/x: this is not gzip data, or it is broken \(.*leave CompressionType out"
+        DataError, match=r"s3://b/x: this is not gzip data, or it is damaged \(.*leave CompressionType out"
     ):
         framed(chunks_of(data), tmp_path)
 

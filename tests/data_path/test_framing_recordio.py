@@ -70,7 +70,9 @@ def test_a_part_longer_than_the_format_can_say_is_an_error(tmp_path, monkeypatch
     monkeypatch.setattr(recordio, "LONGEST", 2000)
     assert len(records(wrapped(chunks_of(bytes(2000), sizes), tmp_path))[0]) == 2000
     assert len(records(wrapped(chunks_of(bytes(2000) + MAGIC + bytes(2000), sizes), tmp_path))[0]) == 4004
-    with pytest.raises(DataError, match="s3://b/x: a RecordIO record holds at most 2,000 bytes; store smaller objects"):
+    with pytest.raises(
+        DataError, match="s3://b/x: a RecordIO record holds at most 2,000 bytes; upload smaller objects"
+    ):
         wrapped(chunks_of(bytes(2001), sizes), tmp_path)
 
 

@@ -155,13 +155,15 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path, content, message):
 
 
 def test_a_channel_that_asks_for_nothing_of_a_line_is_an_error(tmp_path):
-    with pytest.raises(DataError, match="nothing of the augmented manifest is asked for; give AttributeNames"):
+    with pytest.raises(
+        DataError, match="the channel has no AttributeNames, which an augmented manifest needs; add them"
+    ):
         pieces(store({"a": 1}), source(), tmp_path)
 
 
 def test_a_file_without_lines_is_not_read_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(manifests, "PART", 10)
-    monkeypatch.setattr(manifests, "LONGEST", 40)
+    monkeypatch.setattr(manifests, "MANIFEST_CHUNK_BYTES", 10)
+    monkeypatch.setattr(manifests, "LONGEST_ELEMENT", 40)
     with pytest.raises(DataError, match=f"{URI}: line 2 is longer than 40 bytes; are these JSON lines"):
         pieces(MemoryObjects({URI: b'{"a": 1}\n' + b"x" * 100}), source("a"), tmp_path)
 
@@ -189,7 +191,7 @@ JSON = st.recursive(
 def test_any_value_comes_as_its_text_from_parts_of_any_size(tmp_path_factory, values, part, ascii_only):
     objects = store(*(json.dumps({"x": 1, "a": value}, ensure_ascii=ascii_only) for value in values))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifests, "PART", part)
+        patch.setattr(manifests, "MANIFEST_CHUNK_BYTES", part)
         found = texts(objects, source("a"), tmp_path_factory.getbasetemp())
     assert found == [json.dumps(value, ensure_ascii=ascii_only) for value in values]
 
@@ -198,8 +200,6 @@ def test_an_augmented_manifest_in_s3_names_no_files_of_this_machine(tmp_path):
     objects = store({"a-ref": "s3://b/one"}, {"a-ref": "file:///etc/hostname"}, one=b"1")
     found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
     assert next(found).uri == "s3://b/one"
-    message = (
-        f"^{URI}: line 2, attribute 'a-ref' is 'file:///etc/hostname'; a manifest that lies in S3 may name only s3:"
-    )
+    message = f"^{URI}: line 2, attribute 'a-ref' is 'file:///etc/hostname'; a manifest in S3 may name only s3:"
     with pytest.raises(DataError, match=message):
         next(found)

@@ -188,8 +188,8 @@ def test_a_prefix_may_name_the_host_and_empty_parts(tmp_path):
 def test_a_manifest_in_s3_names_no_files_of_this_machine(tmp_path):
     objects = store([{"prefix": "file:///etc/"}, "hostname"])
     message = (
-        f"^{URI}: the manifest's prefix is 'file:///etc/'; a manifest that lies in S3 may name only s3:// objects: "
-        "store what it names in S3, or give the manifest as a file:// URI"
+        f"^{URI}: the manifest's prefix is 'file:///etc/'; a manifest in S3 may name only s3:// objects: "
+        "upload that object to S3, or pass the manifest as a file:// URI"
     )
     with pytest.raises(DataError, match=message):
         entries(objects, tmp_path)
@@ -270,6 +270,6 @@ def test_a_manifest_is_read_in_parts_of_any_size(names, part, indent, mark, asci
     text = json.dumps([{"prefix": "s3://b/"}, *names], indent=indent, ensure_ascii=ascii_only)
     objects = MemoryObjects({URI: text.encode("utf-8-sig" if mark else "utf-8")})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(manifests, "PART", part)
+        patch.setattr(manifests, "MANIFEST_CHUNK_BYTES", part)
         prefix, found = manifests.names(URI, objects)
         assert (prefix, list(found)) == ("s3://b/", names)

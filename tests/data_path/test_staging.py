@@ -106,7 +106,7 @@ def test_an_object_that_is_gone_stops_the_fetching(server, tmp_path):
     ("names", "message"),
     [
         (["x", "x"], "s3://b/1: two objects would both become 'x'; rename one of them"),
-        (["a", "a/b"], "s3://b/1: 'a' would be a file and a folder; rename one of the objects"),
+        (["a", "a/b"], "s3://b/1: 'a' would be a file and a directory; rename one of the objects"),
         (["a/b", "a"], "s3://b/1: two objects would both become 'a'; rename one of them"),
         (["a//b"], "s3://b/0: its name cannot be a file's path; rename the object"),
     ],

@@ -76,7 +76,7 @@ def test_what_is_not_there_is_told(tmp_path, ask):
     with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/none: there is no such file; correct the URI"):
         ask(f"file://{tmp_path}/none")
     (tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(DataNotFoundError, match=r"the link leads to 'nowhere', which is not there"):
+    with pytest.raises(DataNotFoundError, match=r"the link leads to 'nowhere', which does not exist"):
         ask(f"file://{tmp_path}/link")
     with pytest.raises(DataError, match="has no absolute path"):
         ask("file://relative")

@@ -149,7 +149,7 @@ def test_what_cannot_be_mounted_is_told_with_what_needs_it():
     assert (outcome, name) == ("warning", "FUSE")
     assert "mounting" in found
     assert "input_mode='FastFile'" in found
-    assert advice == "give the container what it needs: docker run --device /dev/fuse --cap-add SYS_ADMIN"
+    assert advice == "start the container with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
 
 
 def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):

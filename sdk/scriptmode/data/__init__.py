@@ -1,1 +1,35 @@
-"""The data path: what a channel names, read from where it lies, as files or as a stream."""
+"""The data path: list what a channel names, read it from files or S3, and serve it as files, a stream or a mount.
+
+It knows requests (`channel_source`) and stores, but no platform and no job: platforms import it, it imports none of
+them. It needs Linux where it serves pipes and mounts. Nothing here is public.
+
+What to read:
+    channel_source: Parse an entry of InputDataConfig into a `ChannelSource`.
+    listing: List the objects or pieces that a host gets of a channel in an epoch.
+    manifests: Parse manifests and the lines of augmented manifests, a chunk at a time.
+    augmented_manifests: Parse one line of an augmented manifest into pieces.
+    sharding: Shuffle records, and divide them among the hosts.
+
+Where to read from:
+    object_store: The `ObjectStore` protocol and its values.
+    stores: Open the store of a URI.
+    s3_store: Amazon S3. **Failed downloads are retried here** (`S3Store._retry`, `S3Store._resume`).
+    signed_get: GETs of S3 objects over connections of its own: the fast path of `s3_store`.
+    targets, buffers: Where received bytes are written: memory or files.
+    file_store: Files of this machine.
+    integrity: Verify bytes by checksums and ETags.
+    file_uris: Parse ``file://`` URIs.
+
+How it is served:
+    staging: File mode: download to files.
+    layout: The directory tree that a channel's objects are in, for files and for mounts.
+    prefetch: Prefetch a stream with threads, in order.
+    framing, recordio: Decompress a stream, and wrap its pieces in RecordIO.
+    pipes: Pipe mode: write a stream into FIFOs, one an epoch.
+    fast_file: FastFile mode: a channel as a tree of files for a FUSE mount.
+    file_prefetch: Prefetch for the open files of such a mount.
+    folder_tree: A directory as a tree of files for a FUSE mount.
+    fuse_protocol, fuse_server, fuse_mounts: The kernel's FUSE protocol, its server, and mounting.
+    file_copy, regular_files: Copy and open files that others wrote.
+    shared_counters: Counters that a forked child writes and its parent reads.
+"""

@@ -1,4 +1,4 @@
-"""One line of an augmented manifest: which of its attributes are sent, and as what."""
+"""Parse one line of an augmented manifest into the pieces that are sent."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
     from scriptmode.data.object_store import ObjectStore, Piece
 
-#: An attribute so named holds the URI of an object ("Augmented Manifest Files for Training Jobs", SageMaker's guide).
+#: Suffix of attributes that hold an object's URI ("Augmented Manifest Files for Training Jobs", SageMaker's guide).
 REFERENCE = "-ref"
 _DECODER = json.JSONDecoder()
 
 
 class AugmentedManifestLine:
-    """One line; errors name the manifest, the line's number and the attribute."""
+    """One line of an augmented manifest; errors name the manifest, the line's number and the attribute."""
 
     def __init__(self, manifest: str, number: int, text: str) -> None:
         self._manifest = manifest
-        self._place = f"{manifest}: line {number}"
+        self._where = f"{manifest}: line {number}"
         self._text = text
 
     def pieces(self, names: Sequence[str], store_of: Callable[[str], ObjectStore]) -> list[Piece]:
-        """Give what is sent of the line: objects for references, else the attributes' JSON text as it is written.
+        """Return the pieces of the line: objects for references, else the attributes' JSON text as it is written.
 
-        Raises `DataError` and its kinds.
+        Raises `DataError` and its subclasses.
         """
         values = self._values()
         for name in names:
             if name not in values:
                 raise DataError(
-                    f"{self._place} has no attribute {name!r}{did_you_mean(name, values)}; "
+                    f"{self._where} has no attribute {name!r}{did_you_mean(name, values)}; "
                     "add it to the line or leave it out of AttributeNames"
                 )
         texts = {} if all(name.endswith(REFERENCE) for name in names) else _texts(self._text)
@@ -52,24 +52,24 @@ class AugmentedManifestLine:
         try:
             values = json.loads(self._text)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{self._place} is not JSON: {error}; each line must be one JSON object") from error
+            raise DataError(f"{self._where} is not JSON: {error}; each line must be one JSON object") from error
         if not isinstance(values, dict):
-            raise DataError(f"{self._place} is {self._text[:60]!r}; each line must be one JSON object")
+            raise DataError(f"{self._where} is {self._text[:60]!r}; each line must be one JSON object")
         return values
 
     def _object(self, name: str, value: object, store_of: Callable[[str], ObjectStore]) -> Piece:
-        place = f"{self._place}, attribute {name!r}"
+        where = f"{self._where}, attribute {name!r}"
         if not isinstance(value, str) or not value.startswith(("s3://", "file://")):
-            raise DataError(f"{place} is {value!r}; an attribute named *{REFERENCE} must be an object's s3:// URI")
-        require_reachable(self._manifest, value, place)
+            raise DataError(f"{where} is {value!r}; an attribute named *{REFERENCE} must be an object's s3:// URI")
+        require_reachable(self._manifest, value, where)
         try:
             return store_of(value).find(value)
         except DataError as error:
-            raise type(error)(f"{place}: {error}") from error
+            raise type(error)(f"{where}: {error}") from error
 
 
 def _texts(line: str) -> dict[str, str]:
-    """Give the text of each value of a JSON object; ``line`` is known to be one."""
+    """Return the text of each value of a JSON object; ``line`` must be valid."""
     found = {}
     at = after_space(line, after_space(line, 0) + 1)
     while line[at] != "}":
@@ -82,5 +82,5 @@ def _texts(line: str) -> dict[str, str]:
 
 
 def has_references(names: Iterable[str]) -> bool:
-    """Say whether any of the attributes holds an object's URI."""
+    """Return whether any of the attributes holds an object's URI."""
     return any(name.endswith(REFERENCE) for name in names)

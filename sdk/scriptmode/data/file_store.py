@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-#: So many files are what they were when the first of them was listed, as in a page of S3's list.
+#: Files whose status is read together, as in a page of an S3 listing.
 PAGE = 1000
-_LEAVE_ALONE = "let nothing change a job's input until the job has ended"
+_LEAVE_ALONE = "do not change a job's input until the job has ended"
 
 
 class FileStore:
@@ -34,9 +34,9 @@ class FileStore:
         self._buffers = Buffers()
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
-        """Yield the file of that URI, or every file below the folder, in the order S3 would list them, links followed.
+        """Yield the file of that URI, or every file below the directory, in the order of an S3 listing, links followed.
 
-        A folder that two names lead to is listed by both; only one that leads back to where it lies in is passed over.
+        A directory that two names lead to is listed by both; only a link to one of its own parents is skipped.
         """
         path = _path(prefix)
         with translated(prefix, path):
@@ -47,7 +47,7 @@ class FileStore:
             yield _stored(path)[1]
 
     def find(self, uri: str) -> StoredObject:
-        """Give the file of that URI; raise `DataNotFoundError` where there is none, or a folder."""
+        """Return the file of that URI; raise `DataNotFoundError` where there is none, or a directory."""
         path = _path(uri)
         mode, found = _stored(path)
         if S_ISDIR(mode):
@@ -55,30 +55,30 @@ class FileStore:
         return found
 
     def read(self, item: StoredObject, start: int, end: int) -> memoryview:
-        """Give all bytes from ``start`` up to ``end``; raise `DataError` when the file is another by now."""
+        """Return all bytes from ``start`` up to ``end``; raise `DataError` where the file was changed meanwhile."""
         with translated(item.uri, path_of(item)), open_unchanged(item) as file:
             content, done = self._buffers.of(end - start), 0
             while done < end - start:
-                come = os.preadv(file, (content[done:],), start + done)
-                if not come:
+                count = os.preadv(file, (content[done:],), start + done)
+                if not count:
                     break
-                done += come
+                done += count
         if done < end - start:
             raise DataError(f"{item.uri}: the file ended at byte {start + done} while the job read it; {_LEAVE_ALONE}")
         return content
 
 
 def path_of(item: StoredObject) -> str:
-    """Give the path of a file that was listed."""
+    """Return the path of a file that was listed."""
     return item.uri[len(file_uris.SCHEME) :]
 
 
 @contextmanager
 def open_unchanged(item: StoredObject) -> Iterator[int]:
-    """Give a file descriptor to read ``item``; raise `DataError` if the file was another after the reading."""
+    """Open ``item`` for reading; raise `DataError` afterwards if the file was changed."""
     path = path_of(item)
     with translated(item.uri, path):
-        # What is no file was replaced by something whose opening might wait for ever.
+        # Without blocking: a FIFO that replaced the file would wait for its writer.
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError as error:
@@ -101,7 +101,7 @@ def _path(uri: str) -> str:
 
 
 def _below(folder: str) -> Iterator[StoredObject]:
-    """Yield the files below a folder one folder at a time, so that memory holds the names of one folder a level."""
+    """Yield the files below a directory, with the names of only one directory a level in memory."""
     levels = [(_folder(folder), _entries(folder))]
     while levels:
         found = next(levels[-1][1], None)
@@ -109,26 +109,26 @@ def _below(folder: str) -> Iterator[StoredObject]:
             levels.pop()
         elif isinstance(found, StoredObject):
             yield found
-        # One that leads back to where it lies is passed over.
+        # A link to one of its own parents is skipped.
         elif (identity := _folder(found)) not in [above for above, _ in levels]:
             levels.append((identity, _entries(found)))
 
 
 def _folder(path: str) -> tuple[int, int]:
-    """Return what tells a folder from others, whatever links lead to it."""
+    """Return a directory's device and inode, whatever links lead to it."""
     with translated(f"{file_uris.SCHEME}{path}", path):
         status = Path(path).stat()
     return status.st_dev, status.st_ino
 
 
 def _entries(folder: str) -> Iterator[StoredObject | str]:
-    """Yield a folder's files and the paths of its folders, in the order S3 would list what is in them."""
+    """Yield a directory's files and the paths of its directories, in the order of an S3 listing."""
     with translated(f"{file_uris.SCHEME}{folder}", folder), os.scandir(folder) as entries:
-        # S3 compares whole keys: a folder's files stand where its name with a slash does.
-        found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _counts(entry)) for entry in entries)
+        # S3 compares whole keys: a directory's files are where its name with a slash is.
+        found = sorted((os.fsencode(entry.name + "/" * entry.is_dir()), _is_data(entry)) for entry in entries)
     for start in range(0, len(found), PAGE):
-        page = [(f"{folder.rstrip('/')}/{os.fsdecode(name)}", counts) for name, counts in found[start : start + PAGE]]
-        files = {path: _stored(path)[1] for path, counts in page if counts and not path.endswith("/")}
+        page = [(f"{folder.rstrip('/')}/{os.fsdecode(name)}", is_data) for name, is_data in found[start : start + PAGE]]
+        files = {path: _stored(path)[1] for path, is_data in page if is_data and not path.endswith("/")}
         for path, _ in page:
             if path.endswith("/"):
                 yield path[:-1]
@@ -136,18 +136,18 @@ def _entries(folder: str) -> Iterator[StoredObject | str]:
                 yield files[path]
 
 
-def _counts(entry: os.DirEntry[str]) -> bool:
-    """Say whether something is data: a file, or a link that leads to one or (an error when it is read) nowhere."""
+def _is_data(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is data: a file, or a link to one or (an error when it is read) to nothing."""
     return entry.is_file() or entry.is_symlink()
 
 
 def _stored(path: str) -> tuple[int, StoredObject]:
-    """Give what something is, and the object it is if it is a file."""
+    """Return the mode of a path, and its object if it is a file."""
     uri = f"{file_uris.SCHEME}{path}"
     with translated(uri, path):
         status = Path(path).stat()
     if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
-        raise DataError(f"{uri}: {path!r} is neither a file nor a folder; take it out of the input")
+        raise DataError(f"{uri}: {path!r} is neither a file nor a folder; remove it from the input")
     return status.st_mode, StoredObject(uri, status.st_size, _identity(status))
 
 
@@ -157,13 +157,13 @@ def _identity(status: os.stat_result) -> str:
 
 @contextmanager
 def translated(uri: str, path: str) -> Iterator[None]:
-    """Say of a file what cannot be read and why; raises `DataError` and its kinds for ``OSError``."""
+    """Raise `DataError` and its subclasses for ``OSError``: which file cannot be read, and why."""
     try:
         yield
     except FileNotFoundError as error:
         is_link = Path(path).is_symlink()
         missing = (
-            f"the link leads to {str(Path(path).readlink())!r}, which is not there"
+            f"the link leads to {str(Path(path).readlink())!r}, which does not exist"
             if is_link
             else "there is no such file"
         )
@@ -173,4 +173,4 @@ def translated(uri: str, path: str) -> Iterator[None]:
             f"{uri}: access denied ({error.strerror}); the job's user must be able to read it"
         ) from error
     except OSError as error:
-        raise DataError(f"{uri}: it cannot be read: {error}; see that its disk is well") from error
+        raise DataError(f"{uri}: it cannot be read: {error}; check its disk") from error

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from scriptmode.data.fuse_server import Content, Opened
+    from scriptmode.data.fuse_server import Content, OpenFile
 
 READERS = 16
 
@@ -65,7 +65,7 @@ class FolderTree:
         """Give where a symbolic link leads."""
         return os.readlink(self._path(number))  # noqa: PTH115 - bytes
 
-    def open(self, number: int) -> Opened:
+    def open(self, number: int) -> OpenFile:
         """Open a file."""
         # What was replaced by a link or a pipe since it was looked up is not followed and not waited for.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -1,4 +1,4 @@
-"""How the bytes of a channel's pieces stand in its pipe: as they are, decompressed, each a RecordIO record, or both."""
+"""Frame a channel's pieces for its pipe: unchanged, decompressed, each as a RecordIO record, or both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: zlib's window for data with gzip's header and checksum.
 _GZIP = 31
-#: So much goes in and comes out at once: what does not fit is copied.
+#: Bytes of input and of output of one call; input that is left over is copied.
 _IN = 256 * 1024
 _OUT = 1024 * 1024
 
@@ -31,29 +31,29 @@ def frame(
     spool: Path,
     manifest: str | None = None,
 ) -> Generator[Buffer, None, None]:
-    """Yield the bytes of a pipe; a buffer may be empty, and is good until the next one is asked for.
+    """Yield the bytes of a pipe; a buffer may be empty, and is valid until the next one is asked for.
 
-    ``spool`` is a folder for a large object that waits for its length. Chunks of ``manifest``, an augmented
-    manifest's URI, are its attributes and never compressed. Closing it closes ``chunks``. Raises `DataError` naming
-    the object.
+    ``spool`` is a directory for a large object whose length is not known yet. Chunks of ``manifest``, an augmented
+    manifest's URI, are attributes and never compressed. Closing the generator closes ``chunks``. Raises `DataError`
+    naming the object.
     """
     with closing(chunks):
-        plain = _decompressed(chunks, manifest) if is_gzipped else chunks
+        decompressed = _decompress(chunks, manifest) if is_gzipped else chunks
         if is_wrapped:
-            yield from recordio.wrapped(plain, spool)
+            yield from recordio.wrap(decompressed, spool)
         else:
-            for chunk in plain:
+            for chunk in decompressed:
                 yield chunk.data
 
 
-def _decompressed(chunks: Iterable[Chunk], manifest: str | None) -> Iterator[Chunk]:
-    current: _Object | None = None
+def _decompress(chunks: Iterable[Chunk], manifest: str | None) -> Iterator[Chunk]:
+    current: _GzipObject | None = None
     for chunk in chunks:
         if current is None and chunk.uri == manifest:
             yield chunk
             continue
-        current = current or _Object(chunk.uri)
-        for data in current.take(chunk.data):
+        current = current or _GzipObject(chunk.uri)
+        for data in current.decompress(chunk.data):
             yield Chunk(data, False, chunk.uri)  # noqa: FBT003 - a field of a tuple
         if chunk.ends:
             current.end()
@@ -61,7 +61,7 @@ def _decompressed(chunks: Iterable[Chunk], manifest: str | None) -> Iterator[Chu
             current = None
 
 
-class _Object:
+class _GzipObject:
     """A gzip file that comes in chunks of any size: members one after another, then any number of zeros."""
 
     def __init__(self, uri: str) -> None:
@@ -69,14 +69,14 @@ class _Object:
         #: None between members.
         self._member: zlib._Decompress | None = None
 
-    def take(self, chunk: Buffer) -> Iterator[bytes]:
-        """Yield what more of the file decompresses to."""
+    def decompress(self, chunk: Buffer) -> Iterator[bytes]:
+        """Yield the decompressed bytes of one more chunk."""
         view = memoryview(chunk)
         for start in range(0, len(view), _IN):
             rest: Buffer = view[start : start + _IN]
             while len(rest):
                 if self._member is None:
-                    # gzip pads its files with zeros where they are written in blocks (gzip's manual, "Tapes").
+                    # Files that are written in blocks are padded with zeros (gzip's manual, "Tapes").
                     rest = bytes(rest).lstrip(b"\0")
                     self._member = zlib.decompressobj(_GZIP) if rest else None
                 else:
@@ -88,7 +88,7 @@ class _Object:
         """Raise `DataError` unless the file may end here; an empty one may."""
         if self._member is not None:
             raise DataError(
-                f"{self._uri}: the gzip data ends in the middle, the object may be cut; store it again, "
+                f"{self._uri}: the gzip data is incomplete, the object may be truncated; upload it again, "
                 "or leave CompressionType out"
             )
 
@@ -97,7 +97,7 @@ class _Object:
             data = member.decompress(rest, _OUT)
         except zlib.error as error:
             raise DataError(
-                f"{self._uri}: this is not gzip data, or it is broken ({error}); store it again, "
+                f"{self._uri}: this is not gzip data, or it is damaged ({error}); upload it again, "
                 "or leave CompressionType out"
             ) from error
         if member.eof:

@@ -1,6 +1,6 @@
-"""FUSE mounts of this machine: by mount(2) where this user may, else through the helper of Debian's fuse3.
+"""Mount and unmount FUSE file systems: by mount(2) as root, else through the helper of Debian's fuse3.
 
-Only mounts of `KIND` are ever seen or taken away here. No function touches what lies below a mount, whose server may be
+Only mounts of the type `KIND` are listed or unmounted. No function accesses files below a mount, whose server may be
 dead or hang.
 """
 
@@ -20,108 +20,108 @@ from scriptmode.errors import DataError
 from scriptmode_runtime.files import beneath
 
 DEVICE = "/dev/fuse"
-#: What the mounts' type is in /proc/mounts.
+#: The file system type in /proc/mounts.
 KIND = "fuse.scriptmode"
 SECONDS = 20.0
-#: The setuid program that mounts for users who may not, under its names.
+#: Names of the setuid program that mounts for other users than root.
 HELPERS = ("fusermount3", "fusermount")
 # mount(2) and umount(2), the same on every architecture.
 _READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
 _DETACH, _NO_FOLLOW = 2, 8
 
 
-def why_not(folder: Path | None = None) -> str:
-    """Say in a sentence why no file system can be mounted below ``folder``, the temporary one by default; "" if it can.
+def mount_obstacle(folder: Path | None = None) -> str:
+    """Return why no file system can be mounted below ``folder`` (default: the temporary directory); "" if it can.
 
-    One is mounted and taken away again: nothing else tells what a container or a security module forbids.
+    One is mounted and unmounted: nothing else shows what a container or a security module forbids.
     """
     try:
-        place = Path(tempfile.mkdtemp(prefix="mount-", dir=folder))
+        mount_point = Path(tempfile.mkdtemp(prefix="mount-", dir=folder))
     except OSError as error:
-        return f"no folder can be made to mount at: {error}; make room there, or name another in TMPDIR"
+        return f"no folder can be created to mount at: {error}; free some space there, or set TMPDIR to another folder"
     try:
-        os.close(attach(place))
-        detach(place)
+        os.close(attach(mount_point))
+        detach(mount_point)
     except DataError as error:
         return str(error)
     finally:
         with suppress(OSError):
-            place.rmdir()
+            mount_point.rmdir()
     return ""
 
 
-def attach(place: Path) -> int:
-    """Mount a read-only FUSE file system at an empty folder; give the descriptor that its server reads.
+def attach(mount_point: Path) -> int:
+    """Mount a read-only FUSE file system at an empty directory; return the descriptor that its server reads.
 
-    The mount is dead once every copy of the descriptor is closed. Raise `DataError` saying why there is none.
+    The mount is dead once every copy of the descriptor is closed. Raises `DataError` with the reason and the next step.
     """
     if not Path(DEVICE).exists():
         raise DataError(f"there is no {DEVICE}; load the kernel's module fuse, or give the device to the container")
     if os.geteuid() == 0:
-        return _attach_as_root(place)
+        return _attach_as_root(mount_point)
     helper = _helper()
     if not helper:
         raise DataError(
             "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
         )
-    return _attach_by(helper, place)
+    return _attach_by(helper, mount_point)
 
 
-def detach(place: Path) -> None:
-    """Take away every mount at and below ``place``, whatever state it and its readers are in; none is no error.
+def detach(mount_point: Path) -> None:
+    """Unmount every mount at and below ``mount_point``, in whatever state it and its readers are; there may be none.
 
-    Raise `DataError` when one stays: nothing below ``place`` may be removed then.
+    Raises `DataError` when one stays: nothing below ``mount_point`` may be removed then.
     """
-    said = ""
-    for mounted in reversed(mounted_below(place)):
-        said = _detach_one(mounted) or said
-    if left := mounted_below(place):
+    error = ""
+    for mounted in reversed(mounted_below(mount_point)):
+        error = _detach_one(mounted) or error
+    if left := mounted_below(mount_point):
         raise DataError(
-            f"{os.fsdecode(left[0])!r} cannot be unmounted: {said or 'it is mounted again and again'}; "
-            "end what reads it: fuser --mount"
+            f"{os.fsdecode(left[0])!r} cannot be unmounted: {error or 'it is mounted again each time'}; "
+            "stop what reads it: fuser --mount"
         )
 
 
-def mounted_below(place: Path) -> list[bytes]:
-    """Give the mounts at and below ``place`` in the order they were made."""
-    # The place itself is not looked at, which could hang.
-    whole = os.fsencode(os.path.join(os.path.realpath(place.parent), place.name))  # noqa: PTH118
+def mounted_below(path: Path) -> list[bytes]:
+    """Return the mounts at and below ``path``, the oldest first."""
+    # Only the parent is resolved: access to the mount itself could hang.
+    whole = os.fsencode(os.path.join(os.path.realpath(path.parent), path.name))  # noqa: PTH118
     found = []
     with suppress(FileNotFoundError):
         for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
             # proc(5): the mount point is field 5, and the type stands after the hyphen.
             fields, _, rest = line.partition(b" - ")
-            mounted = _unescaped(fields.split(b" ")[4])
+            mounted = _unescape(fields.split(b" ")[4])
             if rest.split(b" ")[0] == KIND.encode() and (mounted == whole or mounted.startswith(whole + b"/")):
                 found.append(mounted)
     return found
 
 
-def _attach_as_root(place: Path) -> int:
+def _attach_as_root(mount_point: Path) -> int:
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise DataError(f"{DEVICE} cannot be opened: {error.strerror}; give the device to the container") from error
     options = f"fd={device},rootmode={stat.S_IFDIR:o},user_id={os.geteuid()},group_id={os.getegid()}"
-    # Others than root read, too: ranks and containers may run as somebody else.
+    # Other users than root must read, too: ranks and containers may run as other users.
     options += ",allow_other,default_permissions"
     flags = ctypes.c_ulong(_READ_ONLY | _NO_SUID | _NO_DEVICES)
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"scriptmode", os.fsencode(place), KIND.encode(), flags, options.encode()):
+    if libc.mount(b"scriptmode", os.fsencode(mount_point), KIND.encode(), flags, options.encode()):
         os.close(device)
-        cause = os.strerror(ctypes.get_errno())
-        step = "give the container what it needs: docker run --device /dev/fuse --cap-add SYS_ADMIN"
-        raise DataError(f"mounting a FUSE file system was refused: {cause}; {step}")
+        reason = os.strerror(ctypes.get_errno())
+        step = "start the container with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
+        raise DataError(f"mounting a FUSE file system was refused: {reason}; {step}")
     return device
 
 
-def _attach_by(helper: str, place: Path) -> int:
+def _attach_by(helper: str, mount_point: Path) -> int:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         options = f"ro,nosuid,nodev,default_permissions,fsname=scriptmode,subtype={KIND.partition('.')[2]}"
         # The helper sends the descriptor over the socket that this variable names.
         environment = {"_FUSE_COMMFD": str(theirs.fileno())}
-        said = _run((helper, "-o", options, "--", str(place)), environment, theirs.fileno())
+        said = _run((helper, "-o", options, "--", str(mount_point)), environment, theirs.fileno())
         theirs.close()
         descriptors = socket.recv_fds(ours, 1, 1)[1]
     if not descriptors:
@@ -134,10 +134,10 @@ def _attach_by(helper: str, place: Path) -> int:
 
 
 def _detach_one(mounted: bytes) -> str:
-    """Unmount lazily; say why it could not be."""
+    """Unmount lazily; return the error, "" if it worked."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
-        # No link on the way is followed: a container may have put one there since the mounts were read.
+        # No link is followed: a container may have created one since the mounts were read.
         with beneath.Directory("/") as root, root.at(os.fsdecode(mounted)[1:], links=False) as at:
             if libc.umount2(os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW) == 0:
                 return ""
@@ -149,7 +149,7 @@ def _detach_one(mounted: bytes) -> str:
 
 
 def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> str:
-    """Run the helper; give what it said in one line when it failed."""
+    """Run the helper; return its error output in one line, "" if it worked."""
     try:
         done = subprocess.run(
             argv,
@@ -167,12 +167,12 @@ def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) 
 
 
 def _helper() -> str:
-    """Give the helper's path, or "" where there is none."""
+    """Return the helper's path, "" if it is not installed."""
     found = (shutil.which(name) or shutil.which(name, path="/usr/bin:/bin") for name in HELPERS)
     return next(filter(None, found), "")
 
 
-def _unescaped(path: bytes) -> bytes:
+def _unescape(path: bytes) -> bytes:
     for character in b" \t\n\\":
         path = path.replace(b"\\%03o" % character, bytes([character]))
     return path

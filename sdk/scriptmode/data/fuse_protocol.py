@@ -1,7 +1,7 @@
-"""The FUSE protocol between the kernel and the server of a file system, as far as a read-only one needs it. Pure.
+"""The FUSE protocol between the kernel and the server of a read-only file system: parse requests, render replies. Pure.
 
 Layouts and numbers are those of Linux's ``include/uapi/linux/fuse.h``, whose ABI only ever grows; version 7.23 (Linux
-3.15) is the oldest spoken here.
+3.15) is the oldest supported.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAJOR, MINOR, OLDEST_MINOR = 7, 31, 23
-#: The number of a file system's own folder.
+#: The number of a file system's root directory.
 ROOT = 1
-#: What a read from the device must have room for: no request here is larger, for none carries data.
+#: Bytes of the buffer for a request: none is larger, for none carries data.
 REQUEST_BYTES = 64 * 1024
 #: Pages of the largest read.
 MAX_PAGES = 256
 
-_KEEP_CACHE, _CACHE_FOLDER = 2, 8
-# Reads at once and ahead; folders listed with attributes; lookups in parallel; larger reads; links remembered.
+_KEEP_CACHE, _CACHE_DIRECTORY = 2, 8
+# Parallel reads and read-ahead; listings with attributes; parallel lookups; larger reads; cached links.
 _ASYNC_READ, _AUTO_INVALIDATE, _READDIRPLUS, _READDIRPLUS_AUTO = 1 << 0, 1 << 12, 1 << 13, 1 << 14
-_PARALLEL_FOLDERS, _MAX_PAGES, _CACHE_LINKS = 1 << 18, 1 << 22, 1 << 23
-_WANTED = _ASYNC_READ | _AUTO_INVALIDATE | _READDIRPLUS | _READDIRPLUS_AUTO | _PARALLEL_FOLDERS | _MAX_PAGES
+_PARALLEL_DIRECTORIES, _MAX_PAGES, _CACHE_LINKS = 1 << 18, 1 << 22, 1 << 23
+_WANTED = _ASYNC_READ | _AUTO_INVALIDATE | _READDIRPLUS | _READDIRPLUS_AUTO | _PARALLEL_DIRECTORIES | _MAX_PAGES
 _WANTED |= _CACHE_LINKS
-#: Requests of read-ahead that the kernel has on their way at most.
+#: Read-ahead requests that the kernel may have pending.
 _BACKGROUND = 64
 _LARGEST_WRITE = 4096
 
@@ -41,11 +41,11 @@ _OPENED = struct.Struct("=QII")
 _READ = struct.Struct("=QQI")
 _INIT_IN = struct.Struct("=IIII")
 _INIT_OUT = struct.Struct("=IIIIHHIIHHI28x")
-_FOLDER_ENTRY = struct.Struct("=QQII")
+_DIRECTORY_ENTRY = struct.Struct("=QQII")
 _FORGET_ONE = struct.Struct("=QQ")
 _STATFS = struct.Struct("=5Q4I24x")
 _NUMBER = struct.Struct("=Q")
-#: What an entry of READDIRPLUS has beside its name.
+#: Bytes of an entry of READDIRPLUS before its READDIR part.
 ENTRY_BYTES = _ENTRY.size + _ATTRIBUTES.size
 #: The kernel's own unit of ``blocks``.
 _BLOCK = 512
@@ -78,19 +78,19 @@ WRITING = frozenset({4, 6, 8, 9, 10, 11, 12, 13, 16, 21, 24, 35, 43, 45})
 
 
 class Request(NamedTuple):
-    """One request: ``unique`` is what its answer names."""
+    """One request; its reply has the same ``unique``."""
 
     operation: int
     unique: int
-    #: The node it is about.
+    #: Of the node that the request is for.
     number: int
-    #: The thread that asks; 0 for read-ahead.
+    #: Of the calling thread; 0 for read-ahead.
     pid: int
     body: bytes
 
 
 class Read(NamedTuple):
-    """What READ, READDIR and READDIRPLUS ask for."""
+    """The body of READ, READDIR and READDIRPLUS."""
 
     handle: int
     offset: int
@@ -98,7 +98,7 @@ class Read(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A file, folder or link: its number and what stat(2) says of it."""
+    """A file, directory or link: its number and its fields of stat(2)."""
 
     number: int
     mode: int
@@ -111,7 +111,7 @@ class Node(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A folder's entry; of ``mode`` only the kind counts."""
+    """A directory's entry; of ``mode`` only the file type is used."""
 
     name: bytes
     number: int
@@ -119,38 +119,38 @@ class Name(NamedTuple):
 
 
 def request(data: bytes) -> Request:
-    """Read what the device gave."""
+    """Parse a request from the device."""
     _, operation, unique, number, _, _, pid, _ = _IN_HEADER.unpack_from(data)
     return Request(operation, unique, number, pid, data[_IN_HEADER.size :])
 
 
 def name(body: bytes) -> bytes:
-    """Read LOOKUP's name."""
+    """Parse the name of LOOKUP."""
     return body.partition(b"\0")[0]
 
 
 def read(body: bytes) -> Read:
-    """Read which bytes are wanted."""
+    """Parse the body of READ, READDIR and READDIRPLUS."""
     return Read(*_READ.unpack_from(body))
 
 
 def number(body: bytes) -> int:
-    """Read the one number that RELEASE, RELEASEDIR, FORGET and INTERRUPT begin with."""
+    """Parse the number that RELEASE, RELEASEDIR, FORGET and INTERRUPT begin with."""
     return int(_NUMBER.unpack_from(body)[0])
 
 
 def forgotten(body: bytes) -> Iterable[tuple[int, int]]:
-    """Read BATCH_FORGET: nodes and how many of their look-ups are over."""
+    """Parse BATCH_FORGET: node numbers with the number of lookups to forget."""
     return _FORGET_ONE.iter_unpack(body[8 : 8 + _FORGET_ONE.size * struct.unpack_from("=I", body)[0]])
 
 
 def header(unique: int, size: int, error: int = 0) -> bytes:
-    """Give what an answer of ``size`` bytes, or an error's number, begins with."""
+    """Render the header of a reply with ``size`` bytes, or with an error number."""
     return _OUT_HEADER.pack(_OUT_HEADER.size + size, -error, unique)
 
 
 def init(body: bytes) -> bytes | None:
-    """Answer INIT; None for a kernel whose protocol is too old."""
+    """Render the reply to INIT; None for a kernel whose protocol is too old."""
     major, minor, read_ahead, flags = _INIT_IN.unpack_from(body)
     if (major, minor) < (MAJOR, OLDEST_MINOR):
         return None
@@ -160,35 +160,35 @@ def init(body: bytes) -> bytes | None:
 
 
 def entry(node: Node, seconds: float) -> bytes:
-    """Answer LOOKUP; the kernel may keep it for ``seconds``."""
+    """Render the reply to LOOKUP; the kernel may cache it for ``seconds``."""
     whole, nanoseconds = _time(seconds)
     return _ENTRY.pack(node.number, 0, whole, whole, nanoseconds, nanoseconds) + _attributes(node)
 
 
 def no_entry(seconds: float) -> bytes:
-    """Answer LOOKUP of what is not there, for so long."""
+    """Render the reply to LOOKUP of a missing name; the kernel may cache it for ``seconds``."""
     whole, nanoseconds = _time(seconds)
     return _ENTRY.pack(0, 0, whole, 0, nanoseconds, 0) + bytes(_ATTRIBUTES.size)
 
 
 def attributes(node: Node, seconds: float) -> bytes:
-    """Answer GETATTR."""
+    """Render the reply to GETATTR."""
     return _ATTRIBUTES_OUT.pack(*_time(seconds), 0) + _attributes(node)
 
 
 def opened(handle: int, *, keep: bool) -> bytes:
-    """Answer OPEN and OPENDIR; with ``keep`` what the kernel has cached of it stays valid."""
-    return _OPENED.pack(handle, _KEEP_CACHE | _CACHE_FOLDER if keep else 0, 0)
+    """Render the reply to OPEN and OPENDIR; with ``keep`` the kernel's cache of it stays valid."""
+    return _OPENED.pack(handle, _KEEP_CACHE | _CACHE_DIRECTORY if keep else 0, 0)
 
 
 def statfs(files: int) -> bytes:
-    """Answer STATFS: a full file system."""
+    """Render the reply to STATFS: a full file system."""
     return _STATFS.pack(0, 0, 0, files, 0, 4096, 1024, 4096, 0)
 
 
-def folder_entry(found: Name, offset: int) -> bytes:
-    """Give an entry of READDIR's answer; ``offset`` is where the next one begins."""
-    record = _FOLDER_ENTRY.pack(found.number, offset, len(found.name), S_IFMT(found.mode) >> 12) + found.name
+def directory_entry(found: Name, offset: int) -> bytes:
+    """Render an entry of READDIR's reply; ``offset`` is that of the next entry."""
+    record = _DIRECTORY_ENTRY.pack(found.number, offset, len(found.name), S_IFMT(found.mode) >> 12) + found.name
     return record + bytes(-len(record) % 8)
 
 

@@ -1,7 +1,7 @@
-"""The server of a read-only FUSE file system: it answers the kernel for whoever reads below the mount.
+"""The server of a read-only FUSE file system: it replies to the kernel's requests.
 
-One thread reads the requests and answers at once what it can. What has to be fetched is answered by the thread that
-fetched it, so that a slow object holds up nobody else.
+One thread reads the requests and replies at once where it can. A read of bytes that must be fetched is replied to by
+the thread that fetched them, so that a slow object delays no other reader.
 """
 
 from __future__ import annotations
@@ -22,60 +22,60 @@ if TYPE_CHECKING:
 
     from scriptmode.data.object_store import Buffer
 
-#: What a reader gets: consecutive bytes in as many buffers as they lie in.
+#: The result of a read: consecutive bytes in one or more buffers, or an error.
 Content = Union["Sequence[Buffer]", BaseException]
 
 
-class Opened(Protocol):
-    """A file that somebody opened. The server calls it from one thread."""
+class OpenFile(Protocol):
+    """An open file. The server calls it from one thread."""
 
     def read(self, start: int, size: int, answer: Callable[[Content], None]) -> None:
-        """Have ``answer`` called once, on any thread, with the bytes (fewer only at the end) or what went wrong."""
+        """Call ``answer`` once, on any thread, with the bytes (fewer only at the end) or the error."""
 
     def close(self) -> None:
-        """Give back what it holds; answers may still be on their way."""
+        """Close the file; reads may still be pending."""
 
 
 class Tree(Protocol):
-    """What a mount shows. The server calls it from one thread; ``OSError`` goes to the reader, `DataError` as EIO."""
+    """The content of a mount, called from one thread. A reader gets its ``OSError``, or EIO for `DataError`."""
 
-    #: Seconds that the kernel may go on believing what it was told; a tree that never changes says many.
+    #: Seconds that the kernel may cache names and attributes; long for a tree that never changes.
     seconds: float
 
-    def lookup(self, folder: int, name: bytes) -> Node | None:
-        """Give what has that name in a folder; each counts until `forget`."""
+    def lookup(self, directory: int, name: bytes) -> Node | None:
+        """Return the node of that name in a directory; each call counts until `forget`."""
 
     def node(self, number: int) -> Node:
-        """Give what was looked up."""
+        """Return a node that was looked up."""
 
-    def names(self, folder: int) -> Sequence[Name]:
-        """Give what is in a folder, in the order it is listed."""
+    def names(self, directory: int) -> Sequence[Name]:
+        """Return a directory's entries, in the order of its listing."""
 
     def link(self, number: int) -> bytes:
-        """Give where a symbolic link leads."""
+        """Return the target of a symbolic link."""
 
-    def open(self, number: int) -> Opened:
+    def open(self, number: int) -> OpenFile:
         """Open a file."""
 
     def forget(self, number: int, count: int) -> None:
-        """Take back so many look-ups."""
+        """Forget ``count`` lookups of a node."""
 
     def count(self) -> int:
-        """Give how many files there are, as far as that is known."""
+        """Return the number of files, as far as it is known."""
 
 
 class Server:
-    """Serves ``tree`` over a descriptor of /dev/fuse; ``report`` is told once of each thing that cannot be read."""
+    """The server of ``tree`` over a descriptor of /dev/fuse; ``report`` is called once for each different error."""
 
     def __init__(self, device: int, tree: Tree, report: Callable[[str], None]) -> None:
         self._device = device
         self._tree = tree
         self._report = report
         self._reported: set[str] = set()
-        self._files: dict[int, Opened] = {}
-        self._folders: dict[int, Sequence[Name]] = {}
+        self._files: dict[int, OpenFile] = {}
+        self._directories: dict[int, Sequence[Name]] = {}
         self._handles = 0
-        #: Requests that are being fetched for, and the threads that asked.
+        #: Reads that are pending, and the calling threads.
         self._waiting: dict[int, int] = {}
         self._lock = Lock()
         self._answers: dict[int, Callable[[Request], bytes | None]] = {
@@ -86,10 +86,10 @@ class Server:
             Operation.OPEN: self._open,
             Operation.READ: self._read,
             Operation.RELEASE: self._release,
-            Operation.OPENDIR: self._open_folder,
+            Operation.OPENDIR: self._open_directory,
             Operation.READDIR: self._list,
             Operation.READDIRPLUS: self._list,
-            Operation.RELEASEDIR: self._release_folder,
+            Operation.RELEASEDIR: self._release_directory,
             Operation.STATFS: lambda _: fuse_protocol.statfs(tree.count()),
             Operation.FORGET: self._forget,
             Operation.BATCH_FORGET: self._forget,
@@ -98,14 +98,14 @@ class Server:
         }
 
     def serve(self) -> None:
-        """Answer until the mount is taken away."""
+        """Serve requests until the file system is unmounted."""
         while True:
             try:
                 asked = fuse_protocol.request(os.read(self._device, fuse_protocol.REQUEST_BYTES))
             except OSError as error:
                 if error.errno == errno.ENODEV:
                     return
-                # A request can be taken back between the wake-up and the read.
+                # The kernel may withdraw a request between the wake-up and the read.
                 if error.errno not in (errno.ENOENT, errno.EINTR, errno.EAGAIN):
                     raise
                 continue
@@ -127,7 +127,7 @@ class Server:
     def _init(self, asked: Request) -> bytes:
         content = fuse_protocol.init(asked.body)
         if content is None:
-            raise OSError(errno.EPROTO, "this kernel's FUSE is older than Linux 3.15's")
+            raise OSError(errno.EPROTO, "the kernel's FUSE protocol is older than that of Linux 3.15")
         return content
 
     def _lookup(self, asked: Request) -> bytes:
@@ -158,36 +158,36 @@ class Server:
                     self._refuse(asked.unique, self._number(content))
                 else:
                     self._send(asked.unique, content)
-            except Exception as error:  # noqa: BLE001 - on a thread where nobody would see it, and a reader waits
-                self._told(error)
+            except Exception as error:  # noqa: BLE001 - the reader waits, and this thread has no caller
+                self._report_once(error)
                 self._refuse(asked.unique, errno.EIO)
 
         self._files[wanted.handle].read(wanted.offset, wanted.size, answer)
 
-    def _open_folder(self, asked: Request) -> bytes:
-        # A listing stays as it was when it was opened, or names would be missed when the folder changes meanwhile.
+    def _open_directory(self, asked: Request) -> bytes:
+        # A listing is fixed when it is opened: names would be missed if the directory changed meanwhile.
         names = self._tree.names(asked.number)
         self._handles += 1
-        self._folders[self._handles] = names
+        self._directories[self._handles] = names
         return fuse_protocol.opened(self._handles, keep=self._tree.seconds > 1)
 
-    def _release_folder(self, asked: Request) -> bytes:
-        self._folders.pop(fuse_protocol.number(asked.body))
+    def _release_directory(self, asked: Request) -> bytes:
+        self._directories.pop(fuse_protocol.number(asked.body))
         return b""
 
     def _list(self, asked: Request) -> bytes:
         wanted = fuse_protocol.read(asked.body)
-        names = self._folders[wanted.handle]
+        names = self._directories[wanted.handle]
         with_nodes = asked.operation == Operation.READDIRPLUS
         answer = bytearray()
         for offset in range(wanted.offset, len(names)):
-            record = fuse_protocol.folder_entry(names[offset], offset + 1)
+            record = fuse_protocol.directory_entry(names[offset], offset + 1)
             room = wanted.size - len(answer) - len(record)
             if room < (fuse_protocol.ENTRY_BYTES if with_nodes else 0):
                 break
             if with_nodes:
-                # What vanished since the listing is named all the same: whoever looks it up learns of it.
-                # The kernel does not count the folder itself and the one above, and would never forget them.
+                # A name that was removed since the listing is listed all the same: a lookup reports it.
+                # The kernel does not count "." and "..", and would never forget them.
                 is_own = names[offset].name in (b".", b"..")
                 node = None if is_own else self._tree.lookup(asked.number, names[offset].name)
                 answer += fuse_protocol.entry(node, self._tree.seconds) if node else fuse_protocol.no_entry(0)
@@ -202,7 +202,7 @@ class Server:
             self._tree.forget(number, count)
 
     def _interrupt(self, asked: Request) -> None:
-        """Let a killed reader go; one that merely got a signal goes on, for reads of files are not cut short."""
+        """Abort the read of a killed thread; one with another signal continues: reads of files are not interrupted."""
         unique = fuse_protocol.number(asked.body)
         with self._lock:
             pid = self._waiting.get(unique)
@@ -212,19 +212,19 @@ class Server:
         self._refuse(unique, errno.EINTR)
 
     def _number(self, error: BaseException) -> int:
-        """Give the number that the reader gets; what it cannot say goes into the report."""
+        """Return the error number for the reader; an error without one is reported."""
         if isinstance(error, OSError) and error.errno:
             return error.errno
-        self._told(error)
+        self._report_once(error)
         return errno.EIO
 
-    def _told(self, error: BaseException) -> None:
-        said = str(error) if isinstance(error, ScriptmodeError) else f"{type(error).__name__}: {error}"
+    def _report_once(self, error: BaseException) -> None:
+        message = str(error) if isinstance(error, ScriptmodeError) else f"{type(error).__name__}: {error}"
         with self._lock:
-            is_new = said not in self._reported
-            self._reported.add(said)
+            is_new = message not in self._reported
+            self._reported.add(message)
         if is_new:
-            self._report(said)
+            self._report(message)
 
     def _refuse(self, unique: int, number: int) -> None:
         self._write((fuse_protocol.header(unique, 0, number),))
@@ -236,13 +236,13 @@ class Server:
         try:
             os.writev(self._device, parts)
         except OSError as error:
-            # The reader was interrupted, or the mount was taken away: nobody waits any more.
+            # The reader was interrupted, or the file system was unmounted: no reader waits.
             if error.errno not in (errno.ENOENT, errno.ENODEV):
                 raise
 
 
 def _killed(pid: int) -> bool:
-    """Say whether a SIGKILL is on its way to a thread."""
+    """Return whether a SIGKILL is pending for a thread."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Which object becomes which file of a channel's folder: the one rule for copies and for mounts."""
+"""The directory tree that a channel's objects are in: the same for copies and for mounts."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from scriptmode.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: The folder itself.
+#: The number of the channel's own directory.
 TOP = 1
 
 
 class Layout:
-    """Objects by their paths. Folders have odd numbers and objects even ones, both in the order they came.
+    """A tree of objects by their paths. Directories have odd numbers and objects even ones, both in insertion order.
 
-    Small: a channel may have millions.
+    Compact: a channel may have millions.
     """
 
     def __init__(self) -> None:
-        #: In one piece each.
+        #: One byte string each.
         self._items: list[bytes] = []
-        self._folders: list[dict[bytes, int]] = [{}]
+        self._directories: list[dict[bytes, int]] = [{}]
         self._parents = [TOP]
 
     def fill(self, entries: Iterable[tuple[StoredObject, str]]) -> Iterator[tuple[StoredObject, str]]:
-        """Take objects with their paths and yield them; one that comes again under its path is left out.
+        """Add objects with their paths and yield them; an object that was added with its path before is skipped.
 
-        A manifest may name an object twice, and a folder cannot. Raises `DataError` naming the object whose path
-        another one has, or is a folder, or cannot be a path.
+        A manifest may name an object twice, and a directory cannot. Raises `DataError` naming an object whose path is
+        that of another object or of a directory, or cannot be a path.
         """
         numbers = {"": TOP}
         for item, path in entries:
@@ -39,48 +39,48 @@ class Layout:
                 yield item, path
 
     def item(self, number: int) -> StoredObject:
-        """Give an object."""
+        """Return an object."""
         size, _, rest = self._items[number // 2 - 1].partition(b" ")
         version, _, uri = rest.partition(b"\0")
         return StoredObject(os.fsdecode(uri), int(size), os.fsdecode(version))
 
-    def folder(self, number: int) -> dict[bytes, int]:
-        """Give what is in a folder."""
-        return self._folders[number // 2]
+    def directory(self, number: int) -> dict[bytes, int]:
+        """Return the entries of a directory."""
+        return self._directories[number // 2]
 
     def parent(self, number: int) -> int:
-        """Give the folder that a folder is in."""
+        """Return a directory's parent."""
         return self._parents[number // 2]
 
     def __len__(self) -> int:
-        """Give the number of objects."""
+        """Return the number of objects."""
         return len(self._items)
 
     def _add(self, item: StoredObject, path: str, numbers: dict[str, int]) -> bool:
         above, _, name = path.rpartition("/")
-        folder = self.folder(self._folder_number(item, above, numbers))
+        directory = self.directory(self._directory_number(item, above, numbers))
         encoded = _encoded(item, name)
-        number = folder.get(encoded)
+        number = directory.get(encoded)
         if number is not None and number % 2 == 0 and self.item(number).uri == item.uri:
             return False
         if number is not None:
             raise DataError(f"{item.uri}: two objects would both become {path!r}; rename one of them")
         self._items.append(os.fsencode(f"{item.size} {item.version}\0{item.uri}"))
-        folder[encoded] = 2 * len(self._items)
+        directory[encoded] = 2 * len(self._items)
         return True
 
-    def _folder_number(self, item: StoredObject, path: str, numbers: dict[str, int]) -> int:
-        """Give a folder's number; it and the folders above it are made if need be."""
+    def _directory_number(self, item: StoredObject, path: str, numbers: dict[str, int]) -> int:
+        """Return a directory's number; it and its parents are added if they are missing."""
         number = numbers.get(path)
         if number is not None:
             return number
         above, _, name = path.rpartition("/")
-        parent = self._folder_number(item, above, numbers)
+        parent = self._directory_number(item, above, numbers)
         encoded = _encoded(item, name)
-        if encoded in self.folder(parent):
-            raise DataError(f"{item.uri}: {path!r} would be a file and a folder; rename one of the objects")
-        number = numbers[path] = self.folder(parent)[encoded] = 2 * len(self._folders) + 1
-        self._folders.append({})
+        if encoded in self.directory(parent):
+            raise DataError(f"{item.uri}: {path!r} would be a file and a directory; rename one of the objects")
+        number = numbers[path] = self.directory(parent)[encoded] = 2 * len(self._directories) + 1
+        self._directories.append({})
         self._parents.append(parent)
         return number
 

@@ -1,4 +1,4 @@
-"""What a channel's URI stands for: the objects a host gets as files, and the pieces it gets through a pipe."""
+"""List what a host gets of a channel: objects as files (`entries`), or pieces through a pipe (`pieces`)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.object_store import ObjectStore, Piece
 
-#: Objects that a manifest names are looked up by so many threads, and so many ahead of the reader.
-LOOKING = 16
-AHEAD = 64
+#: Threads that look up the objects a manifest names, and how many of them are looked up ahead of the consumer.
+LOOKUP_THREADS = 16
+LOOKUP_WINDOW = 64
 
 _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 
 
 class Entry(NamedTuple):
-    """An object of a channel and its path below the channel's folder."""
+    """An object of a channel and its path below the channel's directory."""
 
     stored: StoredObject
     name: str
@@ -41,38 +41,38 @@ class Entry(NamedTuple):
 def entries(
     source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int, spool: Path
 ) -> Iterator[Entry]:
-    """Yield what the host ``host`` of ``count`` gets of an S3Prefix or a ManifestFile in an epoch, as it is listed.
+    """Yield the objects that host ``host`` of ``count`` gets of an S3Prefix or a ManifestFile in an epoch.
 
-    ``store_of`` gives the store of a URI; ``spool`` is a folder that takes what is to be shuffled. Raises `DataError`
-    and its kinds, for a name that is no path too.
+    They are yielded while they are listed. ``store_of`` returns the store of a URI; ``spool`` is a directory for the
+    records that are shuffled. Raises `DataError` and its subclasses, for a name that cannot be a path too.
     """
-    deal = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
+    shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
     if source.data_type == "ManifestFile":
-        yield from _of_manifest(source, store_of, deal)
+        yield from _of_manifest(source, store_of, shard)
         return
     start = str(file_uris.file_path(source.uri)) if file_uris.is_file(source.uri) else _key(source.uri)
-    for stored in _of_prefix(source, store_of, deal):
+    for stored in _of_prefix(source, store_of, shard):
         yield Entry(stored, channel_name(start, _key(stored.uri)))
 
 
 def pieces(
     source: ChannelSource, store_of: Callable[[str], ObjectStore], *, epoch: int, host: int, count: int, spool: Path
 ) -> Iterator[Piece]:
-    """Yield what a pipe sends to the host ``host`` of ``count`` in an epoch, as it is listed; else as `entries`."""
-    deal = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
+    """Yield the pieces that a pipe sends to host ``host`` of ``count`` in an epoch; else as `entries`."""
+    shard = Shard(epoch, host, count, source.is_sharded, source.shuffle_seed, spool)
     if source.data_type == "AugmentedManifestFile":
-        yield from _of_augmented_manifest(source, store_of, deal)
+        yield from _of_augmented_manifest(source, store_of, shard)
     elif source.data_type == "ManifestFile":
-        prefix, found = _named(source, store_of, deal)
-        yield from _looked_up(lambda name: _find(source, store_of, prefix + name), found, prefix)
+        prefix, found = _manifest_names(source, store_of, shard)
+        yield from _look_up_all(lambda name: _find(source, store_of, prefix + name), found, prefix)
     else:
-        yield from _of_prefix(source, store_of, deal)
+        yield from _of_prefix(source, store_of, shard)
 
 
 def channel_name(prefix: str, key: str) -> str:
-    """Give an object's path below its channel: its key after the prefix, and never less than the key's last part.
+    """Return an object's path below its channel: its key after the prefix, at least the last component of the key.
 
-    Where the prefix ends within a name (``data/part`` for ``data/part-1.csv``) that name is kept whole.
+    Where the prefix ends within a component (``data/part`` for ``data/part-1.csv``) that component is kept whole.
     """
     rest = key[len(prefix) :]
     if rest.startswith("/") and prefix:
@@ -86,39 +86,43 @@ def channel_name(prefix: str, key: str) -> str:
     return name
 
 
-def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard) -> Iterator[StoredObject]:
+def _of_prefix(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[StoredObject]:
     why = "there is nothing in it" if file_uris.is_file(source.uri) else "no object's key begins with it"
-    found = _some(store_of(source.uri).objects(source.uri), source, why)
-    return map(StoredObject._make, shard_records(found, deal))
+    found = _require_any(store_of(source.uri).objects(source.uri), source, why)
+    return map(StoredObject._make, shard_records(found, shard))
 
 
-def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard) -> Iterator[Entry]:
-    prefix, found = _named(source, store_of, deal)
+def _of_manifest(source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard) -> Iterator[Entry]:
+    prefix, found = _manifest_names(source, store_of, shard)
 
     def entry(name: str) -> Entry:
         stored = _find(source, store_of, prefix + name)
-        return Entry(stored, channel_name(_start(prefix, stored), _key(stored.uri)))
+        return Entry(stored, channel_name(_key_prefix(prefix, stored), _key(stored.uri)))
 
-    return _looked_up(entry, found, prefix)
+    return _look_up_all(entry, found, prefix)
 
 
-def _named(source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard) -> tuple[str, Iterator[str]]:
+def _manifest_names(
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard
+) -> tuple[str, Iterator[str]]:
     prefix, found = manifests.names(source.uri, store_of(source.uri))
-    return prefix, shard_records(_some(found, source, "the manifest names no object"), deal)
+    return prefix, shard_records(_require_any(found, source, "the manifest names no object"), shard)
 
 
 def _of_augmented_manifest(
-    source: ChannelSource, store_of: Callable[[str], ObjectStore], deal: Shard
+    source: ChannelSource, store_of: Callable[[str], ObjectStore], shard: Shard
 ) -> Iterator[Piece]:
     names = source.attribute_names
     if not names:
-        raise DataError(f"{source.uri}: nothing of the augmented manifest is asked for; give AttributeNames")
-    found = _some(manifests.lines(source.uri, store_of(source.uri)), source, "the augmented manifest has no line")
+        raise DataError(f"{source.uri}: the channel has no AttributeNames, which an augmented manifest needs; add them")
+    found = _require_any(
+        manifests.lines(source.uri, store_of(source.uri)), source, "the augmented manifest has no line"
+    )
 
     def of_line(line: Any) -> list[Piece]:
         return augmented_manifests.AugmentedManifestLine(source.uri, *line).pieces(names, store_of)
 
-    lines = shard_records(found, deal)
+    lines = shard_records(found, shard)
     each = _in_order(of_line, lines) if augmented_manifests.has_references(names) else map(of_line, lines)
     return itertools.chain.from_iterable(each)
 
@@ -130,14 +134,14 @@ def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: st
         raise type(error)(f"{source.uri}: it names {error}") from error
 
 
-def _looked_up(look: Callable[[str], _Found], names: Iterable[str], prefix: str) -> Iterator[_Found]:
-    # This machine's disk answers sooner than a thread.
+def _look_up_all(look: Callable[[str], _Found], names: Iterable[str], prefix: str) -> Iterator[_Found]:
+    # A file is found sooner than a thread is started.
     return map(look, names) if file_uris.is_file(prefix) else _in_order(look, names)
 
 
 def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iterator[_Found]:
-    """Look up ahead of the reader, with threads; results, and the first error, come in the order of what was given."""
-    pool = ThreadPoolExecutor(LOOKING, thread_name_prefix="look-up")
+    """Look up ahead of the consumer, with threads; results, and the first error, come in the order of ``given``."""
+    pool = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="look-up")
     closed = Event()
     waiting: deque[Future[_Found]] = deque()
 
@@ -146,10 +150,10 @@ def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iter
             return look(each)
 
     try:
-        for begun in _begun(pool, work, given):
-            waiting.append(begun)
-            # Every thread has something to do before the first is given; then one is given for each that is begun.
-            if len(waiting) == AHEAD or (len(waiting) > LOOKING and waiting[0].done()):
+        for future in _submit_all(pool, work, given):
+            waiting.append(future)
+            # The first result is yielded when every thread is busy; then one for each that is submitted.
+            if len(waiting) == LOOKUP_WINDOW or (len(waiting) > LOOKUP_THREADS and waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -158,21 +162,21 @@ def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iter
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begun(
+def _submit_all(
     pool: ThreadPoolExecutor, work: Callable[[_Given], _Found], given: Iterable[_Given]
 ) -> Iterator[Future[_Found]]:
-    """Begin one after another; what fails in ``given`` stands in the line, too."""
+    """Submit one call after another; an error of ``given`` becomes a future in its place."""
     try:
         for each in given:
             yield pool.submit(work, each)
-    except Exception as error:  # noqa: BLE001 - raised where the reader comes to it
+    except Exception as error:  # noqa: BLE001 - raised where the consumer comes to it
         broken: Future[_Found] = Future()
         broken.set_exception(error)
         yield broken
 
 
-def _some(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[_Found]:
-    """Pass records on; raise `DataError` when there is none at all."""
+def _require_any(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[_Found]:
+    """Yield the records; raise `DataError` if there are none."""
     rest = iter(found)
     for first in rest:
         yield first
@@ -182,11 +186,11 @@ def _some(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[
     yield from rest
 
 
-def _start(prefix: str, stored: StoredObject) -> str:
-    """Give a manifest's prefix as it stands in the key of what was found below it."""
+def _key_prefix(prefix: str, stored: StoredObject) -> str:
+    """Return a manifest's prefix as the key of an object below it begins."""
     if not file_uris.is_file(prefix):
         return _key(prefix)
-    # Whether a URI is percent-encoded is told by the whole of it (`file_uris.file_path`), not by the prefix.
+    # Only the whole URI shows whether it is percent-encoded (`file_uris.file_path`), not its prefix.
     rest = prefix[len(file_uris.SCHEME) :]
     rest = rest[rest.find("/") :]
     written, decoded = str(Path(rest)), str(Path(unquote(rest)))
@@ -194,5 +198,5 @@ def _start(prefix: str, stored: StoredObject) -> str:
 
 
 def _key(uri: str) -> str:
-    """Give an object's key, or a file's path, as the URI has it."""
+    """Return an object's key, or a file's path, as the URI has it."""
     return uri[len(file_uris.SCHEME) :] if file_uris.is_file(uri) else s3.parse_s3_uri(uri).key

@@ -1,7 +1,7 @@
-"""Pipe mode: a channel's stream to one host, through one FIFO an epoch.
+"""Pipe mode: write a channel's stream for one host into FIFOs, one an epoch.
 
-Epochs of one channel follow each other; ``<channel>_<n+1>`` is there before ``<channel>_<n>`` is opened, and a FIFO
-whose epoch ended is gone. A reader that closes early ends its epoch.
+The epochs of a channel follow each other; ``<channel>_<n+1>`` is created before ``<channel>_<n>`` is opened, and a FIFO
+is removed when its epoch has ended. A reader that closes early ends its epoch.
 """
 
 from __future__ import annotations
@@ -25,98 +25,98 @@ if TYPE_CHECKING:
 
     from scriptmode.data.object_store import Buffer
 
-    #: Gives the bytes of an epoch. It calls what it is given now and then while it waits, and lets through what that
-    #: raises. Closing it stops whatever fetches the bytes.
+    #: Yields the bytes of an epoch. It calls its second argument now and then while it waits, and passes on what that
+    #: raises. Closing it stops the downloads.
     Stream = Callable[[int, Callable[[], None]], Generator[Buffer, None, None]]
 
-#: The most an unprivileged process may ask for (/proc/sys/fs/pipe-max-size).
+#: The largest size that an unprivileged process may set (/proc/sys/fs/pipe-max-size).
 PIPE_BYTES = 1024 * 1024
 #: fcntl(2); Python 3.9 has no name for it.
 _SET_PIPE_SIZE = 1031
 
 
-class Gauge:
-    """How many FIFOs of a channel were opened and how much went into them, for the process that forked its producer."""
+class PipeCounters:
+    """Counters of a channel's opened FIFOs and written bytes, for the process that forked its producer."""
 
     def __init__(self) -> None:
         self._numbers = SharedCounters(2)
-        #: The producer's own: what is shared is written and not read back.
+        #: The producer's own copy: the shared counter is written and never read back.
         self._sent = 0
 
     @property
     def opened(self) -> int:
-        """How many FIFOs a reader opened."""
+        """Number of FIFOs that a reader opened."""
         return self._numbers[0]
 
-    def count(self) -> None:
-        """Count one more; only the producer does."""
+    def add_opened(self) -> None:
+        """Count one more opened FIFO; called by the producer only."""
         self._numbers[0] += 1
 
     @property
     def sent(self) -> int:
-        """How many bytes went into FIFOs."""
+        """Bytes that were written into FIFOs."""
         return self._numbers[1]
 
-    def add(self, count: int) -> None:
-        """Count bytes that went into a FIFO; only the producer does, once for each buffer."""
+    def add_sent(self, count: int) -> None:
+        """Count written bytes; called by the producer only, once for each buffer."""
         self._sent += count
         self._numbers[1] = self._sent
 
 
-def fifo(place: Path, epoch: int) -> Path:
-    """Return the path of an epoch's FIFO; ``place`` is the channel's in ``input/data``."""
-    return place.with_name(f"{place.name}_{epoch}")
+def fifo(channel: Path, epoch: int) -> Path:
+    """Return the path of an epoch's FIFO; ``channel`` is the channel's path in ``input/data``."""
+    return channel.with_name(f"{channel.name}_{epoch}")
 
 
 class Fifos:
-    """The FIFOs of one channel of one host, in the directory that is there before the host starts.
+    """The FIFOs of one channel of one host, in a directory that is created before the host starts.
 
-    That directory is kept open: one that the host's script puts in its place, a link to another one say, is not used.
+    The directory is kept open: if the host's script replaces it, by a link for example, the replacement is not used.
     """
 
-    def __init__(self, place: Path) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        self._directory = beneath.Directory(place.parent)
-        self._place = place
+    def __init__(self, channel: Path) -> None:
+        channel.parent.mkdir(parents=True, exist_ok=True)
+        self._directory = beneath.Directory(channel.parent)
+        self._channel = channel
 
     def close(self) -> None:
         """Close the directory."""
         self._directory.close()
 
-    def make(self, epoch: int) -> None:
-        """Make an epoch's FIFO."""
-        with self._directory.at(fifo(self._place, epoch).name) as at:
+    def create(self, epoch: int) -> None:
+        """Create an epoch's FIFO."""
+        with self._directory.at(fifo(self._channel, epoch).name) as at:
             os.mkfifo(at.name, dir_fd=at.dir_fd)
 
     def open(self, epoch: int) -> int:
         """Wait for a reader of an epoch's FIFO, and return the descriptor to write to it; raise `DataError`."""
-        path = fifo(self._place, epoch)
-        # A host may have put something else in the FIFO's place: it is looked at before it is opened.
+        path = fifo(self._channel, epoch)
+        # A host may have replaced the FIFO: its type is checked before it is opened for writing.
         with self._directory.at(path.name) as at:
             found = os.open(at.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at.dir_fd)
         try:
             if not stat.S_ISFIFO(os.fstat(found).st_mode):
-                raise DataError(f"{str(path)!r} is no FIFO any more; the script must leave it where it is")
+                raise DataError(f"{str(path)!r} is not a FIFO any more; the script must not replace it")
             return os.open(f"/proc/self/fd/{found}", os.O_WRONLY | os.O_CLOEXEC)
         finally:
             os.close(found)
 
     def remove(self, epoch: int) -> None:
-        """Remove an epoch's FIFO, if it is still there."""
-        with suppress(FileNotFoundError), self._directory.at(fifo(self._place, epoch).name) as at:
+        """Remove an epoch's FIFO, if it still exists."""
+        with suppress(FileNotFoundError), self._directory.at(fifo(self._channel, epoch).name) as at:
             os.unlink(at.name, dir_fd=at.dir_fd)
 
 
-def feed(fifos: Fifos, stream: Stream, gauge: Gauge) -> NoReturn:
-    """Serve epoch after epoch, the first FIFO being there; what the stream raises ends it.
+def feed(fifos: Fifos, stream: Stream, counters: PipeCounters) -> NoReturn:
+    """Write epoch after epoch; the first FIFO must exist. An error of the stream is raised.
 
-    The FIFO stays open then, for its end would look like the epoch's: whoever started this ends the reader first.
+    The FIFO stays open then, for its end would look like the epoch's: the caller must stop the reader first.
     """
     for epoch in itertools.count():
-        fifos.make(epoch + 1)
+        fifos.create(epoch + 1)
         pipe = fifos.open(epoch)
-        gauge.count()
-        _send(pipe, partial(stream, epoch), gauge)
+        counters.add_opened()
+        _send(pipe, partial(stream, epoch), counters)
         os.close(pipe)
         fifos.remove(epoch)
     raise AssertionError
@@ -126,18 +126,20 @@ class _ReaderGoneError(Exception):
     """The reader closed its end."""
 
 
-def _send(pipe: int, stream: Callable[[Callable[[], None]], Generator[Buffer, None, None]], gauge: Gauge) -> None:
+def _send(
+    pipe: int, stream: Callable[[Callable[[], None]], Generator[Buffer, None, None]], counters: PipeCounters
+) -> None:
     with suppress(OSError):
         fcntl.fcntl(pipe, _SET_PIPE_SIZE, PIPE_BYTES)
     try:
         with closing(stream(lambda: _require_reader(pipe))) as buffers:
             for buffer in buffers:
                 _write(pipe, buffer)
-                gauge.add(len(buffer))
+                counters.add_sent(len(buffer))
     except _ReaderGoneError:
         pass
     except Exception:
-        # What breaks after the reader went away is nobody's loss.
+        # An error after the reader has closed its end does not matter.
         with suppress(_ReaderGoneError):
             _require_reader(pipe)
             raise
@@ -145,7 +147,7 @@ def _send(pipe: int, stream: Callable[[Callable[[], None]], Generator[Buffer, No
 
 def _require_reader(pipe: int) -> None:
     poll = select.poll()
-    # Of a FIFO's write end this asks for POLLERR alone: there is no reader (poll(2)).
+    # Without events, a FIFO's write end reports POLLERR alone: it has no reader (poll(2)).
     poll.register(pipe, 0)
     if poll.poll(0):
         raise _ReaderGoneError

@@ -1,8 +1,8 @@
-"""RecordIO, as dmlc-core's and MXNet's readers take it: each piece of a stream becomes one record.
+"""Write RecordIO as dmlc-core's and MXNet's readers expect it: each piece of a stream becomes one record.
 
 A record is a magic number, 3 bits of flag and 29 bits of length, the data, and zeros up to a multiple of 4. Data that
-holds the magic number at a multiple of 4 is cut there: readers look for it. Each part is written as a record of its
-own (flag 1 first, 2 in the middle, 3 last, 0 for a whole one); the magic is left out and the reader puts it back.
+contains the magic number at a multiple of 4 is split there: readers search for it. Each part is written as a record
+(flag 1 first, 2 in the middle, 3 last, 0 for a whole one); the magic is left out, and the reader inserts it again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 MAGIC = 0xCED7230A.to_bytes(4, "little")
 #: The length field has 29 bits.
 LONGEST = 2**29 - 1
-#: A longer part waits for its end in a file.
+#: A longer part is spooled to a file until its end is known.
 IN_MEMORY = 32 * 1024 * 1024
-#: A shorter record leaves in one piece: one write costs more than a copy.
+#: A shorter record is yielded as one buffer: one more write costs more than a copy.
 JOINED = 256 * 1024
 WHOLE, FIRST, MIDDLE, LAST = 0, 1, 2, 3
 _HEADER = Struct("<II")
@@ -33,20 +33,20 @@ _WORD = 4
 _READ = 1024 * 1024
 
 
-def wrapped(chunks: Iterable[Chunk], spool: Path) -> Iterator[Buffer]:
-    """Yield the records of a stream's pieces; a record's parts each leave when their end is known.
+def wrap(chunks: Iterable[Chunk], spool: Path) -> Iterator[Buffer]:
+    """Yield the records of a stream's pieces; each part of a record is yielded when its end is known.
 
-    Of a part at most `IN_MEMORY` is in memory, the rest in a file without a name in the folder ``spool``. Raises
-    `DataError` naming the object for a part longer than the format can say, or when there is no space.
+    At most `IN_MEMORY` bytes of a part are in memory, the rest is in an unnamed file in the directory ``spool``. Raises
+    `DataError` naming the object for a part longer than the format allows, or when the disk is full.
     """
     record: _Record | None = None
     try:
         for chunk in chunks:
-            if record is None and chunk.ends and _is_plain(data := _findable(chunk.data)):
+            if record is None and chunk.ends and _is_one_part(data := _searchable(chunk.data)):
                 yield from _record_of_one(data)
                 continue
             record = record or _Record(chunk.uri, spool)
-            yield from record.take(chunk.data)
+            yield from record.add(chunk.data)
             if chunk.ends:
                 yield from record.end()
                 record = None
@@ -66,16 +66,16 @@ def _record_of_one(data: bytes | bytearray) -> Iterator[Buffer]:
         yield padding
 
 
-def _is_plain(data: bytes | bytearray) -> bool:
-    return len(data) <= LONGEST and _cut(data) < 0
+def _is_one_part(data: bytes | bytearray) -> bool:
+    return len(data) <= LONGEST and _find_magic(data) < 0
 
 
-def _findable(data: Buffer) -> bytes | bytearray:
+def _searchable(data: Buffer) -> bytes | bytearray:
     return bytes(data) if isinstance(data, memoryview) or not hasattr(data, "find") else data
 
 
-def _cut(data: bytes | bytearray, start: int = 0) -> int:
-    """Find the magic number at a multiple of 4 from ``start`` on; -1 when it is not there."""
+def _find_magic(data: bytes | bytearray, start: int = 0) -> int:
+    """Return the offset of the magic number at a multiple of 4 from ``start`` on; -1 without one."""
     at = data.find(MAGIC, start)
     while at % _WORD and at >= 0:
         at = data.find(MAGIC, at + 1)
@@ -89,19 +89,19 @@ class _Record:
         self._uri = uri
         self._spool = spool
         self._part = _Part(uri, spool)
-        #: The begun word at the end of what came: the magic may lie across two chunks.
+        #: The incomplete word at the end of the last chunk: the magic may lie across two chunks.
         self._word = b""
-        self._was_cut = False
+        self._was_split = False
 
-    def take(self, chunk: Buffer) -> Iterator[Buffer]:
-        """Take more data; yield the parts that end with it."""
+    def add(self, chunk: Buffer) -> Iterator[Buffer]:
+        """Add data; yield the parts that end with it."""
         missing = -len(self._word) % _WORD
         if missing:
             self._word += bytes(chunk[:missing])
             if len(self._word) < _WORD:
                 return
             yield from self._words(self._word)
-        data = _findable(chunk[missing:] if missing else chunk)
+        data = _searchable(chunk[missing:] if missing else chunk)
         end = len(data) - len(data) % _WORD
         self._word = bytes(data[end:])
         yield from self._words(data, end)
@@ -109,27 +109,27 @@ class _Record:
     def end(self) -> Iterator[Buffer]:
         """Yield the last part."""
         self._part.add(self._word)
-        yield from self._part.written(LAST if self._was_cut else WHOLE)
+        yield from self._part.written(LAST if self._was_split else WHOLE)
         self.close()
 
     def close(self) -> None:
-        """Give the space of what was not yielded back."""
+        """Remove the file of a part that was not yielded."""
         self._part.close()
 
     def _words(self, data: bytes | bytearray, end: int = _WORD) -> Iterator[Buffer]:
         start = 0
-        while (at := _cut(data, start)) >= 0:
+        while (at := _find_magic(data, start)) >= 0:
             self._part.add(memoryview(data)[start:at])
-            yield from self._part.written(MIDDLE if self._was_cut else FIRST)
+            yield from self._part.written(MIDDLE if self._was_split else FIRST)
             self.close()
             self._part = _Part(self._uri, self._spool)
-            self._was_cut = True
+            self._was_split = True
             start = at + _WORD
         self._part.add(memoryview(data)[start:end])
 
 
 class _Part:
-    """Data that waits for its length to be known: first in memory, then in a file."""
+    """Data whose length is not known yet: first in memory, then in a file."""
 
     def __init__(self, uri: str, spool: Path) -> None:
         self._uri = uri
@@ -139,12 +139,12 @@ class _Part:
         self._file: IO[bytes] | None = None
 
     def add(self, data: Buffer) -> None:
-        """Keep more data."""
+        """Add data."""
         self._length += len(data)
         if self._length > LONGEST:
             raise DataError(
                 f"{self._uri}: a RecordIO record holds at most {LONGEST:,} bytes; "
-                "store smaller objects, or leave RecordWrapperType out"
+                "upload smaller objects, or leave RecordWrapperType out"
             )
         if len(self._memory) + len(data) > IN_MEMORY:
             self._spill()
@@ -163,7 +163,7 @@ class _Part:
             yield padding
 
     def close(self) -> None:
-        """Give the file's space back."""
+        """Remove the file."""
         if self._file is not None:
             self._file.close()
 

@@ -264,6 +264,6 @@ def _explained(item: s3.S3Object, error: PlatformError) -> PlatformError:
     if isinstance(error, DataNotFoundError) and code != "NoSuchBucket":
         return DataNotFoundError(
             f"{item.location}: the object was deleted while the job read its channel; "
-            "let nothing change a job's input until the job has ended"
+            "do not change a job's input until the job has ended"
         )
     return error

@@ -51,7 +51,7 @@ def fuse() -> Iterator[Check]:
     """Mount a file system and take it away again, which alone tells whether this user may."""
     from scriptmode.data import fuse_mounts
 
-    if why := fuse_mounts.why_not():
+    if why := fuse_mounts.mount_obstacle():
         # Without mounts the data is copied where it has to be.
         found, advice = split_advice(why)
         yield warning(FUSE, f"{found}; input_mode='FastFile' streams through a mount", advice)

@@ -66,7 +66,7 @@ class ChannelMounts:
         """
         read_only = [mounted for mounted in self._systems if file_systems.is_read_only(_system(mounted))]
         if not why_not and (self._fast or read_only):
-            why_not = fuse_mounts.why_not(spool)
+            why_not = fuse_mounts.mount_obstacle(spool)
         for mounted in self._systems:
             if mounted in read_only and not why_not:
                 self._mounts[mounted] = FuseMount(

@@ -54,7 +54,7 @@ class PipeProducers:
 
     def __init__(self, streams: Sequence[PipeStream], stores: Stores, spool: Path, lock: int) -> None:
         self._stores = stores
-        self._streams = {stream: pipes.Gauge() for stream in streams}
+        self._streams = {stream: pipes.PipeCounters() for stream in streams}
         self._spool = spool
         self._lock = lock
         self._fifos: dict[PipeStream, pipes.Fifos] = {}
@@ -77,12 +77,12 @@ class PipeProducers:
         """Make the first FIFOs: they are there before the hosts start."""
         for stream in self._streams:
             self._fifos[stream] = pipes.Fifos(stream.path)
-            self._fifos[stream].make(0)
+            self._fifos[stream].create(0)
 
     def start(self) -> None:
         """Start a producer for each FIFO."""
-        for stream, gauge in self._streams.items():
-            self._producers[stream] = ForkedTask(partial(self._feed, stream, gauge), self._lock, stays=True)
+        for stream, counters in self._streams.items():
+            self._producers[stream] = ForkedTask(partial(self._feed, stream, counters), self._lock, stays=True)
 
     def failure(self) -> str:
         """Say why one of the streams ended that should not have; "" as long as none did."""
@@ -94,27 +94,27 @@ class PipeProducers:
     def progress(self) -> list[ChannelProgress]:
         """Give how much of each channel went to its hosts, of those that one opened."""
         found: dict[str, ChannelProgress] = {}
-        for stream, gauge in self._streams.items():
-            if gauge.opened:
+        for stream, counters in self._streams.items():
+            if counters.opened:
                 name = stream.source.name
                 before = found.get(name, ChannelProgress(name, "Pipe", 0, epoch=0))
-                epoch = max(before.epoch or 0, gauge.opened - 1)
-                found[name] = replace(before, done=before.done + gauge.sent, epoch=epoch)
+                epoch = max(before.epoch or 0, counters.opened - 1)
+                found[name] = replace(before, done=before.done + counters.sent, epoch=epoch)
         return list(found.values())
 
     def unread_warnings(self) -> Iterator[tuple[str, str]]:
         """Give a line for the log of each host whose channel nothing on any host opened."""
-        read = {stream.source.name for stream, gauge in self._streams.items() if gauge.opened}
+        read = {stream.source.name for stream, counters in self._streams.items() if counters.opened}
         for stream in self._streams:
             if stream.source.name not in read:
                 fifo = pipes.fifo(stream.path, 0)
                 said = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
                 yield stream.host, f"{said}; read it, give it input_mode='File' for a folder of files, or leave it out"
 
-    def _feed(self, stream: PipeStream, gauge: pipes.Gauge) -> None:
+    def _feed(self, stream: PipeStream, counters: pipes.PipeCounters) -> None:
         with add_channel_to_errors(stream.source):
             open_epoch = partial(stream.stream, opened=self._stores, spool=self._spool)
-            pipes.feed(self._fifos[stream], lambda epoch, waiting: open_epoch(epoch, waiting=waiting), gauge)
+            pipes.feed(self._fifos[stream], lambda epoch, waiting: open_epoch(epoch, waiting=waiting), counters)
 
 
 def pipe_streams(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[PipeStream]:
