@@ -161,8 +161,8 @@ def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> Job
     problems = end_orphans(folder)
     cause = cause or _cause_of_death(folder, state)
     reason = (
-        f"InternalServerError: {cause}; the processes of it that were found were ended{problems and f', but {problems}'}; "
-        f"what they left is in {folder.path}"
+        f"InternalServerError: {cause}; the processes of it that were found were ended"
+        f"{problems and f', but {problems}'}; what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()
     failed = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
