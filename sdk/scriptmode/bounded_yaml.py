@@ -33,11 +33,11 @@ class _Size(NamedTuple):
 
 
 class RefusedError(ValueError):
-    """A document that is YAML and still not loaded; the text says why, and what to do."""
+    """A document that is YAML and still not loaded; the message says why, and what to do."""
 
 
 class BoundsError(RefusedError):
-    """A document that is larger than the bounds of this module; the text says which, and what to do."""
+    """A document that is larger than the bounds of this module; the message says which, and what to do."""
 
 
 class RepeatedKeyError(RefusedError):
@@ -77,7 +77,7 @@ def _first_byte(fifo: int) -> bytes:
 
 
 def load_yaml(content: str | bytes) -> Any:
-    """Return what a YAML document holds; raise `RefusedError`, and what PyYAML raises for text that is no YAML."""
+    """Return what a YAML document holds; raise `RefusedError`, and what PyYAML raises for text that is not YAML."""
     import yaml
 
     require_size(content)
@@ -113,7 +113,7 @@ def _loader() -> type[Any]:
 def require_size(content: str | bytes) -> None:
     """Raise `BoundsError` for a document of more than `MAX_BYTES`."""
     if len(content) > MAX_BYTES:
-        raise BoundsError(f"it has more than {MAX_BYTES // 1024:,} KiB; keep what is not settings out of it")
+        raise BoundsError(f"it has more than {MAX_BYTES // 1024:,} KiB; remove what is not a setting")
 
 
 def _require_bounds(events: Iterable[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Time, as everything that waits for a training job reads it; a test gives its own."""
+"""The clock of everything that waits for a training job; a test passes its own."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from datetime import datetime, timezone
 
 
 class Clock:
-    """The clocks of this machine; ``now`` is the monotonic one, in seconds, which stands while the machine sleeps."""
+    """The clocks of this machine; ``now`` is the monotonic one, in seconds, which stops while the machine sleeps."""
 
     def now(self) -> float:
-        """Give the seconds since some moment in the past."""
+        """Return the seconds since an arbitrary moment."""
         return time.monotonic()
 
     def wall_time(self) -> datetime:
-        """Give the time of day, in UTC."""
+        """Return the time of day in UTC."""
         return datetime.now(timezone.utc)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Sleep for a number of seconds."""
         time.sleep(seconds)
 
 

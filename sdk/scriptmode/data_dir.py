@@ -1,4 +1,4 @@
-"""Where this user's jobs, and copies of what jobs left elsewhere, are kept on this machine."""
+"""The data directory: this user's jobs on this machine, and cached artifacts of jobs elsewhere."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PRIVATE = 0o700
 
 
 def default_data_dir() -> Path:
-    """Give the data directory: the environment variable's, else the platform's convention.
+    """Return the data directory: the environment variable's, else the one by the operating system's convention.
 
-    Raises `DataError` where either is in a home directory that nobody knows.
+    Raises `DataError` where it is in a home directory that cannot be found.
     """
     try:
         if named := os.environ.get(DATA_DIR_VARIABLE):
@@ -25,12 +25,12 @@ def default_data_dir() -> Path:
         return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
     except RuntimeError as error:
         raise DataError(
-            f"there is no data directory: {str(error).rstrip('.')}; set HOME, or {DATA_DIR_VARIABLE} to a whole path"
+            f"there is no data directory: {str(error).rstrip('.')}; set HOME or {DATA_DIR_VARIABLE} to an absolute path"
         ) from error
 
 
 def make_private(folder: Path, data_dir: Path) -> None:
-    """Make a folder of a data directory, with those above it, for the user alone: sources and jobs may hold secrets.
+    """Create a directory in a data directory, and its parents, for this user only: jobs may hold secrets.
 
     Raises ``OSError``.
     """
@@ -46,7 +46,7 @@ def path_within(folder: Path, data_dir: Path) -> list[Path]:
 
 
 def close_to_others(folder: Path) -> None:
-    """Take away the rights of others to a folder that an earlier version left open, where this user may."""
+    """Remove other users' access to a directory that an earlier version created, where this user may."""
     with suppress(OSError):
         if folder.stat().st_mode & ~_PRIVATE & 0o777:
             folder.chmod(_PRIVATE)

@@ -127,9 +127,9 @@ class PipelineSession(FakeSageMaker):
         ({"platform": "cloud"}, "platform is 'cloud'"),
         ({"platform": None, "sagemaker_session": PipelineSession()}, "is a PipelineSession"),
         ({"platform": None, "sagemaker_session": FakeSageMaker}, "give a boto3.Session"),
-        ({"disable_output_compression": "yes"}, "disable_output_compression is 'yes'; say True or False"),
+        ({"disable_output_compression": "yes"}, "disable_output_compression is 'yes'; give True or False"),
         ({"use_spot_instances": "yes", "max_wait": 100_000}, "use_spot_instances is 'yes'"),
-        ({"checkpoint_s3_uri": "s3://b/c", "checkpoint_local_path": "here"}, "give a whole path on the hosts"),
+        ({"checkpoint_s3_uri": "s3://b/c", "checkpoint_local_path": "here"}, "give an absolute path on the hosts"),
         ({"source_dir": "s3://b/folder/"}, "a folder in S3"),
         ({"tags": {"a": None}}, r"tags\['a'\] is None"),
         ({"tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}, "'a' 2 times"),
@@ -172,5 +172,5 @@ def test_seconds_of_the_wrong_kind_are_named(code, arguments):
 
 
 def test_a_wait_that_is_no_answer_is_refused(code):
-    with pytest.raises(SpecError, match="wait is 'False'; say True or False"):
+    with pytest.raises(SpecError, match="wait is 'False'; give True or False"):
         estimator(code).fit(wait="False")

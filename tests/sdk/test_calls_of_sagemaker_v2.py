@@ -47,7 +47,7 @@ def test_an_argument_without_effect_may_be_none(code, name):
 
 
 def test_the_training_compiler_is_refused(code):
-    with pytest.raises(TypeError, match="no argument 'compiler_config' any more: AWS makes no images"):
+    with pytest.raises(TypeError, match="not have the argument 'compiler_config' any more: AWS makes no images"):
         estimator(code, compiler_config=object())
 
 
@@ -200,7 +200,7 @@ def test_waiting_with_the_log_shows_it(code, logs, capsys):
 @pytest.mark.parametrize("logs", ["all", ["Al"], 1, {"All": 1}, [["All"]]])
 def test_other_words_for_logs_are_refused(code, logs):
     made = estimator(code)
-    with pytest.raises(SpecError, match="logs is .*; say True or False, or 'All', 'Training', 'Rules' or 'None'"):
+    with pytest.raises(SpecError, match="logs is .*; give True or False, or 'All', 'Training', 'Rules' or 'None'"):
         made.fit(logs=logs)
     assert made.latest_training_job is None
 

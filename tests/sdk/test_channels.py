@@ -39,7 +39,7 @@ VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
             "channel 'start' is the one of model_uri",
         ),
         ({"keep_alive_period_in_seconds": 60, "use_spot_instances": True, "max_run": 1, "max_wait": 2}, None, "spot"),
-        ({"enable_network_isolation": "yes"}, None, "enable_network_isolation is 'yes'; say True or False"),
+        ({"enable_network_isolation": "yes"}, None, "enable_network_isolation is 'yes'; give True or False"),
     ],
 )
 def test_a_combination_that_the_service_refuses_is_refused_with_the_reason(code, arguments, inputs, message):
@@ -53,7 +53,7 @@ def test_a_combination_that_the_service_refuses_is_refused_with_the_reason(code,
         (lambda: TrainingInput("s3://b/x", s3_data_type="AugmentedManifestFile"), "needs attribute_names"),
         (lambda: TrainingInput("s3://b/x", attribute_names=["a"]), "but s3_data_type is 'S3Prefix'"),
         (lambda: TrainingInput("s3://b/x", target_attribute_name="a"), "target_attribute_name is for AutoML jobs"),
-        (lambda: FileSystemInput("fs-01234567", "EFS", "data"), "give a whole path on the file system: '/data'"),
+        (lambda: FileSystemInput("fs-01234567", "EFS", "data"), "give an absolute path on the file system: '/data'"),
         (lambda: ShuffleConfig("7"), "seed is '7'; give a whole number"),
     ],
 )

@@ -87,8 +87,8 @@ def test_a_failure_is_told_where_nobody_says_the_place_of_its_log():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "scriptmode rerun job-1 (begins anew, it has no checkpoints)"),
-        ({"checkpoint_s3_uri": "s3://b/c"}, "scriptmode rerun job-1 (goes on from the checkpoints in s3://b/c)"),
+        ({}, "scriptmode rerun job-1 (starts from the beginning: it has no checkpoints)"),
+        ({"checkpoint_s3_uri": "s3://b/c"}, "scriptmode rerun job-1 (resumes from the checkpoints in s3://b/c)"),
     ],
 )
 def test_a_job_that_was_stopped_says_how_to_go_on(arguments, said):

@@ -32,7 +32,7 @@ def test_a_log_of_many_lines_is_written_in_few_pieces_and_whole():
 
 def test_an_expression_that_is_none_is_told_once_and_the_metrics_of_the_others_shown():
     screen, _ = followed(f"loss={number}" for number in range(20_000))
-    assert screen.getvalue().count("scriptmode: metric 'broken': '(' is no regular expression") == 1
+    assert screen.getvalue().count("scriptmode: metric 'broken': '(' is not a regular expression") == 1
     assert "loss" in screen.frames[-1]
     assert "19,999" in screen.frames[-1]
 

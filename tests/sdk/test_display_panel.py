@@ -136,7 +136,7 @@ def test_an_expression_that_is_none_is_told_once_and_the_others_work():
     collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
     collector.set_description(described(AlgorithmSpecification={"MetricDefinitions": broken}))
     (told,) = collector.problems
-    assert told.startswith("metric 'wrong': '(' is no regular expression")
+    assert told.startswith("metric 'wrong': '(' is not a regular expression")
     assert [each.name for each in collector.snapshot(NOW).observed.metrics] == ["loss"]
 
 

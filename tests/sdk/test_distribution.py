@@ -87,7 +87,7 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         pytest.param({"horovod": 1}, "has no key 'horovod'; known: ", id="nothing near"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": 0}}, "processes_per_host is 0", id="zero"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": True}}, "processes_per_host is True", id="a bool"),
-        pytest.param({"mpi": {"enabled": True, "bind_gpus": 1}}, "bind_gpus is 1; say True or False", id="a number"),
+        pytest.param({"mpi": {"enabled": True, "bind_gpus": 1}}, "bind_gpus is 1; give True or False", id="a number"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": "4"}}, "processes_per_host is '4'", id="text"),
         pytest.param(
             {"mpi": {"enabled": True, "custom_mpi_options": "-x 'A"}},
@@ -100,7 +100,7 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
             "'mpi' and 'parameter_server'",
             id="two kinds",
         ),
-        pytest.param({"mpi": {"processes_per_host": 2}}, "['enabled'] is None; say True or False", id="no switch"),
+        pytest.param({"mpi": {"processes_per_host": 2}}, "['enabled'] is None; give True or False", id="no switch"),
         pytest.param({"mpi": {"enabled": "yes"}}, "['enabled'] is 'yes'", id="a word for a switch"),
         pytest.param({"mpi": True}, "distribution['mpi'] is True", id="no dict"),
         pytest.param("mpi", "distribution is 'mpi'", id="a word"),
@@ -112,7 +112,7 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
         ),
         pytest.param(
             {"parameter_server": {"enabled": True, "chief": 1}},
-            "chief is 1; say True or False",
+            "chief is 1; give True or False",
             id="chief that is no switch",
         ),
         pytest.param(
@@ -149,7 +149,7 @@ def test_a_role_is_given_to_groups_or_their_names():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        pytest.param({"evaluator": 1}, "ParameterServer evaluator is 1; say True or False", id="a number for a switch"),
+        pytest.param({"evaluator": 1}, "ParameterServer evaluator is 1; give True or False", id="a number for a switch"),
         pytest.param({"roles": {"workers": "a"}}, "roles has no role 'workers'; did you mean 'worker'?", id="unknown role"),
         pytest.param({"roles": {"chief": "a", "ps": "a"}}, "names 'a' twice, for 'chief' and 'ps'", id="group twice"),
         pytest.param({"roles": {"chief": "a", "ps": ["b", "b"]}}, "names 'b' twice, for 'ps' and 'ps'", id="twice in a list"),

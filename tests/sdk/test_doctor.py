@@ -107,7 +107,7 @@ def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(envir
     done = doctor({**environment, "SCRIPTMODE_DATA_DIR": "~who-is-that/data"}, "--json")
     for name in ("disk", "jobs", "ports"):
         assert by_name(done)[name]["found"].startswith("there is no data directory: ")
-        assert by_name(done)[name]["advice"] == "set HOME, or SCRIPTMODE_DATA_DIR to a whole path"
+        assert by_name(done)[name]["advice"] == "set HOME or SCRIPTMODE_DATA_DIR to an absolute path"
 
 
 def test_jobs_elsewhere_need_no_linux(environment):

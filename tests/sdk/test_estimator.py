@@ -198,8 +198,8 @@ def test_a_wrong_argument_is_named_when_the_estimator_is_made(code, arguments, m
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (float("nan"), "'x' is nan, which JSON cannot carry; give a finite number"),
-        (object(), "JSON cannot carry"),
+        (float("nan"), "'x' is nan, which JSON does not have; give a finite number"),
+        (object(), "cannot be encoded as JSON"),
         ("y" * 2500, "2502 characters once encoded"),
     ],
     ids=["nan", "an object", "too long"],

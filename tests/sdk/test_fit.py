@@ -59,7 +59,7 @@ def test_running_over_max_run_is_an_outcome_one_can_test(code):
     with pytest.raises(TrainingJobStopped, match=r"longer than max_run \(60 s\)") as caught:
         estimator(code, platform=platform, max_run=60).fit(logs=False)
     assert caught.value.secondary_status == "MaxRuntimeExceeded"
-    assert f"scriptmode rerun {caught.value.job_name} --max-run 120 (begins anew" in str(caught.value)
+    assert f"scriptmode rerun {caught.value.job_name} --max-run 120 (starts from the beginning" in str(caught.value)
 
 
 def test_a_timeout_leaves_the_job_running(code):

@@ -30,11 +30,15 @@ def test_a_dict_names_its_channels_in_order():
     [
         pytest.param("/data/train", "say 'file:///data/train'", id="a bare path"),
         pytest.param("data", f"say 'file://{Path.cwd()}/data'", id="a relative path"),
-        pytest.param("file://tmp/x", "comes a whole path: 'file:///tmp/x'", id="a whole path without its slash"),
+        pytest.param(
+            "file://tmp/x", "comes an absolute path: 'file:///tmp/x'", id="an absolute path without its slash"
+        ),
         pytest.param("file:/tmp/x", "lacks slashes; say 'file:///tmp/x'", id="a file URI of one slash"),
         pytest.param("s3:/bucket/x", "lacks slashes; say 's3://bucket/x'", id="an S3 URI of one slash"),
         pytest.param("", "which is empty", id="nothing"),
-        pytest.param("file://data/x", f"comes a whole path: 'file://{Path.cwd()}/data/x'", id="a relative file URI"),
+        pytest.param(
+            "file://data/x", f"comes an absolute path: 'file://{Path.cwd()}/data/x'", id="a relative file URI"
+        ),
         pytest.param({"train": "gs://b/x"}, "inputs['train'] is 'gs://b/x'; its scheme is 'gs'", id="a foreign scheme"),
         pytest.param("s3://", "names no bucket", id="no bucket"),
         pytest.param({"train": 3}, "inputs['train'] is 3", id="a number"),

@@ -98,7 +98,7 @@ def test_values_with_times_are_lined_up_by_them():
 
 
 def test_a_job_without_metrics_has_an_empty_table_and_says_how_to_get_one():
-    assert Metrics().table().startswith("no values of metrics; name what is to be found in the log: metric_definitions")
+    assert Metrics().table().startswith("no values of metrics; define what to find in the log: metric_definitions")
     with pytest.raises(DataError, match="metric_definitions="):
         Metrics().plot()
 

@@ -110,7 +110,7 @@ def test_what_is_asked_for_is_said_in_the_services_words(code, arguments, fields
             {"disable_profiler": True, "profiler_config": {"S3OutputPath": "s3://p"}},
             "disable_profiler=True contradicts",
         ),
-        ({"disable_profiler": "yes"}, "disable_profiler is 'yes'; say True or False"),
+        ({"disable_profiler": "yes"}, "disable_profiler is 'yes'; give True or False"),
         ({"debugger_hook_config": False, "rules": [DebuggerRule()]}, "leave out debugger_hook_config=False"),
     ],
 )

@@ -140,7 +140,7 @@ WRONG = {
     "a hyperparameter": ({"hyperparameters": {"x": float("nan")}}, SpecError, "hyperparameter 'x' is nan"),
     "hyperparameters that are text": ({"hyperparameters": "ab"}, SpecError, "hyperparameters is 'ab'; give a dict"),
     "a list of them": ({"hyperparameters": [1]}, SpecError, r"hyperparameters is \[1\]; give a dict"),
-    "too long": ({"hyperparameters": {"x": "y" * 3000}}, SpecError, "the service takes 2500"),
+    "too long": ({"hyperparameters": {"x": "y" * 3000}}, SpecError, "the service accepts 2500"),
 }
 
 

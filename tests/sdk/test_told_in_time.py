@@ -46,8 +46,8 @@ def test_a_metric_whose_regex_is_none_is_refused_with_the_place_where_it_breaks(
     with pytest.raises(RequestError) as raised:
         estimator.fit()
     text = str(raised.value)
-    assert "AlgorithmSpecification.MetricDefinitions: metric 'rate': 'rate=(x' is no regular expression" in text
-    assert "at position 5, where it goes on with '(x'" in text
+    assert "AlgorithmSpecification.MetricDefinitions: metric 'rate': 'rate=(x' is not a regular expression" in text
+    assert "at position 5, where it continues with '(x'" in text
     assert text.endswith("correct its Regex")
     assert not (tmp_path / "data").exists()
 
@@ -74,7 +74,7 @@ def test_a_metric_that_may_have_been_switched_off_says_so():
 
 
 def test_a_job_without_metrics_says_how_to_define_one(made):
-    with pytest.raises(DataError, match=r'name what is to be found in the log: metric_definitions=\[\{"Name": "loss"'):
+    with pytest.raises(DataError, match=r'define what to find in the log: metric_definitions=\[\{"Name": "loss"'):
         made().fit(logs=False).plot()
 
 
@@ -180,9 +180,9 @@ def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp
         made().fit()
 
 
-def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(monkeypatch):
+def test_an_unknown_home_directory_is_reported_with_the_variables_to_set(monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", "~who-is-that/data")
-    with pytest.raises(DataError, match="there is no data directory: .*; set HOME, or SCRIPTMODE_DATA_DIR to a whole"):
+    with pytest.raises(DataError, match="there is no data directory: .*; set HOME or SCRIPTMODE_DATA_DIR to an absolute"):
         TrainingJob.list()
 
 

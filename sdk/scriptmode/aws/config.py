@@ -69,7 +69,7 @@ def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> Sa
 
 
 def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerConfig:
-    """Take what concerns training jobs out of a loaded config file; other sections are other programs'.
+    """Parse the sections of a loaded config file that concern training jobs; other programs use the others.
 
     ``where`` names the file for errors. Subnets may come without security groups: the job may have the other itself.
     """
@@ -134,7 +134,7 @@ class _Section:
             )
 
     def get(self, key: str) -> Any:
-        """Give a key's value or ``None``; refuse the key in other letter case, and ``null``."""
+        """Return a key's value or ``None``; raise `ConfigError` for the key in other letter case, and for ``null``."""
         if key in self.content:
             if self.content[key] is None:
                 raise self.error(key, "give a value or leave the key out")
@@ -157,12 +157,12 @@ class _Section:
                 raise ConfigError(f"{self.where}: unknown key {self.path}{key}{did_you_mean(str(key), known)}")
 
     def section(self, key: str) -> _Section:
-        """Give the mapping below a key, empty where there is none."""
+        """Return the mapping below a key; an empty one where the key is missing."""
         value = self.get(key)
         return _Section({} if value is None else value, self.where, f"{self.path}{key}.")
 
     def only(self, key: str, known: Collection[str]) -> _Section:
-        """Give the mapping below a key, which has no other keys than these."""
+        """Return the mapping below a key; raise `ConfigError` for keys other than these."""
         section = self.section(key)
         section.allow(known)
         return section
@@ -250,7 +250,7 @@ def _named(place: str, variable: str) -> tuple[str, bytes]:
 
 
 def _local(path: Path) -> tuple[str, bytes] | None:
-    """Give a file's name and bytes, ``None`` where there is none."""
+    """Return a file's name and bytes; ``None`` where it does not exist."""
     try:
         return str(path), bounded_yaml.read_yaml(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -270,7 +270,7 @@ def _document(name: str, content: bytes) -> Any:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise ConfigError(f"{name} is not YAML: {place}{error.problem}; correct the file") from error
-    # Bytes that are no text; a date such as 2020-13-45.
+    # Bytes that are not text; a date such as 2020-13-45.
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{name} is not YAML: {error}; correct the file") from error
 

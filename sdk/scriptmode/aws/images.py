@@ -26,7 +26,7 @@ _TALKATIVE = ("sagemaker.config", "sagemaker.deprecations")
 
 
 def look_up_image(*, framework_version: str, py_version: str | None, region: str, instance_types: Sequence[str]) -> str:
-    """Give the URI of AWS's TensorFlow training image, the one that the SageMaker SDK would choose.
+    """Return the URI of AWS's TensorFlow training image that the SageMaker SDK would choose.
 
     Among several instance types, a heterogeneous cluster, the first with GPUs decides. Without ``py_version`` the
     TensorFlow release must be there for one Python alone. Raises `SpecError` for what AWS has no image for, and where
@@ -53,7 +53,7 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
 
 
 def debugger_rule_image(rule: Any, region: str) -> str:
-    """Give the image that evaluates a debugger rule of the SageMaker SDK: the rule's own, or AWS's in the Region.
+    """Return the image that evaluates a debugger rule of the SageMaker SDK: the rule's, or AWS's in the Region.
 
     For AWS's image the SDK also takes a rule's ``instance_type`` and ``volume_size_in_gb`` away, unless the rule's name
     begins with ``DetailedProfilerProcessingJobConfig``.

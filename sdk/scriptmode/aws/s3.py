@@ -60,7 +60,7 @@ class Wire:
 
 
 def parse_s3_uri(uri: str) -> S3Location:
-    """Take an ``s3://bucket/key`` URI apart; raise `DataError` for anything else."""
+    """Parse an ``s3://bucket/key`` URI; raise `DataError` for anything else."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     if not uri.startswith(SCHEME) or not bucket:
         raise DataError(f"{uri!r} is not an S3 URI; write {SCHEME}bucket/key")
@@ -95,7 +95,7 @@ class S3:
             yield from found
 
     def page(self, prefix: str, *, after: str = "") -> tuple[list[S3Object], str]:
-        """Give the first objects whose key begins so, and the ``after`` that gives those that follow, "" at last."""
+        """Return the first objects of a prefix, and the ``after`` for the next call, "" at the end."""
         location = parse_s3_uri(prefix)
         token = {"ContinuationToken": after} if after else {}
         with self._translated(prefix):
@@ -141,7 +141,7 @@ class S3:
                     yield from iter(lambda: body.read(STREAM_BYTES), b"")
 
     def wire(self, bucket: str) -> Wire | None:
-        """Say how to read a bucket without boto3; none where that leads through a proxy."""
+        """Return how to read a bucket without boto3; ``None`` where a proxy is needed."""
         from botocore import httpsession, utils
 
         uri = f"{SCHEME}{bucket}"
@@ -164,7 +164,7 @@ class S3:
         return self._client is not None and str(self._client.meta.endpoint_url).startswith("https:")
 
     def exists(self, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> bool:
-        """Say whether there is an object of exactly that key, encrypted with ``kms_key``; no where one may not know.
+        """Return whether an object of that very key exists, encrypted with ``kms_key``; False if access is denied.
 
         Without the right to list, S3 answers for a missing object as for a forbidden one: 403 (HeadObject, S3 API).
         """
@@ -251,7 +251,7 @@ class S3:
             )
 
     def has_bucket(self, bucket: str, *, owner: str | None) -> bool:
-        """Say whether there is a bucket; raise `DataAccessError` where it is another account's than ``owner``."""
+        """Return whether a bucket exists; raise `DataAccessError` where another account than ``owner`` has it."""
         uri = f"{SCHEME}{bucket}"
         try:
             with self._translated(uri):
@@ -261,7 +261,7 @@ class S3:
         return True
 
     def create_bucket(self, bucket: str, *, region: str) -> None:
-        """Make a bucket; fine where another process of the account makes it at the same moment."""
+        """Create a bucket; another process of the account may create it at the same time."""
         uri = f"{SCHEME}{bucket}"
         # S3's first Region is the one that must not be named (CreateBucket, S3 API).
         place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
@@ -285,7 +285,7 @@ class S3:
         from botocore.config import Config
 
         self._session = botocore.session.Session()
-        # Half the time of a listing goes into reading times of change that nobody asks for.
+        # Half the time of a listing goes into reading modification times that no caller uses.
         self._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
         try:
             # A presigned URL tells the Region only in this signature.
@@ -316,7 +316,7 @@ def _check_range(item: S3Object, start: int, end: int, told: str) -> None:
 
 
 def changed_object_error(item: S3Object) -> DataError:
-    """Give the error of an object that is not the one that was listed any more."""
+    """Return the error for an object that was changed after it was listed."""
     return DataError(
         f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first); "
         "let nothing write to a job's input until the job has ended"
@@ -341,7 +341,7 @@ def _unless(*codes: str) -> Iterator[None]:
 
 @contextmanager
 def _unwrapped() -> Iterator[None]:
-    """Give back what boto3's transfers hide in errors of their own."""
+    """Return the error that boto3's transfers wrapped in one of their own."""
     from boto3.exceptions import Boto3Error
 
     try:

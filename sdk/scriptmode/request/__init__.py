@@ -1,1 +1,1 @@
-"""The service's CreateTrainingJob request: rendered from a job, parsed back into one, rendered anew, checked. Pure."""
+"""The service's CreateTrainingJob request: rendered from a spec, parsed into arguments, repeated, validated."""

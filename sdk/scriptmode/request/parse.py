@@ -1,4 +1,4 @@
-"""From a service's description of a job back to the estimator's arguments, whoever made the job. Pure."""
+"""Parse the service's description of a job into the arguments of an estimator. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scriptmode.spec.inputs import Input
 
 
-#: Where in the description each plain argument stands.
+#: The field of the description for each argument that needs no conversion.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "image_uri": ("AlgorithmSpecification", "TrainingImage"),
     "role": ("RoleArn",),
@@ -68,7 +68,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "profiler_config": ("ProfilerConfig",),
     "tensorboard_output_config": ("TensorBoardOutputConfig",),
 }
-#: Fields of a request that no argument says: an attached estimator keeps them as they are.
+#: Fields of a request without an argument: an attached estimator keeps them unchanged.
 OTHER_FIELDS: tuple[tuple[str, ...], ...] = (
     ("AlgorithmSpecification", "AlgorithmName"),
     ("StoppingCondition", "MaxPendingTimeInSeconds"),
@@ -103,7 +103,7 @@ _DISTRIBUTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
         },
     ),
 )
-#: Script mode's own hyperparameters that the arguments give again.
+#: Script mode's hyperparameters that arguments stand for.
 _OWN = frozenset(
     {
         contract.PROGRAM,
@@ -129,7 +129,7 @@ _OWN = frozenset(
 
 
 def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keyword arguments of an `Estimator` that would start the described job again, but its inputs.
+    """Return the keyword arguments of an `Estimator` that would start the described job again, without its inputs.
 
     They are not checked: the service may have accepted what an estimator refuses.
     """
@@ -164,7 +164,7 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
 
 
 def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
-    """Give a described job's inputs by channel name, but the channels of its source archive and of ``model_uri``."""
+    """Return a described job's inputs by channel name, without the channels of the source archive and ``model_uri``."""
     carried = _source_channel(description)
     return {
         channel["ChannelName"]: parse_channel(f"channel {channel['ChannelName']!r}", channel)
@@ -218,7 +218,7 @@ def _is_own(key: str) -> bool:
 
 
 def source_uri(description: Mapping[str, Any]) -> str | None:
-    """Give where the source archive is stored; ``None`` where the script is the image's own."""
+    """Return the URI of the source archive; ``None`` where the image has the script."""
     channel = _source_channel(description)
     if channel is not None:
         return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
@@ -227,7 +227,7 @@ def source_uri(description: Mapping[str, Any]) -> str | None:
 
 
 def _source_channel(description: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Give the channel that carries the source archive under network isolation."""
+    """Return the channel with the source archive, which a job has under network isolation."""
     for channel in description.get("InputDataConfig", ()):
         if channel["ChannelName"] == CODE_CHANNEL and _submitted(description).startswith(contract.DEFAULT_BASE_DIR):
             found: Mapping[str, Any] = channel
@@ -255,7 +255,7 @@ def _groups(resources: Mapping[str, Any]) -> list[InstanceGroup] | None:
 
 
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
-    """Return the distribution; in the spelling of a dict, which the estimator checks, where it cannot be started."""
+    """Return the distribution; as a dict, which the estimator validates, where it cannot be started."""
     found: dict[str, Any] = {}
     for kind, switch, options in _DISTRIBUTIONS:
         if parameters.get(switch):

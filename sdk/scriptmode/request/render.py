@@ -30,7 +30,7 @@ class RenderContext:
 
 
 def render(spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
-    """Give the exact CreateTrainingJob request of a spec that its platform completed.
+    """Return the CreateTrainingJob request of a spec that its platform completed.
 
     Nothing is set that the job did not ask for.
     """
@@ -67,12 +67,12 @@ def render(spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
             **_monitoring(spec, context.job_name),
         }
     )
-    # Whoever changes a request must not change the next one.
+    # A caller that changes a request must not change the next one.
     return copy.deepcopy(_with_additional(fields, spec.additional_fields))
 
 
 def _environment(spec: TrainingJobSpec) -> dict[str, str]:
-    """Give the job's variables; raise `SpecError` for a setting that its hosts' launchers would refuse."""
+    """Return the job's environment variables; raise `SpecError` for a setting that its hosts would refuse."""
     variables = dict(spec.environment or {})
     try:
         settings.read(variables)
@@ -82,13 +82,13 @@ def _environment(spec: TrainingJobSpec) -> dict[str, str]:
 
 
 def names_algorithm(spec: TrainingJobSpec) -> bool:
-    """Say whether the additional fields name an algorithm resource, which brings its image."""
+    """Return whether the additional fields name an algorithm resource, which has an image."""
     algorithm = spec.additional_fields.get("AlgorithmSpecification")
     return isinstance(algorithm, dict) and "AlgorithmName" in algorithm
 
 
 def source_key(request: Mapping[str, Any], uri: str) -> str | None:
-    """Give the key that encrypts the source archive at ``uri``: the output's, where both are in one bucket."""
+    """Return the KMS key for the source archive at ``uri``: the output's, where both are in one bucket."""
     output = request["OutputDataConfig"]
     same_bucket = output["S3OutputPath"].split("/")[:3] == uri.split("/")[:3]
     return output.get("KmsKeyId") if same_bucket else None
@@ -226,7 +226,7 @@ def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
 
 
 def _roles(distribution: ParameterServer | MultiWorkerMirrored, evaluator: str, roles: str) -> dict[str, Any]:
-    """Say the evaluator, or the roles and, for containers that know no roles, that their groups train together."""
+    """Return the hyperparameters for the evaluator or the roles; images without roles read the groups that train."""
     if not distribution.roles:
         return {evaluator: True} if distribution.evaluator else {}
     named = {role: list(groups) for role, groups in distribution.roles.items()}

@@ -1,4 +1,4 @@
-"""A training job once more: the described job's request with a new name, and what else is to be different."""
+"""Start a described job again: its request with a new name and other changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RUN, _WAIT = "MaxRuntimeInSeconds", "MaxWaitTimeInSeconds"
 
 @dataclass(frozen=True)
 class RerunChanges:
-    """What the new job has that the old one had not; ``None`` and nothing keep what there was."""
+    """The changes of the new job; ``None`` and an empty mapping change nothing."""
 
     job_name: str | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
@@ -53,10 +53,10 @@ def start(platform: Platform, old_name: str, changes: RerunChanges) -> str:
 
 
 def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:
-    """Give the CreateTrainingJob request of a described job, as ``change`` wants it.
+    """Return the CreateTrainingJob request of a described job with ``changes``.
 
-    What the service keeps to itself (SessionChainingConfig) is not in it. The hosts' secret and places that bear the
-    job's name become the new job's. Raises `SpecError` for a change that the job cannot have.
+    SessionChainingConfig, which the service does not describe, is not in it. The hosts' secret, and URIs with the
+    job's name, become the new job's. Raises `SpecError` for a change that the job cannot have.
     """
     known = shapes()[REQUEST_SHAPE]["members"]
     said = {name: each for name, each in description.items() if DESCRIBED_DEFAULTS.get(name) != each}
@@ -79,7 +79,7 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
 
 
 def _said(value: Any, shape: str) -> Any:
-    """Give what a request may say of a described value: fields that were not given may be described as empty."""
+    """Return a described value without the fields that a request does not have, and without empty ones."""
     found = shapes()[shape]
     if found["type"] == "structure" and isinstance(value, dict):
         members = found["members"]
@@ -118,7 +118,7 @@ def _resized(name: str, resources: Mapping[str, Any], count: object) -> dict[str
 
 
 def _timed(description: Mapping[str, Any], changes: RerunChanges) -> dict[str, Any]:
-    """Give the job's StoppingCondition with other times; a spot job may wait for as long after its run as before."""
+    """Return the job's StoppingCondition with other time limits; a spot job keeps its extra time for waiting."""
     before = dict(description.get("StoppingCondition", {}))
     run, wait = before.get(_RUN, Limits.max_run), before.get(_WAIT)
     longer = run if changes.max_run is None else whole_number("max_run", changes.max_run, 1)

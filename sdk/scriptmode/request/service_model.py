@@ -59,7 +59,7 @@ class _Rules:
 
 @functools.lru_cache(maxsize=1)
 def shapes() -> dict[str, Any]:
-    """Give the shapes that a CreateTrainingJob request is made of, by name.
+    """Return the shapes of a CreateTrainingJob request by name.
 
     They are a hundredth of botocore's file and are kept in the user's cache folder, by that file's name and time.
     """
@@ -111,7 +111,7 @@ def _model_file() -> Path:
 
 
 def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[str]:
-    """Say everything in which a request is not what the service accepts, each with its field, value and limit.
+    """Return every problem for which the service would refuse a request, with its field, value and limit.
 
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
     would not take them.
@@ -143,7 +143,7 @@ def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[str]:
 
 
 def _members(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str, str, object]]:
-    """Give the path, the shape's name and the value of everything inside ``value`` that the shape knows."""
+    """Yield path, shape name and value of each member of ``value`` that the shape has."""
     kind = shape["type"]
     if kind == "structure":
         for key, content in value.items():

@@ -43,7 +43,7 @@ _PIECE = 1024 * 1024
 
 
 class EventFiles:
-    """Gathers a job's event files into ``folder``, which the caller owns; `gather` again brings what is new."""
+    """Copies a job's event files into ``folder``, which the caller owns; each `gather` copies what is new."""
 
     def __init__(self, platform: Platform, name: str, folder: Path) -> None:
         self._platform = platform
@@ -54,7 +54,7 @@ class EventFiles:
         self._links: set[Path] = set()
 
     def gather(self) -> bool:
-        """Bring what is there by now; say whether that was all: the job had ended before."""
+        """Copy new data of event files; return whether it was all: the job had ended before."""
         description = self._platform.describe(self._name)
         has_ended = description["TrainingJobStatus"] in ENDED
         self._link_folders(description)
@@ -67,7 +67,7 @@ class EventFiles:
         return has_ended
 
     def found(self) -> bool:
-        """Say whether there is any event file by now."""
+        """Return whether there is an event file so far."""
         return bool(self._links or self._copies)
 
     def check_found(self) -> None:
@@ -94,7 +94,7 @@ class EventFiles:
                 self._links.add(link)
 
     def _artifacts(self, description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-        """Fetch what has event files, as far as is known; else one after the other until one has."""
+        """Download the artifacts that are known to have event files, else one after the other until one has."""
         for area, uri in _places(description):
             known = {"data", *(inside.partition("/")[0] for inside in self._copies)}
             if self.found() and area not in known:
@@ -104,7 +104,7 @@ class EventFiles:
             except DataAccessError:
                 raise
             except DataError:
-                # Not there: a job need not have left it.
+                # It does not exist: a job may have no such artifact.
                 continue
 
     def _copy_all(self, root: Path, area: str, below: str = "", host: str = "") -> None:
@@ -121,7 +121,7 @@ class EventFiles:
 
 
 def _event_files(root: Path, below: str = "") -> Iterator[tuple[str, BinaryIO]]:
-    """Yield the names and contents of the event files in ``below`` of a folder, in order, but those that vanish.
+    """Yield the names and contents of the event files in ``below`` of a directory, in order, without deleted ones.
 
     Links are not followed: those of a container mean nothing on this machine.
     """
@@ -135,7 +135,7 @@ def _event_files(root: Path, below: str = "") -> Iterator[tuple[str, BinaryIO]]:
 
 
 def _append(file: BinaryIO, target: Path) -> None:
-    """Copy what a growing file has more than its copy."""
+    """Append the data that a growing file has and its copy has not."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("ab") as copy:
         file.seek(copy.tell())
@@ -155,7 +155,7 @@ def _named_folders(description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]
 
 
 def _places(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give where a job's artifacts are, the likeliest for event files first."""
+    """Yield the URIs of a job's artifacts, those most likely to have event files first."""
     name = description["TrainingJobName"]
     board = description.get("TensorBoardOutputConfig", {}).get("S3OutputPath")
     if board:

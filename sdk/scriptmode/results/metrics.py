@@ -1,4 +1,4 @@
-"""A job's metrics as what they are looked at in: rows, a table, a pandas frame, a picture."""
+"""A job's metrics: rows, a table, a pandas DataFrame, a figure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scriptmode.spec import metric_definitions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_DEFINE = '; name what is to be found in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
+_DEFINE = '; define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
 #: Inches: of all axes' width, and of the height of each.
 _WIDTH, _HEIGHT = 7.0, 2.4
-#: So many values are marked one by one, and so many hosts' lines are named.
+#: At most this many values are marked one by one, and at most this many hosts' lines are named.
 _MARKED, _NAMED = 100, 10
 
 
@@ -107,8 +107,8 @@ class Metrics(list[dict[str, Any]]):
 
         Each host that has values has a line of its own, named where they are not too many for that.
 
-        Raises what `values` raises, `DataError` where there are no values at all, and `MissingPackageError` where there
-        is no Matplotlib.
+        Raises what `values` raises, `DataError` where there are no values at all, and `MissingPackageError`
+        where Matplotlib is not installed.
         """
         if not self:
             raise DataError(f"there are no values of metrics to draw{_unmatched(self.definitions) or _DEFINE}")
@@ -137,7 +137,7 @@ class Metrics(list[dict[str, Any]]):
             axes.legend()
 
     def _whose(self) -> list[str]:
-        """Give the hosts of the rows, "" first where there are rows of which nobody knows whose they are."""
+        """Return the hosts of the rows, "" first where there are rows of unknown hosts."""
         return ([""] if any(not row.get("host") for row in self) else []) + self.hosts
 
     def _repr_html_(self) -> str:
@@ -158,7 +158,7 @@ class Metrics(list[dict[str, Any]]):
 
 
 def _unmatched(definitions: Mapping[str, str]) -> str:
-    """Say which regular expressions found nothing, and what to do; "" where there are none."""
+    """Return which regular expressions found nothing and what to do; "" without definitions."""
     if not definitions:
         return ""
     listed = " and ".join(f"{regex!r} of metric {name!r}" for name, regex in definitions.items())
@@ -197,7 +197,7 @@ def _text(cell: Any) -> str:
 
 
 def to_metrics(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:
-    """Give a platform's metrics as rows, with the names and regular expressions that they were looked for with."""
+    """Return a platform's metrics as rows, with the names and regular expressions of their definitions."""
     rows = (
         {"metric_name": each.name, "value": each.value, "timestamp": each.timestamp, "host": each.host}
         for each in metrics

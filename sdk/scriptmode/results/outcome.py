@@ -1,4 +1,4 @@
-"""How a training job ended, as what a caller gets: its description, or an error that says what comes next."""
+"""The outcome of a training job: its description, or an error with the next step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FailureReason:
 
 
 def parse_failure_reason(reason: str) -> FailureReason:
-    """Give a FailureReason's parts: what failed comes in its first line."""
+    """Parse a FailureReason; its first line says what failed."""
     first, _, rest = (reason or _NO_REASON).partition("\n")
     cause = _KIND.sub("", first)
     named = _HOST.search(first) or _HOST.search(reason)
@@ -52,7 +52,7 @@ def raise_for_status(description: dict[str, Any], platform: Platform) -> dict[st
 
 
 def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFailed:
-    """Say the first cause, which the reason begins with, then where the whole log is, then what to do."""
+    """Return the error: the first failure, with which the reason begins, where the whole log is, and what to do."""
     name = description["TrainingJobName"]
     reason = description.get("FailureReason") or _NO_REASON
     # Python prints it to a terminal as it is; `reason` keeps all of it.
@@ -67,16 +67,16 @@ def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFaile
 
 
 def _same_source(description: Mapping[str, Any]) -> str:
-    """Say, of a job that has a source, that another run of it takes what is in it still: no line mended since."""
+    """Return a note, for a job with a source, that another run has the same source, without later corrections."""
     return " (the same source)" if contract.SUBMIT_DIRECTORY in description.get("HyperParameters", {}) else ""
 
 
 def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]]:
-    """Say where the log of the host that failed is; of no host in particular, where the first one's is."""
+    """Return the location of the failed host's log; of the first host's where no host is named."""
     try:
         places = platform.log_locations(name)
     except ScriptmodeError:
-        # How the job ended is told without it.
+        # The outcome is reported without it.
         return []
     place = places.get(host) or next(iter(places.values()), "")
     return [("whole log", place)] if place else []
@@ -89,14 +89,18 @@ def _stopped(description: dict[str, Any]) -> TrainingJobStopped:
         "MaxRuntimeExceeded": f"ran longer than max_run ({run} s) and was stopped; give it more time",
         "MaxWaitTimeExceeded": f"waited and ran longer than max_wait ({wait} s) and was stopped; give it more time, or "
         "use no spot instances",
-        "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to go on from, and start it "
-        "again",
+        "Interrupted": "lost its spot instances and was stopped; give it checkpoint_s3_uri to resume from and "
+        "start it again",
     }
     text = texts.get(description["SecondaryStatus"], f"was stopped ({description['SecondaryStatus']})")
     checkpoints = (description.get("CheckpointConfig") or {}).get("S3Uri")
-    # As much again; a limit that nobody knows is not doubled.
+    # Twice the limit; an unknown limit is not doubled.
     more = {"MaxRuntimeExceeded": ("--max-run", run), "MaxWaitTimeExceeded": ("--max-wait", wait)}
     option, limit = more.get(description["SecondaryStatus"], ("", None))
     again = f"scriptmode rerun {name}" + (f" {option} {2 * limit}" if limit else "")
-    begin = f"goes on from the checkpoints in {checkpoints}" if checkpoints else "begins anew, it has no checkpoints"
+    begin = (
+        f"resumes from the checkpoints in {checkpoints}"
+        if checkpoints
+        else "starts from the beginning: it has no checkpoints"
+    )
     return TrainingJobStopped(f"training job {name} {text}\n  {'again:':<10} {again} ({begin})", description)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: Ends when its input does, and so with the process that started it, however that ended. It reads files of this machine
 #: alone, for which it needs no TensorFlow, and does without it where there is a module ``notf``: a training beside it
-#: needs the memory. Its last argument is the folder to remove when nobody else can.
+#: needs the memory. Its last argument is the directory to remove when no other process can.
 _PROGRAM = """
 import os, shutil, sys, threading, types
 
@@ -65,11 +65,11 @@ class TensorBoard:
         self.url = url
         #: What it shows: the job's event files, in a folder that goes with it.
         self.folder = folder
-        # Called once: by close(), when nobody holds this object any more, or when the interpreter ends.
+        # Called once: by close(), when this object is collected, or when the interpreter ends.
         self._end = weakref.finalize(self, end)
 
     def close(self) -> None:
-        """End it, and remove its folder; a second call does nothing."""
+        """Stop it and remove its directory; a second call does nothing."""
         self._end()
 
     def __enter__(self) -> TensorBoard:  # noqa: PYI034 - Self is not in Python 3.9's typing
@@ -145,7 +145,7 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
         found = _ADDRESS.search(said)
         runs = _runs(found.group(1)) if found else None
         answered = answered if runs is None else min(answered, now)
-        # A file that was just begun is no run yet.
+        # TensorBoard does not list a file that was just created.
         if found and (runs or now - answered > _FIRST_RUN_SECONDS):
             return found.group(1)
         time.sleep(_POLL_SECONDS)
@@ -153,7 +153,7 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def _runs(url: str) -> list[str] | None:
-    """Ask TensorBoard what it has read; ``None`` while it does not answer."""
+    """Return the runs that TensorBoard has read; ``None`` while it does not answer."""
     # Of this machine alone: no proxy is to be asked for it.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with suppress(OSError, urllib.error.URLError), opener.open(f"{url.rstrip('/')}/data/runs", timeout=5) as answer:
@@ -167,7 +167,7 @@ def _last(said: str) -> str:
 
 
 def _keep_up(files: EventFiles, stop: threading.Event) -> None:
-    """Bring what the hosts write, until the job's end was seen; a platform that fails is asked again."""
+    """Copy what the hosts write until the job has ended; retry where the platform fails."""
     while not stop.wait(_GATHER_SECONDS):
         with suppress(PlatformError, OSError):
             if files.gather():
@@ -177,7 +177,7 @@ def _keep_up(files: EventFiles, stop: threading.Event) -> None:
 def _finish(process: subprocess.Popen[bytes], stop: threading.Event, keeper: threading.Thread, work: Path) -> None:
     stop.set()
     _stop(process)
-    # The collector of garbage may call from any thread, the keeper too.
+    # The collector of garbage may call from any thread, this one too.
     if keeper.is_alive() and keeper is not threading.current_thread():
         keeper.join(_END_SECONDS)
     shutil.rmtree(work, ignore_errors=True)

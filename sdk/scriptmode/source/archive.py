@@ -73,15 +73,15 @@ class _Member:
 
 
 def remote_uri(script: Script) -> str | None:
-    """Give the URI of a source that is packed already (``source_dir="s3://.../sourcedir.tar.gz"``)."""
+    """Return the URI of a source that is packed already (``source_dir="s3://.../sourcedir.tar.gz"``)."""
     return script.source_dir if script.is_packed else None
 
 
 def pack_source(script: Script) -> Archive:
     """Pack the script's folder and dependencies, sorted, without owners and times.
 
-    A source in a Git repository is checked out for it. Raises `SourceError` for what is not there and for a symbolic
-    link that leaves the tree.
+    A source in a Git repository is checked out first. Raises `SourceError` for a missing file and for a symbolic link
+    that points outside the tree.
     """
     if script.git is None:
         return _pack(script)
@@ -92,7 +92,7 @@ def pack_source(script: Script) -> Archive:
 
 
 def _within(folder: Path, script: Script) -> Script:
-    """Give a script whose places are in the checked out ``folder``, none of them outside of it."""
+    """Return the script with paths in the checked out ``folder``; raise `SourceError` for one outside."""
 
     def inside(argument: str, value: str) -> str:
         path = folder / value
@@ -145,7 +145,7 @@ def read_tree(folder: Path) -> dict[str, bytes]:
 
 
 def script_name(script: Script) -> str:
-    """Give the entry point's name inside the archive."""
+    """Return the entry point's name in the archive."""
     if script.source_dir is None:
         return Path(script.entry_point).name
     return Path(script.entry_point).as_posix()
@@ -166,7 +166,9 @@ def _source_root(script: Script) -> Path:
     entry, base = Path(script.entry_point), Path(os.path.normpath(root.absolute()))
     if entry.is_absolute() and base in entry.parents:
         inside = str(entry.relative_to(base))
-        raise SourceError(f"entry_point {script.entry_point!r} is a whole path; name it within source_dir: {inside!r}")
+        raise SourceError(
+            f"entry_point {script.entry_point!r} is an absolute path; name it within source_dir: {inside!r}"
+        )
     try:
         with _opened(root) as directory:
             is_file = stat.S_ISREG(directory.stat(script.entry_point).st_mode)
@@ -282,7 +284,7 @@ def _check_link(root: Path, path: Path) -> None:
 
 
 def _ignore_rules(root: Path) -> _Rule:
-    """Give what the ignore file says of a name: True to leave it out, False to pack it, None nothing."""
+    """Return the ignore file's decision on a name: True to leave it out, False to pack it, None for no rule."""
     rules = root / IGNORE_FILE
     if not rules.is_file():
         return lambda _name: None
@@ -292,7 +294,7 @@ def _ignore_rules(root: Path) -> _Rule:
     try:
         spec = GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise SourceError(f"{str(rules)!r} has a line that is no pattern: {error}; correct or remove it") from error
+        raise SourceError(f"{str(rules)!r} has a line that is not a pattern: {error}; correct or remove it") from error
     return lambda name: spec.check_file(name).include
 
 

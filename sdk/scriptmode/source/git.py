@@ -93,7 +93,7 @@ class GitSource:
 
 
 def parse_git_config(value: object) -> GitSource | None:
-    """Give the source that the estimator's ``git_config`` names; ``None`` for ``None`` and for an empty dict.
+    """Return the source for the estimator's ``git_config``; ``None`` for ``None`` and for an empty dict.
 
     Raises `SpecError` for unknown keys, wrong types, URLs that git cannot be given, and credentials out of place.
     """
@@ -123,7 +123,7 @@ def checkout(source: GitSource, *, timeout: float = 600.0, clock: Clock = SYSTEM
     """Fetch the tree into a folder that is there until the context ends; submodules are not followed.
 
     With ``commit`` the branch is not looked at. History is left out where the server allows it. Without credentials in
-    ``source``, git's own (a credential helper, SSH keys) count; nobody is asked for any. Raises `SourceError`, with
+    ``source``, git's own (a credential helper, SSH keys) are used; git never prompts. Raises `SourceError`, with
     git's own words, also when it takes longer than ``timeout`` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as folder:
@@ -280,7 +280,7 @@ def _without_secrets(text: str, source: GitSource) -> str:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End what still runs of git and of what it started: TERM, a grace, KILL, reap."""
+    """Stop git and the processes it started: SIGTERM, a grace period, SIGKILL, reap."""
     import signal
     import subprocess
 
@@ -359,5 +359,5 @@ def _check_repo(repo: str) -> None:
 
 
 def _shown(text: str) -> str:
-    """Take out what stands between ``//`` and ``@`` of a URL: it may be a secret."""
+    """Remove the text between ``//`` and ``@`` of a URL: it may be a secret."""
     return re.sub(r"(?<=://).*@", "***@", text)

@@ -1,4 +1,4 @@
-"""The constructor's names: which are of older SageMaker SDKs, which are unknown, which are not supported."""
+"""The constructor's arguments: names of older SageMaker SDKs, unknown names, conversion and validation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Arguments:
     """An object whose constructor's arguments can be read, and be set until the next ``fit``."""
 
     def _construct(self, arguments: dict[str, Any]) -> None:
-        """Become what the constructor makes of ``arguments``."""
+        """Set this object to what the constructor makes of ``arguments``."""
         raise NotImplementedError
 
     def _shown(self, name: str, value: Any) -> Any:  # noqa: ARG002 - for those that show something else
@@ -76,7 +76,7 @@ class Arguments:
         return value
 
     def __getattr__(self, name: str) -> Any:
-        """Give an argument as it was given; called for what is no attribute otherwise."""
+        """Return an argument of the constructor; called for names that are not attributes otherwise."""
         given = self.__dict__.get("_arguments", {})
         if name in given:
             return self._shown(name, given[name])
@@ -116,19 +116,19 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
             _warn_of_ignored(name, value)
             continue
         if name in GONE:
-            raise TypeError(f"the estimator has no argument {name!r} any more: {GONE[name]}")
+            raise TypeError(f"the estimator does not have the argument {name!r} any more: {GONE[name]}")
         if name not in RENAMED:
             raise TypeError(f"the estimator has no argument {name!r}{did_you_mean(name, known)}")
         new = RENAMED[name]
         if arguments[new] is not None and arguments[new] is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        warnings.warn(f"{name} is SageMaker SDK v1's name; say {new}", DeprecationWarning, stacklevel=3)
+        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=3)
         merged[new] = value
     return merged
 
 
 def _warn_of_ignored(name: str, value: object) -> None:
-    """Warn of an argument without an effect, in the name of the constructor's caller; `None` asks for nothing."""
+    """Warn of an argument without an effect, with the line of the constructor's caller; ignore ``None``."""
     if value is None:
         return
     asks_for_nothing = name == "script_mode" and value is True
@@ -145,7 +145,7 @@ def script(
     git_config: object,
     log_level: int,
 ) -> Script | None:
-    """Read what names the program; without ``entry_point`` the image brings its own."""
+    """Parse the arguments that name the script; without ``entry_point`` the image has its own program."""
     if entry_point is None:
         if source_dir is not None or dependencies or git_config is not None:
             raise SpecError(
@@ -162,13 +162,13 @@ def script(
 
 
 def reports_metrics(framework_version: str | None) -> bool:
-    """Say whether AWS's image of that TensorFlow reports metrics: from 1.15 on (SageMaker SDK)."""
+    """Return whether AWS's image of that TensorFlow reports metrics: 1.15 and later (SageMaker SDK)."""
     numbers = str(framework_version or "0").split(".")[:2]
     return all(each.isdecimal() for each in numbers) and [int(each) for each in numbers] >= [1, 15]
 
 
 def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read fields of the request that no argument says."""
+    """Parse additional fields of the request."""
     found = copied("additional_request_fields", value)
     for name, each in found.items():
         if each is None:
@@ -177,14 +177,14 @@ def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
-    """Read the model that a job starts from."""
+    """Parse the pretrained model."""
     if uri is None:
         return None
     return PretrainedModel(str(uri)) if channel_name is None else PretrainedModel(str(uri), channel_name)
 
 
 def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
-    """Read where the model goes; raise `SpecError` for what was meant to be ``s3://`` or ``file://`` and is not."""
+    """Validate ``model_dir``; raise `SpecError` for a misspelled ``s3://`` or ``file://``."""
     import difflib
 
     found = re.match(r"([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
@@ -196,7 +196,7 @@ def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator'
 
 
 def experiment(value: object) -> dict[str, str]:
-    """Read ``fit``'s experiment_config: the service's ExperimentConfig."""
+    """Parse ``experiment_config`` of ``fit``: the service's ExperimentConfig."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -233,13 +233,13 @@ def shows_logs(value: object) -> bool:
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word in LOGS for word in words):
         raise SpecError(
-            f"logs is {value!r}; say True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
+            f"logs is {value!r}; give True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
         )
     return any(LOGS[word] for word in words)
 
 
 def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Copy a dict of the caller's, what is in it included."""
+    """Return a deep copy of a dict of the caller."""
     if value is not None and not isinstance(value, Mapping):
         raise SpecError(f"{name} is {value!r}; give a dict")
     try:
@@ -249,12 +249,12 @@ def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def kept(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy what the caller may change: dicts and lists; sessions, platforms and the like stay themselves."""
+    """Return the arguments with copies of dicts and lists; sessions, platforms and other objects are not copied."""
     return {name: copy.deepcopy(value) if isinstance(value, (dict, list)) else value for name, value in given.items()}
 
 
 def base_name(given: object, image_uri: object) -> str | None:
-    """Give what job names begin with: as given, else the image's own name; raises `SpecError` for no text."""
+    """Return the beginning of job names: the argument, else the image's name; raise `SpecError` for other types."""
     for name, value in (("base_job_name", given), ("image_uri", image_uri)):
         if value is not None and not isinstance(value, str):
             raise SpecError(f"{name} is {value!r}; give a string")
@@ -264,14 +264,14 @@ def base_name(given: object, image_uri: object) -> str | None:
 
 
 def platform(value: Platform | str | None, session: object) -> Platform | None:
-    """Read where to train: a platform or its name; ``None`` lets the instance type choose."""
+    """Parse ``platform``: a platform or its name; ``None`` lets the instance type choose."""
     if value is not None and session is not None:
         raise SpecError("platform and sagemaker_session both say where to train; keep one")
     return None if value is None else resolve_platform(value)
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:
-    """Read tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
+    """Parse tags: a list of ``{"Key": ..., "Value": ...}`` or a dict."""
     if value is None or value == {}:
         return ()
     if isinstance(value, Mapping) and not set(value) <= {"Key", "Value"}:
@@ -299,7 +299,7 @@ def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
-    """Read metric definitions: a list of ``{"Name": ..., "Regex": ...}``."""
+    """Parse metric definitions: a list of ``{"Name": ..., "Regex": ...}``."""
     problem = f"metric_definitions is {value!r}; give a list of {{'Name': ..., 'Regex': ...}}"
     try:
         found = tuple((each["Name"], each["Regex"]) for each in value or ())  # type: ignore[attr-defined]
@@ -311,7 +311,7 @@ def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
-    """Read instance groups: ours, or any object with the same three attributes."""
+    """Parse instance groups: ours, or any object with the same three attributes."""
     if value is None:
         return ()
     if isinstance(value, InstanceGroup) or not isinstance(value, Iterable):
@@ -336,7 +336,7 @@ def _instance_group(group: Any) -> InstanceGroup:
 
 
 def texts(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
-    """Read a list of strings; one string alone is a mistake that would spread into its letters."""
+    """Parse a list of strings; a single string is refused, since it would become a list of its letters."""
     if isinstance(value, str):
         raise SpecError(f"{name} is one string, {value!r}; give a list of strings")
     return tuple(str(each) for each in value or ())

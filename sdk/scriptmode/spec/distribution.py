@@ -49,7 +49,7 @@ class ParameterServer:
     def __post_init__(self) -> None:
         for name in ("coordinator", "chief"):
             if not isinstance(getattr(self, name), bool):
-                raise SpecError(f"ParameterServer {name} is {getattr(self, name)!r}; say True or False")
+                raise SpecError(f"ParameterServer {name} is {getattr(self, name)!r}; give True or False")
         if self.chief and self.coordinator:
             raise SpecError("ParameterServer has chief=True, but a coordinator is always the chief; leave chief out")
         if self.chief and self.roles:
@@ -112,7 +112,7 @@ class MPI:
 
     def __post_init__(self) -> None:
         if not isinstance(self.bind_gpus, bool):
-            raise SpecError(f"MPI bind_gpus is {self.bind_gpus!r}; say True or False")
+            raise SpecError(f"MPI bind_gpus is {self.bind_gpus!r}; give True or False")
         set_whole(self, "processes_per_host", "MPI processes_per_host", 1, optional=True)
         if not isinstance(self.custom_mpi_options, str):
             raise SpecError(f"MPI custom_mpi_options is {self.custom_mpi_options!r}; give one string of mpirun options")
@@ -178,7 +178,7 @@ def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribu
             raise SpecError(f"distribution[{kind!r}] has no key {key!r}{did_you_mean(str(key), ['enabled', *known])}")
     switch = options.get("enabled")
     if not isinstance(switch, bool):
-        raise SpecError(f"distribution[{kind!r}]['enabled'] is {switch!r}; say True or False")
+        raise SpecError(f"distribution[{kind!r}]['enabled'] is {switch!r}; give True or False")
     arguments: dict[str, Any] = {key: options[key] for key in known if key in options}
     parsed = make(**arguments, instance_groups=groups)
     return parsed if switch else None
@@ -194,7 +194,7 @@ def _validate_roles(value: ParameterServer | MultiWorkerMirrored, known: list[st
     """Validate a value's evaluator and roles; store the roles as names of groups, in TensorFlow's order."""
     kind = type(value).__name__
     if not isinstance(value.evaluator, bool):
-        raise SpecError(f"{kind} evaluator is {value.evaluator!r}; say True or False")
+        raise SpecError(f"{kind} evaluator is {value.evaluator!r}; give True or False")
     roles = _named_roles(f"{kind} roles", value.roles or {}, known)
     object.__setattr__(value, "roles", {role: roles[role] for role in ROLES if role in roles})
     if not roles:

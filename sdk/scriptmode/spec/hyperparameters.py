@@ -1,4 +1,4 @@
-"""Hyperparameters as the request carries them: strings, JSON-encoded in script mode."""
+"""Hyperparameters of the request: strings, JSON-encoded in script mode."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ KEYS_LIMIT, KEY_LIMIT, VALUE_LIMIT = 100, 256, 2500
 
 
 def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> dict[str, str]:
-    """Spell the caller's hyperparameters: JSON in script mode, ``str()`` without a script.
+    """Return hyperparameters as strings: JSON in script mode, ``str()`` without a script.
 
-    NumPy scalars and paths are taken as their plain values. Raises `SpecError` for a reserved key and for a value that
-    JSON cannot carry.
+    NumPy scalars and paths are converted to Python's own types. Raises `SpecError` for a reserved key and for a value
+    that JSON does not have.
     """
     encoded = {}
     for key, value in values.items():
         if not isinstance(key, str) or not key:
-            raise SpecError(f"hyperparameter name {key!r} is not a string with something in it; name it")
+            raise SpecError(f"hyperparameter name {key!r} is not a string of at least one character; name it")
         if script_mode and key.startswith(contract.RESERVED_PREFIX):
             raise SpecError(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}; rename it")
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
@@ -36,7 +36,7 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
     """Return what the service accepts; raise `SpecError` naming the first hyperparameter over a limit."""
     if len(encoded) > KEYS_LIMIT:
         raise SpecError(
-            f"{len(encoded)} hyperparameters, script mode's own included; the service takes "
+            f"{len(encoded)} hyperparameters, with those of script mode; the service accepts "
             f"{KEYS_LIMIT}: put the others in a file in source_dir"
         )
     for key, text in encoded.items():
@@ -44,7 +44,7 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
             raise SpecError(f"hyperparameter name {key[:40]!r}... has {len(key)} characters; shorten it to {KEY_LIMIT}")
         if len(text) > VALUE_LIMIT:
             raise SpecError(
-                f"hyperparameter {key!r} has {len(text)} characters once encoded; the service takes {VALUE_LIMIT}. "
+                f"hyperparameter {key!r} has {len(text)} characters when encoded; the service accepts {VALUE_LIMIT}. "
                 "Put it in a file in source_dir"
             )
     return dict(encoded)
@@ -52,26 +52,27 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
 
 def _encode_json(key: str, value: object) -> str:
     if isinstance(value, str) and "\0" in value:
-        raise SpecError(f"hyperparameter {key!r} has a NUL character in it, which no program can be given; take it out")
+        raise SpecError(f"hyperparameter {key!r} has a NUL character, which no argument can have; remove it")
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
         shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
         if isinstance(value, float):
             raise SpecError(
-                f"hyperparameter {key!r} is {shown}, which JSON cannot carry; give a finite number"
+                f"hyperparameter {key!r} is {shown}, which JSON does not have; give a finite number"
             ) from error
         if hasattr(value, "tolist"):
             raise SpecError(f"hyperparameter {key!r} is {shown}; give its .tolist(), or put it in a file") from error
         raise SpecError(
-            f"hyperparameter {key!r} is {shown}, which JSON cannot carry: {error}; give text, numbers, lists or dicts"
+            f"hyperparameter {key!r} is {shown}, which cannot be encoded as JSON: {error}; "
+            "give text, numbers, lists or dicts"
         ) from error
 
 
 def _encode_text(key: str, value: object) -> str:
     plain = _plain(value)
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise SpecError(f"hyperparameter {key!r} is {value!r}, which is no number; give a finite one, or a string")
+        raise SpecError(f"hyperparameter {key!r} is {value!r}, which is not finite; give a number, or a string")
     return str(plain)
 
 

@@ -148,7 +148,7 @@ class FileSystemInput:
         _check_choice("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
         if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
             raise SpecError(
-                f"FileSystemInput directory_path is {self.directory_path!r}; give a whole path on the file system: "
+                f"FileSystemInput directory_path is {self.directory_path!r}; give an absolute path on the file system: "
                 f"{'/' + str(self.directory_path)!r}"
             )
 
@@ -262,7 +262,7 @@ def _check_uri(where: str, uri: object) -> None:
     if not separator:
         raise SpecError(f"{where} is {text!r}, {_without_scheme(text)}")
     if scheme == "file" and not rest.startswith("/"):
-        raise SpecError(f"{where} is {text!r}; after file:// comes a whole path: 'file://{_absolute(rest)}'")
+        raise SpecError(f"{where} is {text!r}; after file:// comes an absolute path: 'file://{_absolute(rest)}'")
     if scheme not in ("s3", "https", "file"):
         raise SpecError(f"{where} is {uri!r}; its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI")
     if not rest:

@@ -1,4 +1,4 @@
-"""Values of metrics in a job's log lines, found by the regular expressions that define them. Pure."""
+"""Metric definitions: regular expressions that find values in a job's log lines. Pure."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _LOG = logging.getLogger("scriptmode")
 
 
 class Definition:
-    """One of a job's MetricDefinitions. Raises `DataError` for what is no regular expression.
+    """One of a job's MetricDefinitions. Raises `DataError` for an invalid regular expression.
 
-    An expression that takes too long is switched off, and ``trouble`` says so: the job's log and its other metrics go
-    on. Python's ``re`` cannot be interrupted; it searches only for what cannot take long, and the ``regex`` package,
-    which understands the same expressions, searches with a time limit for everything else.
+    An expression that takes too long is switched off, and ``trouble`` says so: the job's log and its other metrics are
+    not affected. Python's ``re`` cannot be interrupted; it searches only for expressions that cannot take long. The
+    ``regex`` package, which has the same syntax, searches with a time limit for all others.
     """
 
     def __init__(self, name: str, regex: str) -> None:
         self.name = name
-        #: Why nothing more is found, "" while it is.
+        #: Why the metric is switched off; "" while it is not.
         self.trouble = ""
         self._regex = regex
         try:
             self._pattern = re.compile(regex)
         except re.error as error:
-            rest = "" if error.pos is None else f", where it goes on with {regex[error.pos : error.pos + 20]!r}"
+            rest = "" if error.pos is None else f", where it continues with {regex[error.pos : error.pos + 20]!r}"
             raise DataError(
-                f"metric {name!r}: {regex!r} is no regular expression: {error}{rest}; correct its Regex"
+                f"metric {name!r}: {regex!r} is not a regular expression: {error}{rest}; correct its Regex"
             ) from error
         self._group = 1 if self._pattern.groups else 0
         self._is_simple = _is_simple(regex)
@@ -51,7 +51,7 @@ class Definition:
         self._slow = 0
 
     def values(self, line: str) -> Iterator[float]:
-        """Yield the values in a line: the first group, else the whole match; what is no number is passed over."""
+        """Yield the values in a line: the first group, else the whole match; text that is not a number is skipped."""
         if self.trouble:
             return
         found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
@@ -115,6 +115,6 @@ def _number(text: str | None) -> float | None:
 
 
 def parse_definitions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Give the name and the regular expression of each metric that a described job has."""
+    """Return the name and the regular expression of each metric of a described job."""
     found = description.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
     return [(each["Name"], each["Regex"]) for each in found]

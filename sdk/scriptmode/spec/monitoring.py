@@ -13,7 +13,7 @@ from scriptmode.spec.training_job import Monitoring
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: What the SageMaker SDK's rules say until the Region's own image is known.
+#: The image of the SageMaker SDK's rules until the Region's image is known.
 DEFAULT_RULE_IMAGE = "DEFAULT_RULE_EVALUATOR_IMAGE"
 #: The rule parameter in which the SageMaker SDK sends a debugger rule's actions.
 ACTIONS = "action_json"
@@ -75,7 +75,7 @@ def parse_monitoring(
     disable_profiler: bool | None,
     tensorboard_output_config: object,
 ) -> Monitoring:
-    """Read the five arguments as the SageMaker SDK v2 has them; nothing is switched on that was not asked for."""
+    """Parse the five arguments of the SageMaker SDK v2; what was not requested stays off."""
     hook = debugger_hook_config
     debug_rules, profiler_rules, collections = _rules(rules)
     if hook is None and debug_rules:
@@ -101,7 +101,7 @@ def parse_monitoring(
 def _rules(
     rules: Iterable[object] | None,
 ) -> tuple[tuple[Mapping[str, Any], ...], tuple[Mapping[str, Any], ...], list[dict[str, Any]]]:
-    """Tell debugger rules, profiler rules, and the collections that the debugger's rules look at."""
+    """Return debugger rules, profiler rules, and the collections that the debugger's rules read."""
     debug: list[Mapping[str, Any]] = []
     profile: list[Mapping[str, Any]] = []
     collections: list[dict[str, Any]] = []

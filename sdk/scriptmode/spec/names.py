@@ -21,21 +21,21 @@ class JobNames:
         self._lock = allocate_lock()
 
     def fresh(self, base: str) -> str:
-        """Make a name of ``base`` and the UTC time that this object has not made before."""
+        """Return a name of ``base`` and the UTC time that this object has not returned before."""
         with self._lock:
             self._last = max(datetime.now(timezone.utc), self._last + timedelta(milliseconds=1))
             return job_name(base, self._last)
 
 
 def job_name(base: str, moment: datetime) -> str:
-    """Make a job's name: ``base`` and the UTC time to the millisecond, at most 63 characters, as the service allows."""
+    """Return a job's name: ``base`` and the UTC time in milliseconds, at most 63 characters, the service's limit."""
     stamp = moment.strftime("%Y-%m-%d-%H-%M-%S-") + f"{moment.microsecond // 1000:03d}"
     head = re.sub(r"[^a-zA-Z0-9]+", "-", base).strip("-")[: NAME_LIMIT - len(stamp) - 1].rstrip("-")
     return f"{head or 'training'}-{stamp}"
 
 
 def base_of_job(name: str) -> str:
-    """Give back the base that a job's name was made of; a name of another make is its own base."""
+    """Return the base of a job's name; a name of another form is its own base."""
     return re.sub(r"-\d{4}(-\d{2}){5}-\d{3}$", "", name)
 
 
@@ -54,5 +54,5 @@ def _mended(name: object) -> str:
 
 
 def base_of_image(image_uri: str) -> str:
-    """Give the image's own name: ``registry/team/name:tag`` is ``name``."""
+    """Return the image's name without registry and tag: ``name`` of ``registry/team/name:tag``."""
     return re.split(r"[:@]", image_uri.rsplit("/", 1)[-1])[0]

@@ -1,4 +1,4 @@
-"""One training job as a value: frozen, checked once when it is made, no I/O."""
+"""One training job as a value: frozen, validated when it is created, no I/O."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).
 CODE_CHANNEL = "code"
-#: Tags that begin so AWS gives itself, and takes from nobody.
+#: Tags with this prefix are reserved for AWS.
 RESERVED_TAGS = "aws:"
 
 
-#: What to do instead of asking for no volume.
+#: What to do instead of a volume of 0 GB.
 _NO_VOLUME = " (GB), or leave it out for 30: every host has a volume, or storage of its own that the service prefers"
 
 
@@ -39,9 +39,9 @@ def _kind(value: object) -> str:
 
 
 def require_bool(name: str, value: object) -> bool:
-    """Read True or False; what only counts as true in Python is a mistake."""
+    """Validate a bool and return it; raise `SpecError` for other types, whatever their truth value."""
     if not isinstance(value, bool):
-        raise SpecError(f"{name} is {value!r}; say True or False")
+        raise SpecError(f"{name} is {value!r}; give True or False")
     return value
 
 
@@ -52,7 +52,16 @@ def _switch(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class InstanceGroup:
-    """Some hosts of one type in a heterogeneous cluster, known by a name."""
+    """A named group of hosts of one type in a heterogeneous cluster.
+
+    Args:
+        instance_group_name: The group's name.
+        instance_type: The hosts' instance type.
+        instance_count: Number of hosts, at least 1.
+
+    Raises:
+        SpecError: For a wrong value.
+    """
 
     instance_group_name: str
     instance_type: str
@@ -67,7 +76,7 @@ class InstanceGroup:
 
 @dataclass(frozen=True)
 class Resources:
-    """The hosts: a count of one type, or groups. ``volume_size`` in GB, ``keep_alive_period`` in seconds."""
+    """The hosts: a number of one type, or groups. ``volume_size`` is in GB, ``keep_alive_period`` in seconds."""
 
     instance_count: int | None
     instance_type: str | None
@@ -76,7 +85,7 @@ class Resources:
     volume_kms_key: str | None = None
     keep_alive_period: int | None = None
     training_plan: str | None = None
-    #: The service's InstancePlacementConfig, as it is.
+    #: The service's InstancePlacementConfig, unchanged.
     instance_placement: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -97,7 +106,7 @@ class Resources:
 
     @property
     def count(self) -> int:
-        """All hosts."""
+        """Number of hosts of all groups."""
         if self.instance_groups:
             return sum(group.instance_count for group in self.instance_groups)
         return self.instance_count or 1
@@ -112,7 +121,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Algorithm:
-    """The image and what it runs. ``metric_definitions`` are ``{"Name": ..., "Regex": ...}``."""
+    """The image and the program it runs. ``metric_definitions`` are pairs of a name and a regular expression."""
 
     image_uri: str | None = None
     input_mode: str = "File"
@@ -142,13 +151,13 @@ class Algorithm:
             )
 
 
-#: A source_dir that is packed already, and only referred to.
+#: A source_dir with such a URI is an archive already.
 _REMOTE = ("s3://", "file://")
 
 
 @dataclass(frozen=True)
 class Script:
-    """The user's program. ``dependencies`` are folders or files packed beside it; with ``git`` all are paths in it."""
+    """The user's program. ``dependencies`` are packed with it; with ``git`` all paths are within the repository."""
 
     entry_point: str
     source_dir: str | None = None
@@ -177,7 +186,7 @@ class Script:
 
 @dataclass(frozen=True)
 class Output:
-    """Where artifacts go. ``path`` is a URI; ``None`` takes the platform's default."""
+    """Where artifacts are stored. ``path`` is a URI; ``None`` is the platform's default."""
 
     path: str | None = None
     kms_key: str | None = None
@@ -196,17 +205,19 @@ class Output:
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
                 raise SpecError(f"{name} is {uri!r}; give an 's3://...' URI (or 'file://...' on the local platform)")
         if self.checkpoint_local_path is not None and self.checkpoint_uri is None:
-            raise SpecError("checkpoint_local_path needs checkpoint_s3_uri; give it: the place it is saved to")
+            raise SpecError(
+                "checkpoint_local_path needs checkpoint_s3_uri; give it: the URI that checkpoints are stored at"
+            )
         if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
             raise SpecError(
-                f"checkpoint_local_path is {self.checkpoint_local_path!r}; give a whole path on the hosts, such as "
+                f"checkpoint_local_path is {self.checkpoint_local_path!r}; give an absolute path on the hosts, such as "
                 "'/opt/ml/checkpoints'"
             )
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Times in seconds. Spot training needs ``max_wait`` of at least ``max_run``; retries may have one."""
+    """Time limits in seconds. Spot training needs ``max_wait`` of at least ``max_run``; with retries it is optional."""
 
     max_run: int = 24 * 60 * 60
     max_wait: int | None = None
@@ -230,11 +241,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Network:
-    """The VPC (both lists or neither) and what may pass."""
+    """The VPC (both lists or neither), network isolation and encryption."""
 
     subnets: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
-    #: ``None`` leaves it to the platform's settings.
+    #: ``None`` is the platform's default.
     isolation: bool | None = None
     encrypt_traffic: bool | None = None
 
@@ -247,7 +258,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Features:
-    """Switches of the service that a job may ask for; ``None`` says nothing."""
+    """Optional features of the service; ``None`` leaves the field out."""
 
     sagemaker_metrics: bool | None = None
     infra_check: bool | None = None
@@ -263,11 +274,11 @@ class Features:
 
 @dataclass(frozen=True)
 class Monitoring:
-    """Debugger, profiler and TensorBoard, in the service's own words; where to store is the output path if not said.
+    """Debugger, profiler and TensorBoard, with the service's fields; they store in the output path by default.
 
-    Off unless asked for: each makes the service start machinery of its own beside the job, the debugger's hook needs a
-    library that today's images do not have, and all of them store data that is paid for. ``None`` says nothing,
-    ``debug_hook=False`` and ``profiler_off`` say no.
+    Off by default: each makes the service start more resources for the job, the debugger's hook needs a library that
+    today's images do not have, and all of them store data that is billed. ``None`` leaves the field out,
+    ``debug_hook=False`` and ``profiler_off`` switch off.
     """
 
     debug_hook: Mapping[str, Any] | bool | None = None
@@ -287,7 +298,7 @@ class Monitoring:
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """A model that the job starts from: the archive ``uri`` in a channel of its own."""
+    """A pretrained model: the archive ``uri``, an input channel of the job."""
 
     uri: str
     channel_name: str = "model"
@@ -295,7 +306,7 @@ class PretrainedModel:
 
 @dataclass(frozen=True)
 class TrainingJobSpec:
-    """Everything one ``fit`` says, but the job's name and what the platform fills in."""
+    """All arguments of one ``fit``, without the job's name and the platform's defaults."""
 
     base_job_name: str
     resources: Resources
@@ -303,7 +314,7 @@ class TrainingJobSpec:
     script: Script | None = None
     distribution: Distribution | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-    #: ``None`` leaves it to the platform's settings.
+    #: ``None`` is the platform's default.
     environment: Mapping[str, str] | None = None
     channels: tuple[Channel, ...] = ()
     model: PretrainedModel | None = None
@@ -315,11 +326,11 @@ class TrainingJobSpec:
     role: str | None = None
     tags: tuple[tuple[str, str], ...] = ()
     experiment: Mapping[str, str] = field(default_factory=dict)
-    #: Fields of the request that nothing else here says, as they are.
+    #: Fields of the request that this class does not have, unchanged.
     additional_fields: Mapping[str, Any] = field(default_factory=dict)
-    #: Whether nothing is left to the platform's settings: they add nothing to what the spec says.
+    #: Whether the defaults of the SageMaker config file are ignored.
     ignore_config_defaults: bool = False
-    #: ``False`` leaves the hyperparameter out, ``True`` derives it from the job, a string is taken as it is.
+    #: ``False`` leaves the hyperparameter out, ``True`` derives it from the job, a string is its value.
     model_dir: str | bool = False
 
     def __post_init__(self) -> None:
@@ -351,7 +362,7 @@ class TrainingJobSpec:
             check_mode(channel, self.algorithm.input_mode)
 
     def _check_spot(self) -> None:
-        """Refuse what the service does not combine (managed warm pools, its developer guide)."""
+        """Raise `SpecError` for options that the service does not combine (managed warm pools, developer guide)."""
         warm = self.resources.keep_alive_period
         if warm and self.limits.use_spot_instances:
             raise SpecError(

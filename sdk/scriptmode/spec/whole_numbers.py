@@ -9,9 +9,9 @@ from scriptmode.errors import SpecError
 
 
 def whole_number(name: str, value: object, least: int | None = None, *, hint: str = "") -> int:
-    """Return a count or a time as an int; raise `SpecError` for what is no whole number of at least ``least``.
+    """Return a count or a time as an int; raise `SpecError` for anything but a whole number of at least ``least``.
 
-    True, False and texts are no numbers. ``hint`` goes on where the message names the least.
+    True, False and strings are not numbers. ``hint`` continues the message where the message names the least.
     """
     found = _as_int(value)
     if found is None or (least is not None and found < least):

@@ -22,8 +22,8 @@ ARGUMENTS = {
     ),
     "argument misspelt": ({"instance_cout": 2}, "did you mean 'instance_count'"),
     "reserved hyperparameter": ({"hyperparameters": {"sagemaker_program": "x.py"}}, "reserved 'sagemaker_'"),
-    "long hyperparameter": ({"hyperparameters": {"text": "x" * 2600}}, "the service takes 2500"),
-    "many hyperparameters": ({"hyperparameters": {f"h{n}": n for n in range(101)}}, "the service takes 100"),
+    "long hyperparameter": ({"hyperparameters": {"text": "x" * 2600}}, "the service accepts 2500"),
+    "many hyperparameters": ({"hyperparameters": {f"h{n}": n for n in range(101)}}, "the service accepts 100"),
     "hyperparameter that is no number": ({"hyperparameters": {"rate": float("nan")}}, "'rate' is nan"),
 }  # fmt: skip
 DISTRIBUTIONS = {
