@@ -40,7 +40,7 @@ def test_an_interpreter_that_speaks_before_it_answers_is_understood(planned):
 )
 def test_an_interpreter_that_does_not_answer_is_told_with_what_it_says(planned, script, said):
     with pytest.raises(
-        PlatformError, match=f"python: {said}; see what it says: echo .* scriptmode_runtime.preview"
+        PlatformError, match=f"python: {said}; see its output: echo .* scriptmode_runtime.preview"
     ) as told:
         planned(script)
     assert "install" not in str(told.value)

@@ -45,7 +45,7 @@ def test_the_same_call_differs_in_nothing(again, before):
     assert plan.difference.is_none
     assert plan.difference.fields == {}
     assert (plan.difference.added, plan.difference.removed, plan.difference.changed) == ((), (), ())
-    assert f"Difference to {before.name}\n  none, but for the job's name" in str(plan)
+    assert f"Difference to {before.name}\n  none, except the job's name" in str(plan)
 
 
 def test_every_field_that_differs_is_told_before_and_after(again, before, code):
@@ -64,8 +64,8 @@ def test_every_field_that_differs_is_told_before_and_after(again, before, code):
     assert plan.difference.added == ("extra.py",)
     text = str(plan)
     assert '  HyperParameters.epochs: "3" -> "5"' in text
-    assert '  HyperParameters.rate: "0.1", not said before' in text
-    assert '  HyperParameters.password: not said, "******" before' in text
+    assert '  HyperParameters.rate: "0.1", not set before' in text
+    assert '  HyperParameters.password: not set, "******" before' in text
     assert "  source: added extra.py" in text
     assert plan.to_dict()["difference"]["fields"]["HyperParameters.rate"] == {"before": None, "after": "0.1"}
     assert json.dumps(plan.to_dict())

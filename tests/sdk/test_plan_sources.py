@@ -33,7 +33,7 @@ def test_an_archive_that_is_whole_is_read_and_one_that_is_not_is_an_error(compre
         broken = whole[:start] + b"\xff" * 64 + whole[start + 64 :]
         for part in (broken, whole[: len(whole) // 2], whole[:20], b""):
             if compress is not bytes or part is not broken:
-                with pytest.raises(DataError, match="it is no source archive: "):
+                with pytest.raises(DataError, match="it is not a source archive: "):
                     archive_contents.read_archive(part)
 
 

@@ -57,10 +57,10 @@ def test_the_text_tells_request_source_and_hosts(two):
         '  ResourceConfig: {"InstanceCount": 2, "InstanceType": "ml.c5.xlarge", "VolumeSizeInGB": 30}',
         "  1 file, 8 bytes; packed ",
         "  algo-1: chief, worker, ps (ml.c5.xlarge, /opt/ml)",
-        "    hyperparameters.json  as of the request",
+        "    hyperparameters.json  same as the request",
         "chief algo-1:2221; ps algo-1:2223, algo-2:2223; worker algo-1:2222, algo-2:2222",
         "runs                  chief 0: GRPC_FAIL_FAST=use_caller python train.py --epochs 3",
-        '    resourceconfig.json   as of algo-1, but {"current_host": "algo-2"}',
+        '    resourceconfig.json   same as algo-1, but {"current_host": "algo-2"}',
         "    at the end waits for  trainers ended",
     ):
         assert part in text, part
@@ -79,7 +79,7 @@ def test_of_many_hosts_the_first_three_and_the_last_are_shown(many):
     text = str(many)
     shown = [line.split(":")[0].strip() for line in text.splitlines() if line.startswith("  algo-")]
     assert shown == ["algo-1", "algo-2", "algo-3", "algo-4 to algo-199", "algo-200"]
-    assert "algo-4 to algo-199: 196 hosts like them: 196 x ranks n" in text
+    assert "algo-4 to algo-199: 196 similar hosts: 196 x ranks n" in text
     assert "algo-200: ranks 796-799" in text
     assert "hostfile              algo-1 slots=4, algo-2 slots=4, algo-3 slots=4, ... 196 more ..." in text
     assert len(text.splitlines()) < 100
@@ -112,7 +112,7 @@ def test_a_notebook_shows_the_text_escaped(folder):
 
 def test_an_image_with_a_program_of_its_own_says_so():
     text = str(Estimator("registry/own:1", ROLE, 1, "ml.c5.xlarge", sagemaker_session=FakeSageMaker()).plan())
-    assert "none: the image brings its program" in text
+    assert "none: the image has its own program" in text
     assert "algo-1: the program of the image" in text
 
 

@@ -1,8 +1,21 @@
-"""What a job would do, before it does anything; and what each of its hosts is in it."""
+"""What a job would do, without starting it: `Plan`, which `Estimator.plan` returns; and `host_roles`.
+
+Public are the names in ``__all__``. A plan is made from the platform's request and from the runtime itself, which is
+asked in one short process what the hosts would run:
+
+* ``planner``: creates a plan of a request.
+* ``job_plan``, ``plan_parts``, ``plan_text``: the plan, the values it consists of, and its text.
+* ``runtime_query``: asks the runtime, ``python -m scriptmode_runtime.preview``.
+* ``assumptions``: what is assumed of images and instance types that cannot be inspected before the job starts.
+* ``archive_contents``: reads a source archive.
+* ``difference``: compares a plan with a job.
+* ``role_query``: the role of each host of a job.
+"""
 
 from __future__ import annotations
 
-from scriptmode.planning.job_plan import Change, Difference, HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.planning.job_plan import Plan
+from scriptmode.planning.plan_parts import Change, Difference, HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.role_query import host_roles
 
 __all__ = ["Change", "Difference", "HostPlan", "Plan", "Process", "SourcePlan", "Wait", "host_roles"]

@@ -1,4 +1,4 @@
-"""What is in a source archive."""
+"""The files of a source archive."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import Platform
 
-#: Of longer files the runtime does not ask for more, to know how they are started.
+#: Number of bytes of a file that the runtime needs to find out how it is started.
 _LONGEST_TEXT = 64 * 1024
 
 
 @dataclass(frozen=True)
 class ArchiveContents:
-    """An archive's files: ``sizes`` and ``digests`` of all, and ``texts`` of those that say how the source is started.
+    """An archive's files: ``sizes`` and ``digests`` of all, ``texts`` of those that decide how the source is started.
 
     ``size`` and ``digest`` are the archive's own.
     """
@@ -38,9 +38,9 @@ class ArchiveContents:
 
 
 def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
-    """Read an archive, gzip-compressed or not; texts are those of ``program`` and of files that no folder holds.
+    """Read an archive, gzip-compressed or not; texts are those of ``program`` and of top-level files.
 
-    Raises `DataError` for what is no archive.
+    Raises `DataError` if it is not an archive.
     """
     sizes, digests, texts = {}, {}, {}
     try:
@@ -54,22 +54,22 @@ def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
                 if name == program or "/" not in name:
                     texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
     except _archive_errors() as error:
-        raise DataError(f"it is no source archive: {error}") from error
+        raise DataError(f"it is not a source archive: {error}; pack it with tar and gzip") from error
     return ArchiveContents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
 
 
 def _archive_errors() -> tuple[type[Exception], ...]:
-    """Give what reading a broken archive raises."""
-    # There once such an archive was read: interpreters are built without it too.
+    """Return the exceptions that reading a broken archive raises."""
+    # Only imported once such an archive was read: some interpreters are built without lzma.
     lzma = sys.modules.get("lzma")
     own = () if lzma is None else (lzma.LZMAError,)
     return (tarfile.TarError, zlib.error, EOFError, OSError, OverflowError, ValueError, *own)
 
 
 def fetch_archive(platform: Platform, uri: str, program: str = "") -> ArchiveContents:
-    """Fetch a stored archive and read it; raises `PlatformError`."""
+    """Download a stored archive and read it; raises `PlatformError`."""
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         files = platform.fetch(uri, Path(folder))
         if len(files) != 1:
-            raise DataError(f"{uri} is {len(files)} files, and no source archive; look at what is there")
+            raise DataError(f"{uri} has {len(files)} files, expected one source archive; give the URI of the archive")
         return read_archive(files[0].read_bytes(), program)

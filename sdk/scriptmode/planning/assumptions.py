@@ -1,4 +1,4 @@
-"""What is taken to be true of hosts that nobody can look at before they are there. Pure."""
+"""What is assumed of images and hosts that cannot be inspected before the job starts. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-#: GPUs of a host, by family and size: what DescribeInstanceTypes answers (Amazon EC2 API); p2 and p3, which it knows no
-#: more, by "Run GPU jobs" (AWS Batch User Guide).
+#: GPUs of a host by family and size, from DescribeInstanceTypes (Amazon EC2 API); p2 and p3, which it no longer has,
+#: from "Run GPU jobs" (AWS Batch User Guide).
 _ONE = dict.fromkeys(("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"), 1)
 _UP_TO_EIGHT = {**_ONE, "12xlarge": 4, "24xlarge": 4, "48xlarge": 8}
 _GPUS: dict[str, dict[str, int]] = {
@@ -39,21 +39,21 @@ _OUR_IMAGE = re.compile(r"(^|/)scriptmode[\w.-]*(:|$)")
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What is taken to be true of an image and the hosts that start from it: as the runtime takes it, and in words."""
+    """What is assumed of an image and its hosts: as values for the runtime, and as sentences."""
 
-    #: ``None`` for hosts that are processes of this machine, which is looked at.
+    #: ``None`` for hosts that are processes of this machine, which the runtime inspects.
     machine: dict[str, Any] | None
     #: By instance type.
     gpus: dict[str, int]
-    #: For each thing that a plan may depend on.
-    words: dict[str, str]
+    #: Sentences by the subject that a plan may depend on.
+    sentences: dict[str, str]
 
 
 NO_ASSUMPTIONS = Assumptions(None, {}, {})
 
 
 def assumptions_for(request: Mapping[str, Any], instance_types: Iterable[str]) -> Assumptions:
-    """Give what is taken to be true of hosts that start from the image which a request names."""
+    """Return the assumptions on hosts that start from the image of a request."""
     image = str(request.get("AlgorithmSpecification", {}).get("TrainingImage", ""))
     is_ours = bool(_OUR_IMAGE.search(image))
     major = _OUR_MPI if is_ours else _AWS_MPI
@@ -63,45 +63,45 @@ def assumptions_for(request: Mapping[str, Any], instance_types: Iterable[str]) -
         "mpirun": ["mpirun", major],
         "ssh": ["ssh", "/usr/sbin/sshd", "ssh-keygen"],
     }
-    words = {
+    sentences = {
         "train": "" if is_ours else _train(image),
         "mpirun": f"the image has Open MPI {major}, and mpirun on its PATH",
         "gpus": "; ".join(_gpu_words(each, count) for each, count in known.items()),
     }
-    return Assumptions(machine, {each: count or 0 for each, count in known.items()}, words)
+    return Assumptions(machine, {each: count or 0 for each, count in known.items()}, sentences)
 
 
 def _train(image: str) -> str:
-    """Return whose `train` is taken to be in an image that is not named as this project's are."""
+    """Return the assumption on `train` in an image that does not have a name of this project's images."""
     if not is_aws_image(image):
         return f"`train` of the image {image} is scriptmode's"
     return (
-        f"`train` of the image {image} is AWS's: roles and TF_CONFIG are those it gives, the commands are shown as "
-        "scriptmode's `train` would start them"
+        f"`train` of the image {image} is AWS's: roles and TF_CONFIG are those that it sets, the commands are those "
+        "that scriptmode's `train` would start"
     )
 
 
-def list_assumptions(request: Mapping[str, Any], facts: Assumptions, strategies: Iterable[str]) -> Iterator[str]:
-    """Say what a plan took to be true, as far as it depends on it; ``strategies`` are the hosts' own."""
+def list_assumptions(request: Mapping[str, Any], assumptions: Assumptions, strategies: Iterable[str]) -> Iterator[str]:
+    """Yield the assumptions that a plan depends on; ``strategies`` are those of its hosts."""
     parameters, how = request.get("HyperParameters", {}), set(strategies)
     algorithm = request.get("AlgorithmSpecification", {})
     if not how:
-        yield "the image runs a program of its own: what that starts is not known here"
+        yield "the image runs its own program: the processes that it starts are unknown"
         return
     if algorithm.get("ContainerEntrypoint") or algorithm.get("ContainerArguments"):
-        yield "the container's own entry point or arguments start `train` as the image's would"
+        yield "the container's own entry point or arguments start `train` like the image's"
     needed = ["train"]
     if "mpi" in how:
         needed += ["mpirun", *([] if contract.MPI_PROCESSES_PER_HOST in parameters else ["gpus"])]
     if "parameter_server" in how and contract.PARAMETER_SERVER_COORDINATOR in parameters:
         needed.append("gpus")
-    yield from (facts.words[each] for each in needed if facts.words.get(each))
-    if facts.machine is None and how - {"single"}:
-        yield "ports are chosen and the hosts' secret is made when the job starts: 0 and ****** stand for them"
+    yield from (assumptions.sentences[each] for each in needed if assumptions.sentences.get(each))
+    if assumptions.machine is None and how - {"single"}:
+        yield "ports and the hosts' secret are chosen when the job starts: shown as 0 and ******"
 
 
 def gpu_count(instance_type: str) -> int | None:
-    """Give how many GPUs a host of an Amazon SageMaker type has; ``None`` where that is not known here."""
+    """Return the number of GPUs of an Amazon SageMaker instance type; ``None`` if it is unknown."""
     _, family, size = (*instance_type.split("."), "", "", "")[:3]
     if instance_type == "local" or _NO_GPU.fullmatch(family):
         return 0
@@ -110,5 +110,5 @@ def gpu_count(instance_type: str) -> int | None:
 
 def _gpu_words(instance_type: str, count: int | None) -> str:
     if count is None:
-        return f"GPUs of {instance_type}: as the host has; shown as if it had none"
+        return f"the number of GPUs of {instance_type} is unknown: shown as 0"
     return f"{instance_type} has {count or 'no'} GPU{'' if count == 1 else 's'}"

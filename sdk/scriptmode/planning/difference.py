@@ -1,4 +1,4 @@
-"""How a request differs from the one of a job before it. Pure but for what the platform is asked."""
+"""The difference between a request and an earlier job. Pure, except for queries to the platform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import PlatformError, SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.planning import archive_contents
-from scriptmode.planning.job_plan import Change, Difference
+from scriptmode.planning.plan_parts import Change, Difference
 from scriptmode.platforms.base import DESCRIBED_DEFAULTS
 from scriptmode.platforms.registry import local_platform_or
 from scriptmode.request import parse, rerun
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.platforms.base import Platform
 
-#: What tells the members of a list apart.
+#: Fields that identify the members of a list.
 _NAMES = ("ChannelName", "InstanceGroupName", "Name", "Key", "RuleConfigurationName")
-#: What the service takes, and describes, where a request is silent.
+#: Values that the service uses, and describes, for fields that a request does not set.
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     **{name: (value,) for name, value in DESCRIBED_DEFAULTS.items()},
     "S3DataDistributionType": ("FullyReplicated",),
     "CompressionType": ("None", "GZIP"),
     "RecordWrapperType": ("None",),
 }
-#: Where the archive is: its files are compared, not its place.
+#: Locations of the source archive: its files are compared instead.
 _ARCHIVE_FIELDS = (
     f"HyperParameters.{contract.SUBMIT_DIRECTORY}",
     f"InputDataConfig.{CODE_CHANNEL}.DataSource.S3DataSource.S3Uri",
@@ -39,24 +39,24 @@ _ARCHIVE_FIELDS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """A job, the request it would be started with under the new name, and what differs; ``files`` of the source."""
+    """A job, the request that would start it again under the new name, and the changed fields and source files."""
 
     job: TrainingJob
     before: Mapping[str, Any]
     fields: Mapping[str, Change]
     files: Mapping[str, Any]
 
-    def shown(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-        """Give the difference with values that may be shown, by the paths of the fields."""
+    def difference(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
+        """Return the difference, with values without secrets by the paths of the fields."""
         return Difference(
             self.job.name, {path: Change(before[path], after[path]) for path in self.fields}, **self.files
         )
 
 
 def resolve_job(against: object, platform: Platform) -> TrainingJob:
-    """Give the job that is meant by a `TrainingJob` or a name; one of this machine, else of ``platform``.
+    """Return the `TrainingJob`, or the job of a name: on this machine, else on ``platform``.
 
-    Raises `SpecError` for anything else, and `JobNotFoundError`.
+    Raises `SpecError` for other values, and `JobNotFoundError`.
     """
     if isinstance(against, TrainingJob):
         return against
@@ -68,14 +68,14 @@ def resolve_job(against: object, platform: Platform) -> TrainingJob:
 def compare(job: TrainingJob, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
     description = job.describe()
-    # As it would be started once more: under the new name, and with the places that go with it.
+    # The request of a rerun: with the new name, and the URIs that contain it.
     change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
     before = rerun.rerun_request(description, job.platform.tags(description), change)
     return Comparison(job, before, changed_fields(before, request), _files(job, description, own))
 
 
 def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:
-    """Give the fields that differ between two requests, by their paths, in the order of the requests."""
+    """Return the fields that differ between two requests by their paths, in the order of the requests."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     return {
         path: Change(old.get(path), new.get(path))
@@ -85,7 +85,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
 
 
 def _files(job: TrainingJob, description: Mapping[str, Any], own: ArchiveContents | None) -> dict[str, Any]:
-    """Give which files of the source differ, or a note why that is not known."""
+    """Return which files of the source differ, or a note why that is unknown."""
     uri = parse.source_uri(description)
     if uri is None and own is None:
         return {}

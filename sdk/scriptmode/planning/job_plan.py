@@ -1,119 +1,33 @@
-"""What a training job would do, as values: its request, its hosts, its source, and how it differs from another."""
+"""`Plan`: what a training job would do, as a value with a text. Pure."""
 
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-@dataclass(frozen=True)
-class Process:
-    """One process of a host: ``env`` is what it is given beside the ``SM_*`` variables that every process there has."""
-
-    name: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    cwd: str
-
-
-@dataclass(frozen=True)
-class Wait:
-    """Something that all hosts must reach first; ``timeout`` in seconds, ``None`` for as long as they all live."""
-
-    event: str
-    timeout: float | None
-
-
-@dataclass(frozen=True)
-class HostPlan:
-    """All that one host would find and run. ``files`` are the platform's, by their names below ``base_dir``.
-
-    ``preparation`` runs one after the other before anything else. ``main`` is the process whose end is the host's, if
-    it has one, ``beside`` run to their own ends, ``services`` are stopped at the end; ``writes`` are files for them.
-    ``roles`` is ``""`` where the image runs a program of its own.
-    """
-
-    name: str
-    roles: str
-    instance_type: str
-    base_dir: str
-    files: Mapping[str, Any]
-    preparation: tuple[Process, ...] = ()
-    main: Process | None = None
-    beside: tuple[Process, ...] = ()
-    services: tuple[Process, ...] = ()
-    before: tuple[Wait, ...] = ()
-    after: tuple[Wait, ...] = ()
-    writes: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def processes(self) -> tuple[Process, ...]:
-        """Every process that trains or serves, the main one first."""
-        return (*([self.main] if self.main else []), *self.beside, *self.services)
-
-
-@dataclass(frozen=True)
-class SourcePlan:
-    """The source archive: where it would be, and what is in it where that is known here. Sizes are bytes."""
-
-    uri: str
-    #: Names and sizes; ``None`` for an archive that is there already and was not opened.
-    files: Mapping[str, int] | None = None
-    #: Of the archive, compressed.
-    size: int | None = None
-    #: SHA-256 of the archive.
-    digest: str = ""
-
-    @property
-    def total(self) -> int | None:
-        """What all files have together."""
-        return None if self.files is None else sum(self.files.values())
-
-
-@dataclass(frozen=True)
-class Change:
-    """A field of the request, or a file of the source, before and after; ``None`` where it was not, or is not, said."""
-
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How a plan differs from ``job``. What differs between any two jobs, such as their names, is not in it.
-
-    ``fields`` are those of the request, by their paths; ``added``, ``removed`` and ``changed`` name files of the
-    source, and are ``None`` where one of the archives could not be opened, which ``note`` says.
-    """
-
-    job: str
-    fields: Mapping[str, Change]
-    added: tuple[str, ...] | None = None
-    removed: tuple[str, ...] | None = None
-    changed: tuple[str, ...] | None = None
-    note: str = ""
-
-    @property
-    def is_none(self) -> bool:
-        """Whether no difference was found."""
-        return not (self.fields or self.added or self.removed or self.changed)
+    from scriptmode.planning.plan_parts import Difference, HostPlan, SourcePlan
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What `Estimator.fit` would do. ``str()`` of it is for reading, `to_dict` for programs.
+    """What `Estimator.fit` would do. Print it, or use `to_dict` in programs.
 
-    ``request`` is the exact CreateTrainingJob request; everything else is without secrets, ``******`` stands for each.
+    Attributes:
+        request: The exact CreateTrainingJob request, with secrets. All other attributes have ``******`` for secrets.
+        hosts: The hosts by their names.
+        source: The source archive; ``None`` if the job has none.
+        assumed: What was assumed because it cannot be known before the job starts, one sentence each.
+        difference: The difference to the job that was named by ``against``, if any.
+
     """
 
     request: Mapping[str, Any]
     hosts: Mapping[str, HostPlan]
     source: SourcePlan | None
-    #: What was taken to be true because nobody can know before the job starts, in words.
     assumed: tuple[str, ...]
     difference: Difference | None
     _shown: Mapping[str, Any]
@@ -129,7 +43,7 @@ class Plan:
         return self._shown
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all of it for ``json.dumps``, without secrets."""
+        """Return the plan as a dict for ``json.dumps``, without secrets."""
         document: dict[str, Any] = _document(self)
         del document["_shown"]
         return {**document, "request": dict(self._shown)}
@@ -137,7 +51,9 @@ class Plan:
     def __str__(self) -> str:
         from scriptmode.planning import plan_text
 
-        return plan_text.format_plan(self)
+        return plan_text.format_plan(
+            self._shown, self.hosts, self.source, assumed=self.assumed, difference=self.difference
+        )
 
     def __repr__(self) -> str:
         types = "/".join(dict.fromkeys(host.instance_type for host in self.hosts.values()))
@@ -148,7 +64,7 @@ class Plan:
 
 
 def _document(value: Any) -> Any:
-    """Give a value of these classes as JSON's; what stands in it as JSON already is not walked through."""
+    """Convert a value of the plan's classes to JSON's types; values that are already JSON are not copied."""
     if is_dataclass(value):
         return {each.name: _document(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""A plan as text, for people: sections of short lines, long lists cut. Pure."""
+"""A plan as text: sections of short lines, long lists shortened. Pure."""
 
 from __future__ import annotations
 
@@ -14,35 +14,42 @@ from scriptmode.display import formatting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from scriptmode.planning.job_plan import Difference, HostPlan, Plan, Process, SourcePlan, Wait
+    from scriptmode.planning.plan_parts import Difference, HostPlan, Process, SourcePlan, Wait
 
 _WIDTH = 118
 _LABEL = 22
-#: Of longer lists the first ones and the last are shown.
+#: Number of items of a list that are shown, and of the first ones that are shown of a longer list, with its last.
 _MOST_ITEMS, _FIRST = 6, 3
-#: Of more hosts the first ones and the last are shown.
+#: Number of hosts that are shown; of more hosts `_FIRST` and the last one.
 _MOST_HOSTS = 5
 _MOST_FILES = 8
-#: A field of the request that needs more lines has its members on lines of their own.
+#: A field of the request that needs more lines has a line for each member.
 _MOST_LINES = 2
 _CONFIG = "input/config/"
 
 
-def format_plan(plan: Plan) -> str:
-    """Give the text, without an end of line at its end."""
-    types = " and ".join(_counted(plan))
-    lines = [f"Training job {plan.job_name}: {types}", "Request (CreateTrainingJob)", *_request(plan.shown_request)]
-    lines += ["", "Source", *_source(plan.source)]
-    lines += ["", "Hosts", *_hosts(list(plan.hosts.values()), plan.shown_request)]
-    if plan.assumed:
-        lines += ["", "Taken to be true", *(line for each in plan.assumed for line in _item(each))]
-    if plan.difference:
-        lines += ["", f"Difference to {plan.difference.job}", *_difference(plan.difference)]
+def format_plan(
+    request: Mapping[str, Any],
+    hosts: Mapping[str, HostPlan],
+    source: SourcePlan | None,
+    *,
+    assumed: Sequence[str],
+    difference: Difference | None,
+) -> str:
+    """Return the text of a plan, without a line end at its end; ``request`` has no secrets."""
+    types = " and ".join(_counted(hosts))
+    lines = [f"Training job {request['TrainingJobName']}: {types}", "Request (CreateTrainingJob)", *_request(request)]
+    lines += ["", "Source", *_source(source)]
+    lines += ["", "Hosts", *_hosts(list(hosts.values()), request)]
+    if assumed:
+        lines += ["", "Assumptions", *(line for each in assumed for line in _item(each))]
+    if difference:
+        lines += ["", f"Difference to {difference.job}", *_difference(difference)]
     return "\n".join(map(_escape, lines))
 
 
-def _counted(plan: Plan) -> list[str]:
-    types = [host.instance_type for host in plan.hosts.values()]
+def _counted(hosts: Mapping[str, HostPlan]) -> list[str]:
+    types = [host.instance_type for host in hosts.values()]
     return [f"{types.count(each)} x {each}" for each in dict.fromkeys(types)]
 
 
@@ -52,7 +59,7 @@ def _request(request: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _field(name: str, value: Any, indent: str) -> Iterator[str]:
-    """Show a field in few lines where that can be, else its members on lines of their own."""
+    """Yield a field in few lines if it fits, else a line for each member."""
     lines = _wrapped(f"{name}: {_json(value)}", indent, indent + "  ")
     if len(lines) <= _MOST_LINES or not value or not isinstance(value, (dict, list)):
         yield from lines
@@ -65,10 +72,10 @@ def _field(name: str, value: Any, indent: str) -> Iterator[str]:
 
 def _source(source: SourcePlan | None) -> Iterator[str]:
     if source is None:
-        yield "  none: the image brings its program"
+        yield "  none: the image has its own program"
         return
     if source.files is None:
-        yield f"  {source.uri}, there already"
+        yield f"  {source.uri}, already stored"
         return
     files = formatting.pluralize(len(source.files), "file")
     yield f"  {files}, {messages.format_bytes(source.total or 0)}; packed {messages.format_bytes(source.size or 0)}"
@@ -95,8 +102,8 @@ def _omitted_hosts(hosts: Sequence[HostPlan]) -> Iterator[str]:
     for host in hosts:
         kind = re.sub(r"\d+(-\d+)?", "n", host.roles)
         kinds[kind] = kinds.get(kind, 0) + 1
-    counted = "; ".join(f"{count} x {kind or 'as these'}" for kind, count in kinds.items())
-    yield f"  {hosts[0].name} to {hosts[-1].name}: {len(hosts)} hosts like them: {counted}"
+    counted = "; ".join(f"{count} x {kind or 'the program of the image'}" for kind, count in kinds.items())
+    yield f"  {hosts[0].name} to {hosts[-1].name}: {len(hosts)} similar hosts: {counted}"
 
 
 def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[str]:
@@ -105,17 +112,19 @@ def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) ->
     clusters = _clusters(host)
     for text in clusters:
         known = first is not None and text in _clusters(first)
-        yield from _labelled("TF_CONFIG", f"as of {first.name}" if known and first else text)
+        yield from _labelled("TF_CONFIG", f"same as {first.name}" if known and first else text)
     for process in host.preparation:
         known = first is not None and process in first.preparation
-        yield from _labelled("first", f"{process.name}, as of {first.name}" if known and first else _command(process))
+        yield from _labelled(
+            "prepares", f"{process.name}, same as {first.name}" if known and first else _command(process)
+        )
     yield from _labelled("waits for", _waits(host.before))
     if host.main:
         yield from _labelled("runs", _command(host.main))
     for process in host.beside:
-        yield from _labelled("and beside", _command(process))
+        yield from _labelled("side process", _command(process))
     for process in host.services:
-        yield from _labelled("serves", _command(process))
+        yield from _labelled("service", _command(process))
     yield from _labelled("at the end waits for", _waits(host.after))
     for path, content in host.writes.items():
         if path.rpartition("/")[2] == "hosts":
@@ -134,7 +143,7 @@ def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -
             continue
         other = {key: value for key, value in content.items() if known.get(key) != value}
         if other or first is None:
-            yield from _labelled(label, f"as of {whose}" + (f", but {_json(_shorten(other))}" if other else ""))
+            yield from _labelled(label, f"same as {whose}" + (f", but {_json(_shorten(other))}" if other else ""))
 
 
 def _clusters(host: HostPlan) -> list[str]:
@@ -143,7 +152,7 @@ def _clusters(host: HostPlan) -> list[str]:
 
 
 def _cluster(config: str) -> tuple[str, str]:
-    """Give the task of a value of TF_CONFIG, and the rest of it, in words; all as it is where it is of another form."""
+    """Return the task and the cluster of a TF_CONFIG as text; a value of another form unchanged as cluster."""
     try:
         document = json.loads(config)
         task = document["task"]
@@ -168,9 +177,9 @@ def _waits(waits: Sequence[Wait]) -> str:
 def _difference(difference: Difference) -> Iterator[str]:
     for path, change in difference.fields.items():
         if change.before is None:
-            yield from _item(f"{path}: {_json(change.after)}, not said before")
+            yield from _item(f"{path}: {_json(change.after)}, not set before")
         elif change.after is None:
-            yield from _item(f"{path}: not said, {_json(change.before)} before")
+            yield from _item(f"{path}: not set, {_json(change.before)} before")
         else:
             yield from _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
     for word, names in (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed)):
@@ -179,7 +188,7 @@ def _difference(difference: Difference) -> Iterator[str]:
     if difference.note:
         yield from _item(difference.note)
     elif difference.is_none:
-        yield "  none, but for the job's name and what goes with it"
+        yield "  none, except the job's name and what depends on it"
 
 
 def _item(text: str) -> list[str]:
@@ -204,7 +213,7 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 
 
 def _shorten(value: Any) -> Any:
-    """Cut long lists and long objects at any depth."""
+    """Truncate long lists and long objects at any depth."""
     if isinstance(value, dict):
         if len(value) > _MOST_ITEMS and all(isinstance(each, dict) for each in value.values()):
             keys = list(value)
@@ -227,7 +236,7 @@ def _json(value: Any) -> str:
 
 
 def _escape(text: str) -> str:
-    """Spell out what is no character to be seen, such as the ends of lines in a name: a terminal obeys it."""
+    """Escape characters that are not printable, such as line ends in a name: a terminal would interpret them."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

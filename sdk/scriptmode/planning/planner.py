@@ -1,4 +1,4 @@
-"""Makes a plan of what an estimator would send: looks at it and asks the runtime; stores nothing."""
+"""Creation of a plan from what an estimator would submit. Stores nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents, assumptions
-from scriptmode.planning.job_plan import HostPlan, Plan, Process, SourcePlan, Wait
+from scriptmode.planning.job_plan import Plan
+from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
 from scriptmode.platforms.base import is_on_this_machine
 from scriptmode.request import parse
@@ -28,7 +29,7 @@ _PARAMETERS = contract.HYPERPARAMETERS_FILE
 
 @dataclass(frozen=True)
 class Submission:
-    """What `Estimator.fit` would send: the request, the archive with its URI where there is one, files of rules."""
+    """What `Estimator.fit` would send: the request, the archive with its URI if it has one, files of rules."""
 
     request: dict[str, Any]
     packed: tuple[Archive, str] | None = None
@@ -39,14 +40,14 @@ class Submission:
 class _Source:
     plan: SourcePlan | None = None
     contents: ArchiveContents | None = None
-    #: Why nobody looked into it.
+    #: Reason why it was not opened.
     note: str = ""
 
 
 def create_plan(platform: Platform, sent: Submission, against: object = None) -> Plan:
-    """Give the plan; ``against`` is a `TrainingJob`, or a job's name, that it is compared with.
+    """Create a plan, compared with the job ``against``: a `TrainingJob` or a name.
 
-    Raises `SpecError` in the runtime's words for what the hosts would refuse, and what the platform raises.
+    Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
     """
     request = sent.request
     hosts = platform.planned_hosts(request)
@@ -71,7 +72,7 @@ def create_plan(platform: Platform, sent: Submission, against: object = None) ->
     notes = [*assumptions.list_assumptions(request, known, strategies), source.note, *_unchecked_inputs(request)]
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
-        notes.append(f"Environment.{contract.SECRET_VARIABLE} is made and added when the job starts")
+        notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
     return Plan(
         request,
         {
@@ -80,17 +81,17 @@ def create_plan(platform: Platform, sent: Submission, against: object = None) ->
         },
         source.plan,
         tuple(filter(None, notes)),
-        comparison.shown(shown["before"], shown["after"]) if comparison else None,
+        comparison.difference(shown["before"], shown["after"]) if comparison else None,
         shown["request"],
     )
 
 
 def _unchecked_inputs(request: Mapping[str, Any]) -> Iterator[str]:
-    """Say which data is found out about when the job starts: of folders of this machine it is known by now."""
+    """Yield an assumption for each input that is only checked when the job starts; directories are checked earlier."""
     for channel in request.get("InputDataConfig", ()) if is_on_this_machine(request) else ():
         uri = channel["DataSource"].get("S3DataSource", {}).get("S3Uri", _FILE)
         if not uri.startswith(_FILE):
-            yield f"channel {channel['ChannelName']!r}: {uri} is there, and this machine's credentials may read it"
+            yield f"channel {channel['ChannelName']!r}: {uri} exists, and this machine's credentials may read it"
 
 
 def _source(platform: Platform, sent: Submission, *, is_compared: bool) -> _Source:
@@ -101,13 +102,13 @@ def _source(platform: Platform, sent: Submission, *, is_compared: bool) -> _Sour
     stored = parse.source_uri(sent.request)
     if stored is None:
         return _Source()
-    taken = "taken to have no requirements.txt and to be no package"
+    assumed = "assumed to have no requirements.txt and not to be a package"
     if not (is_compared or stored.startswith(_FILE)):
-        return _Source(SourcePlan(stored), note=f"the source at {stored} is not opened: {taken}")
+        return _Source(SourcePlan(stored), note=f"the source at {stored} is not opened: {assumed}")
     try:
         return _opened(stored, archive_contents.fetch_archive(platform, stored, program))
     except PlatformError as error:
-        return _Source(SourcePlan(stored), note=f"the source at {stored} cannot be opened: {taken} ({error})")
+        return _Source(SourcePlan(stored), note=f"the source at {stored} cannot be opened: {assumed} ({error})")
 
 
 def _opened(uri: str, contents: ArchiveContents) -> _Source:
@@ -133,13 +134,13 @@ def _sides(comparison: Comparison | None) -> dict[str, dict[str, Any]]:
 
 
 def _secrets(comparison: Comparison | None) -> list[Mapping[str, Any]]:
-    """Give what may name secrets of the job that is compared with."""
+    """Return the parameters and variables of the compared job, which may hold secrets."""
     before = comparison.before if comparison else {}
     return [before.get("HyperParameters", {}), before.get("Environment", {})]
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:
-    """Give each value once: hosts differ in few of their parameters, if in any."""
+    """Return each distinct value once: few parameters differ between hosts."""
     found: list[Any] = []
     for value in values:
         found += [value] if value not in found else []

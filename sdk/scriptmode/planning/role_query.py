@@ -1,4 +1,4 @@
-"""What each host of a job is in it, before, while and after the job runs."""
+"""The role of each host of a job: before, while and after it runs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 
 
 def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
-    """Give what each host of a described job is in it, in the order of the hosts, such as ``chief, worker, ps``.
+    """Return the roles of each host of a job, in the order of the hosts, such as ``chief, worker, ps``.
 
-    Ranks of MPI are numbered (``mpirun, ranks 0-3``), and workers that are all equal (``worker 1``); a host that trains
-    on its own is ``script``. Takes a CreateTrainingJob request too. The hosts' runtime is asked, in one short process.
-    Empty where nobody can know: an algorithm without script mode, or a job that the runtime would refuse.
+    MPI ranks are numbered (``mpirun, ranks 0-3``), and so are equal workers (``worker 1``); a host that trains alone is
+    ``script``. The runtime is queried in one short process.
+
+    Args:
+        description: Response of DescribeTrainingJob, or a CreateTrainingJob request.
+
+    Returns:
+        Roles by the name of the host; empty if they are unknown: for an algorithm without script mode, or a job that
+        the runtime would refuse.
+
     """
     resources = description.get("ResourceConfig", {})
     has_hosts = resources.get("InstanceGroups") or "InstanceType" in resources
@@ -32,7 +39,7 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     known = assumptions.assumptions_for(description, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
     if types == {LOCAL_PROCESS}:
-        # This machine's, whatever may be gone by now.
+        # This interpreter: the one of the job may be removed by now.
         machine["python"], gpus = sys.executable, {}
     try:
         answer = query_runtime(RuntimeQuery(found, machine, gpus, only_roles=True))

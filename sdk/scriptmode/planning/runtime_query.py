@@ -1,4 +1,4 @@
-"""Asks the runtime what the hosts of a job would run: one process for all of them, started and waited for here."""
+"""A query to the runtime: what the hosts of a job would run. One process answers for all hosts."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import PlannedHost
 
 _MODULE = "scriptmode_runtime.preview"
-#: Seconds for the answer, and for each host beside that, on a loaded machine.
+#: Seconds for the answer, and additional seconds for each host, on a loaded machine.
 _SECONDS, _SECONDS_A_HOST = 30.0, 0.1
 
 
 @dataclass(frozen=True)
 class RuntimeQuery:
-    """The hosts of a job, and what stands for what is not this machine (see ``scriptmode_runtime.preview``)."""
+    """The hosts of a job, and what they have instead of this machine's files (see ``scriptmode_runtime.preview``)."""
 
     hosts: Mapping[str, PlannedHost]
-    #: ``None``: they are processes of this machine.
+    #: ``None`` if the hosts are processes of this machine.
     machine: Mapping[str, Any] | None = None
     #: By instance type.
     gpus: Mapping[str, int] = field(default_factory=dict)
     #: Texts of the source's files by their names.
     source: Mapping[str, str] = field(default_factory=dict)
-    #: Comes back without secrets: those of the hosts, and those that ``named`` names.
+    #: Returned without secrets: those of the hosts, and those in the mappings ``named``.
     shown: object = None
     named: Sequence[Mapping[str, Any]] = ()
     only_roles: bool = False
 
 
 def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
-    """Give the runtime's answer: ``hosts`` and ``shown``.
+    """Return the runtime's answer: ``hosts`` and ``shown``.
 
-    Raises `SpecError` in the runtime's words where it would refuse to run a host, and `PlatformError` where it cannot
-    be asked.
+    Raises `SpecError` with the runtime's message if it would refuse to run a host, and `PlatformError` if it cannot be
+    run.
     """
     python = next((host.python for host in question.hosts.values()), "") or sys.executable
     argv = (python, "-m", _MODULE)
@@ -56,7 +56,7 @@ def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PlatformError(f"the hosts' runtime cannot be asked with {python}: {error}; correct 'python'") from error
+        raise PlatformError(f"the hosts' runtime does not run with {python}: {error}; correct 'python'") from error
     answer = _answer(python, done)
     if refused := answer.get("refused"):
         raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
@@ -64,20 +64,22 @@ def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
 
 
 def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
-    """Read the last line of what was said: what starts the interpreter may speak before."""
-    said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    trouble = f"the hosts' runtime cannot be asked with {python}: {said or f'exit code {done.returncode}, no answer'}; "
-    if "No module named" in said:
-        raise PlatformError(f"{trouble}install scriptmode for it: {install_command(python=python)}")
-    trouble += f"see what it says: echo '{{}}' | {python} -m {_MODULE}"
+    """Parse the last line of the output: site packages may print lines before."""
+    error_line = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    message = (
+        f"the hosts' runtime does not run with {python}: {error_line or f'exit code {done.returncode}, no answer'}; "
+    )
+    if "No module named" in error_line:
+        raise PlatformError(f"{message}install scriptmode for it: {install_command(python=python)}")
+    message += f"see its output: echo '{{}}' | {python} -m {_MODULE}"
     if done.returncode:
-        raise PlatformError(trouble)
+        raise PlatformError(message)
     try:
         answer = json.loads(done.stdout.strip().rpartition(b"\n")[2])
     except ValueError as error:
-        raise PlatformError(trouble) from error
+        raise PlatformError(message) from error
     if not isinstance(answer, dict):
-        raise PlatformError(trouble)
+        raise PlatformError(message)
     return answer
 
 
@@ -103,7 +105,7 @@ def _document(question: RuntimeQuery) -> dict[str, Any]:
 
 
 def _shared(hosts: Mapping[str, PlannedHost]) -> dict[str, Any]:
-    """Give the files that are the same on every host: of many hosts they are large."""
+    """Return the files that are equal on all hosts, which are sent once: for many hosts they are large."""
     first = next(iter(hosts.values()), None)
     if first is None:
         return {}
