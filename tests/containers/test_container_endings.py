@@ -108,7 +108,7 @@ def test_no_container_outlives_a_killed_agent_whether_anybody_asks_or_not(jobs):
     assert len(jobs.left()) == 3
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGKILL)
-    until(lambda: not jobs.left(), 5.0)
+    until(lambda: not jobs.left())
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"
     assert f"agent (process {agent.pid}) was killed or crashed in Training" in description["FailureReason"]

@@ -159,7 +159,7 @@ def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views,
     with subprocess.Popen(["cat", place / "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
         until(store.reads)
         view.end()
-        reader.communicate(timeout=10)
+        reader.communicate(timeout=60)
         assert reader.returncode == 1
     assert fuse_mounts.mounted_below(place) == []
     assert list(place.iterdir()) == []
@@ -175,7 +175,7 @@ def test_a_killed_reader_goes_though_its_store_hangs(objects, views, place, tmp_
     with subprocess.Popen([sys.executable, "-c", program, place / "a"]) as reader:
         until(store.reads)
         reader.kill()
-        assert reader.wait(timeout=10) == -signal.SIGKILL
+        assert reader.wait(timeout=60) == -signal.SIGKILL
 
 
 def test_a_file_that_hangs_holds_up_no_other(objects, views, place, tmp_path):
@@ -188,7 +188,7 @@ def test_a_file_that_hangs_holds_up_no_other(objects, views, place, tmp_path):
         assert (place / "b").read_bytes() == b"b"
         assert sorted(path.name for path in place.iterdir()) == ["a", "b"]
         (tmp_path / "control" / "held").unlink()
-        assert reader.communicate(timeout=10)[0] == b"a"
+        assert reader.communicate(timeout=60)[0] == b"a"
 
 
 def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
@@ -203,7 +203,7 @@ def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
         until(store.reads)
         reader.send_signal(signal.SIGUSR1)
         (tmp_path / "control" / "held").unlink()
-        answer = reader.communicate(timeout=10)[0].split()
+        answer = reader.communicate(timeout=60)[0].split()
     assert sorted(answer) == ["100", "signal"]
 
 

@@ -15,9 +15,9 @@ import os, socket, time
 def meet():
     if os.environ["SM_CURRENT_HOST"] == "algo-1":
         with socket.create_server(("", 7777)) as server:
-            server.settimeout(30)
+            server.settimeout(100)
             return server.accept()[0]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 100
     while True:
         try:
             return socket.create_connection(("algo-1", 7777), 5)
@@ -60,7 +60,7 @@ class ContainerJobs(LocalJobs):
     def close(self):
         """Stop what runs; nothing may be left in Docker either."""
         super().close()
-        until(lambda: not self.left(), 5.0)
+        until(lambda: not self.left())
 
 
 def listed(*words):

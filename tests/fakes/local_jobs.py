@@ -68,7 +68,7 @@ class LocalJobs:
         self.platform.create(request)
         return request["TrainingJobName"]
 
-    def wait(self, name, seconds=60.0):
+    def wait(self, name, seconds=120.0):
         return until(lambda: self.ended(name), seconds)
 
     def ended(self, name):
@@ -121,7 +121,7 @@ class LocalJobs:
         for summary in self.platform.list():
             self.platform.stop(summary["TrainingJobName"])
         until(lambda: all(job["TrainingJobStatus"] in ENDED for job in self.platform.list()))
-        until(lambda: not self.processes(), 5.0)
+        until(lambda: not self.processes())
         # A job has ended before its agent has tidied up.
         until(lambda: not processes_naming(f"{self.data_dir}/jobs/"))
 

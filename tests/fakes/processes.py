@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def until(condition, seconds=20.0):
+def until(condition, seconds=60.0):
     """Poll until ``condition()`` gives something true; give that."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -144,12 +144,12 @@ class Run:
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
 
-    def wait(self, seconds=30):
+    def wait(self, seconds=60):
         """Wait for its end; give its exit code."""
         until(lambda: self.ended, seconds, lambda: f"{self.host} did not end in {seconds} s:\n{self.output}")
         return self.code
 
-    def says(self, text, seconds=30):
+    def says(self, text, seconds=60):
         """Wait until the log holds a text."""
         until(lambda: text in self.output or self.ended, seconds, lambda: f"{self.host} is late:\n{self.output}")
         assert text in self.output, f"{self.host} does not say {text!r}:\n{self.output}"

@@ -68,7 +68,7 @@ def test_nothing_of_a_cluster_outlives_the_process_that_made_it():
     assert len(processes.members(name)) > 2
     holder.kill()
     holder.communicate()
-    until(lambda: not processes.members(name), 2)
+    until(lambda: not processes.members(name))
     assert "algo-1" not in Path("/proc/net/dev").read_text()
 
 
@@ -111,5 +111,5 @@ def test_below_another_process_1_a_failed_job_leaves_no_process_on_any_host(clus
     until(lambda: all(run.output.count("daemon left") == logs.count(run) for run in logs), 60)
     (hosts[-1].ml / "input" / "fault").touch()
     for host in hosts:
-        host.run.says("train ended with 137", 10)
-    until(lambda: all(len(host.run.processes()) == 1 for host in hosts), 2)
+        host.run.says("train ended with 137")
+    until(lambda: all(len(host.run.processes()) == 1 for host in hosts))

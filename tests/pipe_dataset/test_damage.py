@@ -21,7 +21,7 @@ def read(pipe_host, tf):
 
     @cache
     def dataset(record_format, skip):
-        return PipeModeDataset("train", record_format, max_corrupted_records_to_skip=skip, timeout=10)
+        return PipeModeDataset("train", record_format, max_corrupted_records_to_skip=skip, timeout=60)
 
     def listed(written, record_format="TFRecord", skip=0):
         pipe_host.feed(written, first=next(epoch))

@@ -31,7 +31,7 @@ def read(pipe_host, tf):
 
     @cache
     def dataset(record_format, batch_size):
-        return PipeModeDataset("train", record_format, batch_size=batch_size, timeout=10)
+        return PipeModeDataset("train", record_format, batch_size=batch_size, timeout=60)
 
     def listed(written, record_format, batch_size=None):
         pipe_host.feed(written, first=next(epoch))

@@ -29,7 +29,7 @@ def fit(tf, pipe_host):
             layers = [tf.keras.Input((1,)), tf.keras.layers.Dense(1)]
             model = tf.keras.Sequential(layers if is_built else layers[1:])
             model.compile("sgd", "mse")
-            batches = PipeModeDataset("train", "TextLine", batch_size=4, timeout=20).map(parse)
+            batches = PipeModeDataset("train", "TextLine", batch_size=4, timeout=60).map(parse)
             model.fit(change(batches), verbose=0, callbacks=[Count()], **arguments)
         return seen
 
@@ -55,7 +55,7 @@ def test_validation_reads_its_own_channel(pipe_host, reader, fit, tf):
     pipe_host.channels(train="Pipe", test="Pipe")
     pipe_host.feed(ROWS, ROWS)
     pipe_host.feed(ROWS, ROWS, channel="test")
-    rows = PipeModeDataset("test", "TextLine", batch_size=4, timeout=20)
+    rows = PipeModeDataset("test", "TextLine", batch_size=4, timeout=60)
     numbers = rows.map(lambda row: (tf.strings.to_number(row)[:, tf.newaxis],) * 2)
     fit(epochs=2, validation_data=numbers)
     assert pipe_host.fed() == ["read"] * 4
@@ -66,7 +66,7 @@ def test_a_distributed_dataset_reads_each_epoch_once(pipe_host, reader, tf):
 
     pipe_host.feed(ROWS, ROWS)
     strategy = tf.distribute.MirroredStrategy(["CPU:0"])
-    rows = strategy.experimental_distribute_dataset(PipeModeDataset("train", "TextLine", batch_size=4, timeout=20))
+    rows = strategy.experimental_distribute_dataset(PipeModeDataset("train", "TextLine", batch_size=4, timeout=60))
     for _ in range(2):
         assert sum(len(batch) for batch in rows) == 12
     assert pipe_host.fed() == ["read"] * 2

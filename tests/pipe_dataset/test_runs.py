@@ -14,7 +14,7 @@ ANOTHER = """
     import os
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
     from scriptmode_runtime.tensorflow import PipeModeDataset
-    print(list(PipeModeDataset("train", "TFRecord", timeout=20).as_numpy_iterator()))
+    print(list(PipeModeDataset("train", "TFRecord", timeout=60).as_numpy_iterator()))
 """
 
 
@@ -23,7 +23,7 @@ def read(tf):
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
     def listed(**arguments):
-        return list(PipeModeDataset("train", "TFRecord", timeout=10, **arguments).as_numpy_iterator())
+        return list(PipeModeDataset("train", "TFRecord", timeout=60, **arguments).as_numpy_iterator())
 
     return listed
 

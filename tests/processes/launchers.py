@@ -43,13 +43,13 @@ class Launcher:
         path = self.base / "output" / "failure"
         return path.read_text() if path.exists() else ""
 
-    def wait(self, timeout=30):
+    def wait(self, timeout=60):
         return self.process.wait(timeout)
 
     def send(self, number):
         self.process.send_signal(number)
 
-    def says(self, text, timeout=30):
+    def says(self, text, timeout=60):
         until(lambda: text in self.output, timeout, lambda: f"{text!r} not in {self.output}")
 
     def close(self):
@@ -58,7 +58,7 @@ class Launcher:
         self.process.wait(10)
 
 
-def until(reached, timeout=10, tell=lambda: "not reached"):
+def until(reached, timeout=30, tell=lambda: "not reached"):
     """Poll until ``reached()`` gives something true; give that."""
     deadline = time.monotonic() + timeout
     while True:

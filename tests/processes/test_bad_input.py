@@ -65,7 +65,7 @@ def test_a_failing_script_is_told_with_host_and_code_and_the_end_of_its_tracebac
     assert caught.value.reason.startswith("AlgorithmError: algo-")
     for words in said:
         assert words in caught.value.reason
-    until(lambda: not processes_naming(str(tmp_path)), 5)
+    until(lambda: not processes_naming(str(tmp_path)))
 
 
 @pytest.mark.prompt
@@ -84,7 +84,7 @@ def test_one_of_several_hosts_failing_ends_the_others_and_is_the_one_told(estima
     with pytest.raises(TrainingJobFailed, match="algo-2.*exit code 7"):
         made.fit()
     soon(time.monotonic() - began, 20)
-    until(lambda: not processes_naming(str(tmp_path)), 5)
+    until(lambda: not processes_naming(str(tmp_path)))
 
 
 @pytest.mark.mpi
@@ -101,7 +101,7 @@ def test_a_killed_rank_is_named(estimator, tmp_path):
     )
     with pytest.raises(TrainingJobFailed, match="rank 3.*SIGKILL"):
         made.fit()
-    until(lambda: not processes_naming(str(tmp_path)), 5)
+    until(lambda: not processes_naming(str(tmp_path)))
 
 
 @pytest.mark.mpi
@@ -127,7 +127,7 @@ def test_a_script_that_hangs_past_max_run_is_stopped_and_the_limit_named(estimat
     with pytest.raises(TrainingJobStopped, match=r"max_run \(2 s\)") as caught:
         made.fit()
     assert caught.value.secondary_status == "MaxRuntimeExceeded"
-    until(lambda: not processes_naming(str(tmp_path)), 5)
+    until(lambda: not processes_naming(str(tmp_path)))
 
 
 def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(estimator, tmp_path):
@@ -144,8 +144,8 @@ def test_a_script_that_ignores_sigterm_is_killed_after_the_grace(estimator, tmp_
     next(event for event in job.logs(follow=True) if event.message == "deaf")
     job.stop()
     with pytest.raises(TrainingJobStopped):
-        job.wait(timeout=30)
-    until(lambda: not processes_naming(str(tmp_path)), 5)
+        job.wait(timeout=100)
+    until(lambda: not processes_naming(str(tmp_path)))
 
 
 def test_requirements_that_cannot_be_met_fail_the_job_with_pips_own_words(estimator, tmp_path):
@@ -222,10 +222,10 @@ def test_a_client_interrupted_while_following_leaves_the_job_and_says_how_to_com
             break
     # As a terminal's Ctrl-C: to the whole foreground group.
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=20)[1]
+    said = process.communicate(timeout=100)[1]
     assert "scriptmode logs -f lives" in said
     assert "scriptmode stop lives" in said
     job = Estimator.attach("lives").latest_training_job
     assert job.status == "InProgress"
-    job.wait(timeout=30)
+    job.wait(timeout=100)
     assert "out" in [event.message for event in job.logs()]

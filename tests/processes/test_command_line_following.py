@@ -174,7 +174,7 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(start, tmp_path):
         assert documents(process.stdout.readline())[0]["host"] == "algo-1"
         process.stdout.close()
         (tmp_path / "wake").touch()
-        assert process.wait(timeout=30) == 1
+        assert process.wait(timeout=100) == 1
         assert process.stderr.read() == ""
 
 
@@ -192,7 +192,7 @@ def test_ctrl_c_in_a_run_for_a_program_is_one_json_object(start, tmp_path):
         until(lambda: any(job["TrainingJobName"] == "third" for job in TrainingJob.list("local")))
         asleep("third")
         process.send_signal(signal.SIGINT)
-        assert (process.wait(timeout=30), process.stdout.read()) == (130, "")
+        assert (process.wait(timeout=100), process.stdout.read()) == (130, "")
         (said,) = documents(process.stderr.read())
     assert said["job"] == "third"
     assert "goes on" in said["message"]

@@ -205,7 +205,7 @@ def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGKILL)
     launchers = [identity for name, identity in jobs.job_folder(name).read_processes().items() if name != "agent"]
-    until(lambda: not any(process_tree.is_running(launcher) for launcher in launchers), 3.0)
+    until(lambda: not any(process_tree.is_running(launcher) for launcher in launchers))
     until(lambda: not process_tree.is_running(agent))
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == description["SecondaryStatus"] == "Failed"

@@ -187,7 +187,7 @@ def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs, program)
     everything = list(jobs.job_folder(name).read_processes().values())
     folder = jobs.job_folder(name).path
     shutil.rmtree(folder, ignore_errors=True)
-    until(lambda: not any(process_tree.is_running(each) for each in everything), 5.0)
+    until(lambda: not any(process_tree.is_running(each) for each in everything))
     assert not jobs.processes()
     assert not folder.exists()
     assert jobs.platform.list() == []
@@ -202,7 +202,7 @@ def test_a_job_whose_folder_is_removed_while_it_stops_does_not_wait_for_the_grac
     until(lambda: jobs.job_folder(name).read_state().secondary == "Stopping")
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
-    until(lambda: not process_tree.is_running(agent), 5.0)
+    until(lambda: not process_tree.is_running(agent))
     assert not jobs.processes()
 
 
@@ -210,7 +210,7 @@ def test_a_job_whose_folder_is_removed_while_it_downloads_ends(jobs):
     name = jobs.start_a_long_download()
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
-    until(lambda: not process_tree.is_running(agent), 5.0)
+    until(lambda: not process_tree.is_running(agent))
     assert not jobs.job_folder(name).path.exists()
 
 
@@ -222,7 +222,7 @@ def test_who_follows_a_job_whose_folder_is_removed_is_told(jobs):
     jobs.delete(name)
     with pytest.raises(JobNotFoundError, match=name):
         list(events)
-    until(lambda: not process_tree.is_running(agent), 5.0)
+    until(lambda: not process_tree.is_running(agent))
 
 
 def test_a_new_job_takes_the_name_of_a_removed_one_and_is_left_alone_by_its_agent(jobs):
@@ -233,7 +233,7 @@ def test_a_new_job_takes_the_name_of_a_removed_one_and_is_left_alone_by_its_agen
     agent = jobs.agent(name)
     jobs.delete(name)
     jobs.platform.create(request)
-    until(lambda: not process_tree.is_running(agent), 5.0)
+    until(lambda: not process_tree.is_running(agent))
     jobs.until_line(name, "up")
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
 

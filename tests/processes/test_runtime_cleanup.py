@@ -78,7 +78,7 @@ with Supervisor("algo-1", described, stop_grace=2.0) as it:
         env={**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert ran.stdout.readline() == b"said\n"
-    lines = ran.communicate(timeout=20)[1].decode().splitlines()
+    lines = ran.communicate(timeout=100)[1].decode().splitlines()
     assert [line.split()[2] for line in lines] == [str(number) for number in range(5000)]
 
 

@@ -123,11 +123,11 @@ def test_a_connection_that_says_nothing_is_closed(tmp_path, launch):
     folders, port = job_of(tmp_path, 2, child("sleeps.py"))
     launch(folders[0])
     with until(lambda: connected(port)) as stranger:
-        stranger.settimeout(20)
+        stranger.settimeout(60)
         assert b"hello" in stranger.recv(4096)
         began = time.monotonic()
         assert stranger.recv(4096) == b""
-        assert 5 < time.monotonic() - began < 15
+        assert 5 < time.monotonic() - began < 60
 
 
 def connected(port):

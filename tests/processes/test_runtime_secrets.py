@@ -137,7 +137,7 @@ def test_an_indexs_token_is_not_told_when_requirements_cannot_be_installed(tmp_p
 def plan(base, **variables):
     env = {"PATH": os.environ["PATH"], "SAGEMAKER_BASE_DIR": str(base), "PYTHONPATH": str(ENTRYPOINTS), **variables}
     command = [sys.executable, "-m", "scriptmode_runtime", "--plan"]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
 
 
 @pytest.mark.parametrize(

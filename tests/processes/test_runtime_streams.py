@@ -118,7 +118,7 @@ def test_a_slow_reader_loses_nothing(tmp_path):
     base = write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py")
     process = train(base)
     until(written.exists)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=100)
     assert output == b"x" * 300_000 + b"\n"
     assert process.returncode == 0
 
@@ -135,7 +135,7 @@ def test_progress_over_one_line_comes_through_at_once_and_as_it_is(tmp_path):
     for number in range(3):
         assert process.stdout.read1(100) == b"\r%d%% \xe2\x96" % number
         (tmp_path / f"go{number}").touch()
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=100)
     assert (output, process.returncode) == (b"", 0)
 
 
@@ -143,7 +143,7 @@ def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
     script = "import os, sys; os.write(2, b'caf\\xe9 \\xf0\\x9f end\\n'); sys.exit(3)"
     base = write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py")
     process = train(base)
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=100)
     assert (output, process.returncode) == (b"caf\xe9 \xf0\x9f end\n", 3)
     assert (
         base / "output" / "failure"
@@ -153,7 +153,7 @@ def test_broken_utf_8_is_harmless_in_log_and_report(tmp_path):
 def test_stdout_and_stderr_keep_their_order(tmp_path):
     script = "import os\nfor n in range(5000): os.write(1 + n % 2, b'%d\\n' % n)"
     process = train(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))
-    output, _ = process.communicate(timeout=20)
+    output, _ = process.communicate(timeout=100)
     assert output == b"".join(b"%d\n" % n for n in range(5000))
 
 

@@ -59,6 +59,6 @@ def test_a_taken_port_is_named_at_once():
     env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "TF_CONFIG": json.dumps(config), "CURRENT_HOST": "algo-1"}
     with socket.create_server(("127.0.0.1", port)):
         command = [sys.executable, "-m", "scriptmode_runtime.tensorflow.server"]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 1
     assert f"algo-1: port {port} of ps 0" in done.stderr
