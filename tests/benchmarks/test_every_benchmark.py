@@ -50,6 +50,7 @@ def test_a_benchmark_that_does_not_exist_is_refused():
     assert "no benchmark 'nonesuch'; there are: client, submit" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_a_fast_benchmark_runs(name):
     runs(name)

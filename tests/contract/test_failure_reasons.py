@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from fakes.host_folders import write_host
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -38,6 +39,7 @@ def output_of(lines, width, last, *, fails):
     return noise + error
 
 
+@pytest.mark.slow
 @given(OUTPUTS, STATUSES)
 @example((20, 60, 30, False), -9)
 @example((20, 60, 30, True), -9)
@@ -55,6 +57,7 @@ def test_a_hint_is_whole_or_absent_and_the_rest_is_always_there(shape, status):
     assert not advice or rest.removesuffix(f", exit code: {code}").split("\n")[0] == advice, reason
 
 
+@pytest.mark.slow
 @given(st.integers(0, 60_000))
 @example(290)
 @example(1000)

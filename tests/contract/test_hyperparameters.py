@@ -40,6 +40,7 @@ ARGUMENT_NAMES = st.text(WORDS, min_size=1, max_size=20).filter(
 NAMES = st.text(min_size=1, max_size=20).filter(lambda name: not name.startswith("sagemaker_"))
 
 
+@pytest.mark.slow
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
 def test_every_value_survives_the_wire(values):
     encoded = encode_hyperparameters(values, script_mode=True)
@@ -61,6 +62,7 @@ def as_argument(value):
     return str(value)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.dictionaries(ARGUMENT_NAMES, ARGUMENT_VALUES, max_size=5))
 def test_every_value_reaches_the_scripts_argv_exactly(values, code, tmp_path):

@@ -58,6 +58,7 @@ def test_members_may_be_apart_by_zeros(tmp_path):
     assert framed(chunks_of(data, [100] * 9), tmp_path) == b"onetwo"
 
 
+@pytest.mark.slow
 def test_what_decompresses_to_very_much_more_comes_in_small_buffers(tmp_path):
     data = gzip.compress(bytes(100_000_000))
     assert len(data) < 200_000

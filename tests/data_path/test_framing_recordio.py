@@ -32,6 +32,7 @@ def test_any_bytes_in_any_chunks_come_back(tmp_path_factory, payloads):
     assert records(wrapped(chunks, tmp_path_factory.getbasetemp())) == [payload for payload, _, _ in payloads]
 
 
+@pytest.mark.slow
 @given(payload=BYTES, sizes=st.lists(st.integers(0, 7), max_size=12), memory=st.integers(0, 9))
 def test_a_part_that_waits_in_a_file_comes_back(tmp_path_factory, payload, sizes, memory):
     with pytest.MonkeyPatch.context() as patch:
@@ -80,6 +81,7 @@ def test_the_longest_part_is_what_29_bits_hold():
     assert recordio.LONGEST == 0x1FFFFFFF
 
 
+@pytest.mark.slow
 def test_a_large_object_waits_in_a_file_and_little_in_memory(tmp_path):
     block = os.urandom(4 * 1024 * 1024 - 1)
     chunks = (Chunk(block, number == 49, "s3://b/x") for number in range(50))
@@ -105,6 +107,7 @@ def open_files():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_closes_the_chunks_and_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(recordio, "IN_MEMORY", 10)
     closed = []

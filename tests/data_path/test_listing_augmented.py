@@ -187,6 +187,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(values=st.lists(JSON, min_size=1, max_size=4), part=st.integers(1, 60), ascii_only=st.booleans())
 def test_any_value_comes_as_its_text_from_parts_of_any_size(tmp_path_factory, values, part, ascii_only):
     objects = store(*(json.dumps({"x": 1, "a": value}, ensure_ascii=ascii_only) for value in values))

@@ -100,6 +100,7 @@ def test_the_first_is_given_before_many_are_named(tmp_path):
     assert list(found) == list(range(1, 40))
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_trying_again(tmp_path, monkeypatch, no_credentials):
     names = [f"{number:02}" for number in range(40)]
     manifest = json.dumps([{"prefix": "s3://bkt/"}, *names]).encode()

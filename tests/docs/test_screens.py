@@ -64,6 +64,7 @@ def test_the_list_in_the_readme_is_what_the_command_prints(program, terminal, mo
     assert [masked(line) for line in found] == [masked(line) for line in SCREENS["list"].text.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal):
     # The order of the hosts' lines varies, and the end of the other host depends on how far it got.
     found, expected = (
@@ -74,6 +75,7 @@ def test_the_failure_in_the_readme_is_what_the_command_prints(program, terminal)
     assert found[-7:] == expected[-7:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["plan", "horovod_plan"])
 def test_a_plan_in_the_documents_has_the_rows_of_the_one_that_the_command_prints(name, program, terminal):
     def rows(lines):

@@ -24,6 +24,7 @@ from scriptmode.doctor import storage_checks
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.system import process_tree
 
+pytestmark = pytest.mark.slow
 SEED = 8
 SECONDS = 20
 VICTIM, GOOD = "victim", "good"

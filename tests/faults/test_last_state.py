@@ -31,6 +31,7 @@ def until_the_agent_is_gone(jobs, name):
     until(lambda: not processes_naming(str(jobs.job_folder(name).path)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("    raise SystemExit(3)", "Failed")])
 def test_a_tree_too_deep_to_be_removed_recursively_changes_nothing(jobs, end, status):
     name = jobs.start(DEEP + end)

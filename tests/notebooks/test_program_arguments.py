@@ -7,6 +7,7 @@ import pytest
 from notebooks.execution import NOTEBOOKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "words", "code", "told"),
     [

@@ -122,6 +122,7 @@ def test_what_was_unpacked_goes_away_with_any_error(tmp_path, code):
     assert sorted(path.name for path in code.iterdir()) == ["here.py", "lib"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
 def test_a_name_of_many_megabytes_is_refused_before_it_is_in_memory(tmp_path, code, kind):
     header = tarfile.TarInfo("x")
@@ -168,6 +169,7 @@ def test_a_way_of_a_billion_links_ends(tmp_path, code):
     assert left(code) == KEPT
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 def test_a_chain_of_links_that_nobody_can_follow_is_only_that(tmp_path, code):
     unpack(archive(tmp_path / "a.tar.gz", *links(2_000, lambda number: f"l{number + 1}")), str(code))

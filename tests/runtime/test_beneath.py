@@ -166,6 +166,7 @@ def test_files_and_folders_are_made_where_links_stay_beneath(way, base):
     assert not (base.parent / "new").exists()
 
 
+@pytest.mark.slow
 def test_thousands_of_folders_in_each_other_are_walked_and_removed(base):
     nested(base / "a", DEPTH)
     with Directory(base) as directory:
@@ -177,6 +178,7 @@ def test_thousands_of_folders_in_each_other_are_walked_and_removed(base):
     assert list(base.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_few_descriptors_are_enough_for_any_depth(base):
     nested(base / "a", DEPTH)
     before = descriptors()

@@ -63,6 +63,7 @@ def account(monkeypatch, no_settings):
     return look
 
 
+@pytest.mark.slow
 def test_the_account_its_region_and_the_clock_are_told(account):
     found = account(asks_service=True)
     assert [check.outcome for check in found.values()] == ["ok"] * 4

@@ -98,6 +98,7 @@ def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch
     assert float(seconds) <= 1.1
 
 
+@pytest.mark.slow
 def test_what_is_asked_ends_with_whoever_asked(tmp_path):
     argv = f"'sh', '-c', 'echo $$ >{tmp_path}/pid; exec sleep 100'"
     asks = f"from scriptmode.doctor.program_runner import run_program; run_program({argv})"
@@ -127,6 +128,7 @@ def test_an_interpreter_without_the_runtime_is_a_problem(bare, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_docker_daemon_that_is_not_there_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere.sock")
     (check,) = machine_checks.docker()
@@ -248,6 +250,7 @@ def test_ports_are_found_beside_a_data_directory_that_is_read_only(tmp_path, mon
     assert (outcome, name) == ("ok", "ports")
 
 
+@pytest.mark.slow
 def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
     outcome, name, found, advice = inside("", "machine_checks.ports", kind=("unshare", "--net"))
@@ -256,6 +259,7 @@ def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):
     assert advice == "see that the loopback interface is up: ip link set lo up"
 
 
+@pytest.mark.slow
 def test_a_shared_memory_as_small_as_dockers_is_a_warning():
     outcome, _, found, advice = inside("mount -t tmpfs -o size=64m none /dev/shm", "machine_checks.memory")
     assert outcome == "warning"

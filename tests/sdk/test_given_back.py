@@ -83,6 +83,7 @@ def _is_later(folder, since):
     return probe.stat().st_ctime > since
 
 
+@pytest.mark.slow
 def test_thousands_of_folders_in_each_other_are_given_back(folder):
     descriptor = os.open(folder, os.O_RDONLY)
     for _ in range(3_000):

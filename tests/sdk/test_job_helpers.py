@@ -82,6 +82,7 @@ def test_values_of_several_hosts_stand_on_lines_of_their_own():
         metrics.values("accuracy", host="algo-2")
 
 
+@pytest.mark.slow
 def test_each_host_has_a_line_of_its_own_in_a_picture():
     (axes,) = Metrics(of_hosts("loss", *BETWEEN)).plot().axes
     drawn = [(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]

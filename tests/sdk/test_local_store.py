@@ -95,6 +95,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.slow
 @pytest.mark.prompt
 def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
     made(store, "job-0", 0.0)

@@ -33,6 +33,7 @@ def events():
     return [LogEvent("algo-1", f"acc=0.{number} {LINE}") for number in range(100)]
 
 
+@pytest.mark.slow
 @pytest.mark.prompt
 def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(events, caplog):
     began = time.monotonic()
@@ -46,6 +47,7 @@ def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(e
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.slow
 def test_the_live_view_tells_it_once(events):
     collector = Collector("j")
     collector.describe(DESCRIPTION)
@@ -86,6 +88,7 @@ def test_what_cannot_take_long_needs_no_other_package(regex):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "regex", [r"(a|aa)+$", r"(a*)*b", r"a+a+a+a+a+a+a+b", "a?" * 40 + "a" * 40, r"(.*)*=(.*)*=x", "(a|a)" * 39 + "b"]
 )

@@ -126,6 +126,7 @@ def test_groups_beside_the_distribution_run_the_script_alone(ours):
     assert [host.roles for host in plan.hosts.values()] == ["script", "mpirun, rank 0", "rank 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ml.c5.xlarge", "local_process"])
 def test_two_hundred_hosts_are_planned(ours, kind):
     plan = ours(kind, 200, distribution=ParameterServer()).plan()

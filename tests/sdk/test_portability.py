@@ -47,6 +47,7 @@ SUBMIT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_a_job_is_submitted_without_anything_of_linux(platform, tmp_path):
     (tmp_path / "code").mkdir()

@@ -73,6 +73,7 @@ def test_an_answer_without_lines_is_not_the_end():
     assert by_host(job.logs(follow=True)) == expected(logs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("follow", [False, True])
 def test_answers_without_lines_and_without_an_end_are_left_alone(follow):
     # As CloudWatch Logs answers for a stream whose lines are past their retention.
@@ -148,6 +149,7 @@ class Slow(FakeSageMaker):
         super().settle()
 
 
+@pytest.mark.slow
 def test_two_hundred_streams_far_away_do_not_hide_the_jobs_end():
     logs = {f"algo-{number}": lines_of(f"algo-{number}", 10, step=30) for number in range(1, 201)}
     fake, job = started(Life.completed(logs=logs), instance_count=200, fake=Slow("eu-west-1"))

@@ -21,6 +21,7 @@ from scriptmode.platforms.sagemaker import SageMakerPlatform
 from scriptmode.platforms.sagemaker.error_translation import translate_client_error
 from scriptmode.platforms.sagemaker.iam_role import get_execution_role
 
+pytestmark = pytest.mark.slow  # starts a server
 ROLE = "arn:aws:iam::123456789012:role/training"
 
 

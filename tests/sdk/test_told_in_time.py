@@ -92,6 +92,7 @@ def test_a_variable_of_limits_that_is_wrong_is_told_before_the_source_is_stored(
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_an_image_that_processes_have_no_use_for_is_kept_and_said_once(made, capsys):
     job = made(image_uri="team/tf:1").fit()
     said = "image_uri team/tf:1 is not used: hosts of 'local_process' are processes of this machine"
