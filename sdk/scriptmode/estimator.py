@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scriptmode.display import log_lines
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
-from scriptmode.platforms.registry import find_job_platform, for_instance_types
+from scriptmode.platforms.registry import find_job_platform, for_instance_types, resolve_platform
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
 from scriptmode.spec.arguments import Arguments
@@ -213,7 +213,7 @@ class Estimator(Arguments):
             model_dir = self._gives_model_dir
         if enable_sagemaker_metrics is None and self._stores_metrics and arguments.reports_metrics(framework_version):
             enable_sagemaker_metrics = True
-        self._platform = arguments.platform(platform, sagemaker_session)
+        self._platform = _explicit_platform(platform, sagemaker_session)
         self._session = sagemaker_session
         self.latest_training_job: TrainingJob | None = None
         self._latest: dict[str, Any] = {}
@@ -457,7 +457,7 @@ class Estimator(Arguments):
             sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
             raise
         self.latest_training_job = job
-        self._latest = arguments.of_latest_job(body, self.platform)
+        self._latest = arguments.of_latest_job(body, getattr(self.platform, "session", None))
         if shown:
             log_lines.started(job.name)
             log_lines.unused(body)
@@ -506,7 +506,7 @@ class Estimator(Arguments):
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
         cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
-        vars(estimator)["_latest"] = arguments.of_latest_job(description, platform)
+        vars(estimator)["_latest"] = arguments.of_latest_job(description, getattr(platform, "session", None))
         return estimator
 
     def _prepare(
@@ -546,6 +546,13 @@ class Estimator(Arguments):
         body = render.render(spec, context)
         self.platform.validate(body)
         return body
+
+
+def _explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
+    """Return the platform that the arguments name; ``None`` lets the instance type choose."""
+    if platform is not None and session is not None:
+        raise SpecError("platform and sagemaker_session both say where to train; keep one")
+    return None if platform is None else resolve_platform(platform)
 
 
 class TensorFlow(Estimator):

@@ -303,11 +303,19 @@ class TrainingJob:
             SpecError: For a change that the job cannot have.
             RequestError: Where the service would refuse the request.
         """
-        from scriptmode.request import rerun
+        from scriptmode.request.rerun import RerunChanges, rerun_request
 
-        changes = rerun.RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
-        name = rerun.start(self.platform, self.name, changes)
-        return TrainingJob(name, self.platform)
+        changes = RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
+        description = self.describe()
+        body = rerun_request(description, self.platform.tags(description), changes)
+        job = TrainingJob(str(body["TrainingJobName"]), self.platform)
+        self.platform.validate(body)
+        try:
+            self.platform.create(body)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
+            raise
+        return job
 
     def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:
         """Display the job's log and status until it has ended.

@@ -13,7 +13,8 @@ from fakes.git_server import GitServer, Repository
 from fakes.promptness import soon
 
 from scriptmode.errors import SourceError
-from scriptmode.source.git import GitSource, checkout, parse_git_config
+from scriptmode.source.git import checkout
+from scriptmode.spec.git_source import GitSource, parse_git_config
 
 pytestmark = pytest.mark.slow
 

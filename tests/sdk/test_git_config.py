@@ -1,7 +1,7 @@
 import pytest
 
 from scriptmode.errors import SpecError
-from scriptmode.source.git import GitSource, parse_git_config
+from scriptmode.spec.git_source import GitSource, parse_git_config
 
 
 @pytest.mark.parametrize("nothing", [None, {}])

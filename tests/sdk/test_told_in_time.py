@@ -183,7 +183,9 @@ def test_a_data_directory_that_is_a_file_is_named_by_whatever_needs_it(made, tmp
 
 def test_an_unknown_home_directory_is_reported_with_the_variables_to_set(monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", "~who-is-that/data")
-    with pytest.raises(DataError, match="there is no data directory: .*; set HOME or SCRIPTMODE_DATA_DIR to an absolute"):
+    with pytest.raises(
+        DataError, match="there is no data directory: .*; set HOME or SCRIPTMODE_DATA_DIR to an absolute"
+    ):
         TrainingJob.list()
 
 

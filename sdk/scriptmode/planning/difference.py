@@ -9,9 +9,9 @@ from scriptmode.errors import PlatformError, SpecError
 from scriptmode.job import TrainingJob
 from scriptmode.planning import archive_contents
 from scriptmode.planning.plan_parts import Change, Difference
-from scriptmode.platforms.base import DESCRIBED_DEFAULTS
 from scriptmode.platforms.registry import local_platform_or
 from scriptmode.request import parse, rerun
+from scriptmode.request.service_model import DESCRIBED_DEFAULTS
 from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
 

@@ -26,14 +26,6 @@ LOCAL_GPU = "local_gpu"
 LOCAL_CONTAINER = ("local", LOCAL_GPU)
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
 ENDED = frozenset({COMPLETED, FAILED, STOPPED})
-#: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
-NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
-#: Values that the service describes for fields that the request left out.
-DESCRIBED_DEFAULTS: dict[str, Any] = {
-    "EnableNetworkIsolation": False,
-    "EnableInterContainerTrafficEncryption": False,
-    "EnableManagedSpotTraining": False,
-}
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 
 

@@ -1,15 +1,13 @@
-"""Start a described job again: its request with a new name and other changes."""
+"""The request that starts a described job again, with a new name and other changes. Pure."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms.base import DESCRIBED_DEFAULTS
 from scriptmode.request.render import derived_model_dir
-from scriptmode.request.service_model import REQUEST_SHAPE, shapes
+from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, shapes
 from scriptmode.spec import arguments, hyperparameters, names
 from scriptmode.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode.spec.training_job import RESERVED_TAGS, Limits
@@ -19,7 +17,6 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.base import Platform
 
 _NAMES = names.JobNames()
 _TAGS, _RULES = "Tags", "DebugRuleConfigurations"
@@ -36,20 +33,6 @@ class RerunChanges:
     #: Seconds.
     max_run: int | None = None
     max_wait: int | None = None
-
-
-def start(platform: Platform, old_name: str, changes: RerunChanges) -> str:
-    """Start job ``old_name`` again on its platform and return the new job's name at once."""
-    description = platform.describe(old_name)
-    body = rerun_request(description, platform.tags(description), changes)
-    name = str(body["TrainingJobName"])
-    platform.validate(body)
-    try:
-        platform.create(body)
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\nTraining job {name} may have been started: scriptmode describe {name}\n")
-        raise
-    return name
 
 
 def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], changes: RerunChanges) -> dict[str, Any]:

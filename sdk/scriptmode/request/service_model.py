@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 REQUEST_SHAPE = "CreateTrainingJobRequest"
+#: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
+NOT_DESCRIBED = frozenset({"Tags", "SessionChainingConfig"})
+#: Values that the service describes for fields that the request left out.
+DESCRIBED_DEFAULTS: dict[str, Any] = {
+    "EnableNetworkIsolation": False,
+    "EnableInterContainerTrafficEncryption": False,
+    "EnableManagedSpotTraining": False,
+}
 #: Java's character classes in the terms of Python's. ``\p{L}`` and ``\p{N}`` stand side by side with ``_`` wherever
 #: the model has them, and the three together are exactly ``\w``.
 _JAVA_CLASSES = {

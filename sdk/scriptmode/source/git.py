@@ -1,4 +1,4 @@
-"""Source code in a git repository: what to fetch as a value, and fetching it with the ``git`` program."""
+"""Check out source code from a Git repository with the ``git`` program."""
 
 from __future__ import annotations
 
@@ -8,114 +8,19 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from scriptmode.clock import SYSTEM, Clock
-from scriptmode.errors import SourceError, SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.errors import SourceError
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-#: The keys of ``git_config`` (SageMaker SDK, ``git_utils``) and our fields.
-_FIELDS = {
-    "repo": "repo",
-    "branch": "branch",
-    "commit": "commit",
-    "2FA_enabled": "two_factor",
-    "username": "username",
-    "password": "password",
-    "token": "token",
-}
-_WEB = ("https", "http")
-_URL_FORMS = "https://..., ssh://..., git@host:path, or file:///... for a repository on this machine"
-_SSH_SHORT_FORM = re.compile(r"[^\s/@:]+@[^\s/@:]+:.+")
-_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
-
-
-@dataclass(frozen=True)
-class GitSource:
-    """A tree in a repository: at a commit, else at the tip of a branch (or a tag), else of its default branch.
-
-    The SageMaker SDK's documentation calls the default branch 'master'; it is what the repository says it is.
-    """
-
-    repo: str
-    branch: str | None = None
-    commit: str | None = None
-    username: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)
-    #: Goes before username and password.
-    token: str | None = field(default=None, repr=False)
-    #: A password is not enough.
-    two_factor: bool = False
-
-    def __post_init__(self) -> None:
-        for key in ("repo", "branch", "commit"):
-            value = getattr(self, key)
-            if value is not None and (value.startswith("-") or not value.isprintable()):
-                raise SpecError(f"git_config[{key!r}] is {_shown(value)!r}, which git would misread; correct it")
-        _check_repo(self.repo)
-        self._check_credentials()
-
-    @property
-    def login(self) -> tuple[str, str] | None:
-        """User name and password for HTTP; a token is a user name without a password, as GitHub takes it."""
-        if self.token is not None:
-            return self.token, ""
-        return (self.username or "", self.password) if self.password is not None else None
-
-    def _check_credentials(self) -> None:
-        given = [key for key in ("token", "username", "password") if getattr(self, key) is not None]
-        if not given:
-            return
-        scheme, host = _scheme(self.repo), urlsplit(self.repo).hostname if "://" in self.repo else None
-        if scheme not in _WEB:
-            theirs = "git's own file access" if scheme == "file" else "your SSH keys"
-            raise SpecError(
-                f"git_config[{given[0]!r}] is for https://, but {self.repo!r} is reached by {theirs}; leave it out"
-            )
-        if scheme == "http" and host not in _THIS_MACHINE:
-            raise SpecError(f"git_config[{given[0]!r}] would travel unencrypted to {self.repo!r}; use https://")
-        if self.token is not None:
-            return
-        if self.two_factor:
-            raise SpecError("git_config['2FA_enabled'] is True, which a password cannot satisfy; give a token instead")
-        if len(given) == 1:
-            missing = "password" if given == ["username"] else "username"
-            raise SpecError(f"git_config has {given[0]!r} without {missing!r}; give both, or a token")
-
-
-def parse_git_config(value: object) -> GitSource | None:
-    """Return the source for the estimator's ``git_config``; ``None`` for ``None`` and for an empty dict.
-
-    Raises `SpecError` for unknown keys, wrong types, URLs that git cannot be given, and credentials out of place.
-    """
-    if value is None:
-        return None
-    if not isinstance(value, Mapping):
-        raise SpecError(f"git_config is a {type(value).__name__}; give a dict such as {{'repo': 'https://...'}}")
-    if not value:
-        return None
-    for key, content in value.items():
-        if key not in _FIELDS:
-            raise SpecError(f"git_config has no key {key!r}{did_you_mean(str(key), _FIELDS)}")
-        # Values are not shown: they may be secrets.
-        if key == "2FA_enabled":
-            if not isinstance(content, bool):
-                raise SpecError(f"git_config[{key!r}] is a {type(content).__name__}; give True or False")
-        elif not isinstance(content, str) or not content:
-            what = "empty" if content == "" else f"a {type(content).__name__}"
-            raise SpecError(f"git_config[{key!r}] is {what}; give a string that is not empty, or leave the key out")
-    if "repo" not in value:
-        raise SpecError(f"git_config has no 'repo'; give the repository's URL: {_URL_FORMS}")
-    return GitSource(**{_FIELDS[key]: content for key, content in value.items()})
+    from scriptmode.spec.git_source import GitSource
 
 
 @contextmanager
@@ -331,33 +236,3 @@ def _advice(source: GitSource, output: str) -> str:
         if re.search(pattern, output):
             return advice
     return f"see whether 'git ls-remote {source.repo}' works in a terminal"
-
-
-def _scheme(repo: str) -> str:
-    return repo.partition("://")[0] if "://" in repo else "ssh"
-
-
-def _check_repo(repo: str) -> None:
-    wrong = SpecError(f"git_config['repo'] is {_shown(repo)!r}; give {_URL_FORMS}")
-    if "://" not in repo:
-        if not _SSH_SHORT_FORM.fullmatch(repo):
-            raise wrong
-        return
-    try:
-        url = urlsplit(repo)
-        # A password with a slash in it looks like a port.
-        has_host = url.port is not None or bool(url.hostname)
-    except ValueError as error:
-        raise wrong from error
-    if _scheme(repo) not in (*_WEB, "ssh", "file") or has_host == (url.scheme == "file"):
-        raise wrong
-    if url.password is not None or (url.username is not None and url.scheme in _WEB):
-        raise SpecError(
-            f"git_config['repo'] carries credentials ({_shown(repo)!r}); leave them out of the URL "
-            "and give git_config a token, or username and password"
-        )
-
-
-def _shown(text: str) -> str:
-    """Remove the text between ``//`` and ``@`` of a URL: it may be a secret."""
-    return re.sub(r"(?<=://).*@", "***@", text)

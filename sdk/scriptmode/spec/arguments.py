@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean
-from scriptmode.platforms.registry import resolve_platform
+from scriptmode.spec.git_source import parse_git_config
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
 from scriptmode_runtime import contract
@@ -18,8 +18,6 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     import os
     from types import CodeType
-
-    from scriptmode.platforms.base import Platform
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {
@@ -153,11 +151,7 @@ def script(
             )
         return None
     folder = None if source_dir is None else str(source_dir)
-    git = None
-    if git_config is not None:
-        from scriptmode.source.git import parse_git_config
-
-        git = parse_git_config(git_config)
+    git = parse_git_config(git_config)
     return Script(str(entry_point), folder, texts("dependencies", dependencies), log_level, git)
 
 
@@ -207,7 +201,7 @@ def experiment(value: object) -> dict[str, str]:
     return dict(value)
 
 
-def of_latest_job(job: Mapping[str, Any], platform: Platform) -> dict[str, Any]:
+def of_latest_job(job: Mapping[str, Any], session: object) -> dict[str, Any]:
     """Return what arguments that were left out are for a job, by its request or description, as the SageMaker SDK says.
 
     An output path that is a whole bucket ends with a slash there.
@@ -217,7 +211,6 @@ def of_latest_job(job: Mapping[str, Any], platform: Platform) -> dict[str, Any]:
     encoded = job.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER)
     if encoded is not None:
         found["model_dir"] = contract.decode(encoded)
-    session = getattr(platform, "session", None)
     if session is not None:
         found["sagemaker_session"] = session
     return found
@@ -261,13 +254,6 @@ def base_name(given: object, image_uri: object) -> str | None:
     if given:
         return str(given)
     return base_of_image(str(image_uri)) if image_uri else None
-
-
-def platform(value: Platform | str | None, session: object) -> Platform | None:
-    """Parse ``platform``: a platform or its name; ``None`` lets the instance type choose."""
-    if value is not None and session is not None:
-        raise SpecError("platform and sagemaker_session both say where to train; keep one")
-    return None if value is None else resolve_platform(value)
 
 
 def tags(value: object) -> tuple[tuple[str, str], ...]:

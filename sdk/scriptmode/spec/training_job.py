@@ -15,8 +15,8 @@ from scriptmode.spec.whole_numbers import set_whole, whole_number
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.source.git import GitSource
     from scriptmode.spec.distribution import Distribution
+    from scriptmode.spec.git_source import GitSource
 
 
 #: The channel that carries the source archive where the hosts have no network (SageMaker SDK).

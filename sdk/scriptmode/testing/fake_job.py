@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
+from scriptmode.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.spec.training_job import Limits
 from scriptmode.testing.service_calls import deep_copy
 from scriptmode.testing.timeline import EarlyEnds, Timeline, build_timeline

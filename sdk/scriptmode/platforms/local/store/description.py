@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms.base import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
+from scriptmode.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
