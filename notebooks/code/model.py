@@ -106,7 +106,7 @@ def batches(images: Images, batch_size: int, seed: int) -> tf.data.Dataset:
     return dataset.batch(batch_size, drop_remainder=True).prefetch(2)
 
 
-def here(network: Any) -> Any:
+def local_copy(network: Any) -> Any:
     """Return a copy of the network with variables in this process, wherever the network's variables are placed."""
     copy = type(network).from_config(network.get_config())
     copy.set_weights(network.get_weights())
@@ -115,7 +115,7 @@ def here(network: Any) -> Any:
 
 def accuracy(network: Any, images: Images) -> float:
     """Return the fraction of the images that a network in training classifies correctly."""
-    copy = here(network)
+    copy = local_copy(network)
     pieces = [images.x[first : first + SCORING_BATCH] for first in range(0, len(images), SCORING_BATCH)]
     logits = np.concatenate([copy(tf.constant(piece), training=False).numpy() for piece in pieces])
     return float((logits.argmax(axis=-1) == images.y).mean())
@@ -126,7 +126,7 @@ def save(network: Any, folder: Path) -> Path:
 
     A copy in this process is saved, because ps tasks would write their variables to the disks of their own hosts.
     """
-    copy = here(network)
+    copy = local_copy(network)
 
     @tf.function(input_signature=[tf.TensorSpec([None, *copy.input_shape[1:]], tf.uint8, name="images")])
     def serve(images: tf.Tensor) -> dict[str, tf.Tensor]:

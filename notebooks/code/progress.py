@@ -61,7 +61,7 @@ class Progress:
         self.steps += steps
         self.seconds += seconds
         rate = steps / max(seconds, 1e-9)
-        figures = _spell({"loss": f"{loss:.4f}", "accuracy": f"{accuracy:.4f}", **self._rates(rate)})
+        figures = _render({"loss": f"{loss:.4f}", "accuracy": f"{accuracy:.4f}", **self._rates(rate)})
         self.write(f"epoch {self.epochs}: {figures}")
 
     def evaluated(self, accuracy: float) -> None:
@@ -82,7 +82,7 @@ class Progress:
             figures["bytes/step"] = f"{self.moved / self.steps:.0f}"
         if accuracy is not None:
             figures["accuracy"] = f"{accuracy:.4f}"
-        self.write(f"{SUMMARY} {_spell(figures)}")
+        self.write(f"{SUMMARY} {_render(figures)}")
 
     def _rates(self, rate: float) -> dict[str, str]:
         return {"steps/s": f"{rate:.2f}", "images/s": f"{rate * self.step_images:.0f}"}
@@ -106,5 +106,5 @@ def seconds_to(accuracy: float, log: str) -> float | None:
     return next((seconds for good, seconds in found if good >= accuracy), None)
 
 
-def _spell(figures: Mapping[str, str]) -> str:
+def _render(figures: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in figures.items())

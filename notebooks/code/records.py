@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 FEATURES = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
 #: Size of the shuffle buffer: a pipe delivers images in the order of its files.
-SHUFFLED = 5000
-LOADED_AT_ONCE = 500
+SHUFFLE_BUFFER = 5000
+LOAD_BATCH = 500
 
 
 def write(path: Path, part: images.Images) -> None:
@@ -54,7 +54,7 @@ def stream(channel: str) -> tf.data.Dataset:
 
 def batches(stream: tf.data.Dataset, shape: tuple[int, ...], batch_size: int, *, seed: int) -> tf.data.Dataset:
     """Return an endless dataset of batches of a stream's images; each pass reads the pipe's next epoch."""
-    dataset = stream.repeat().shuffle(SHUFFLED, seed=seed).batch(batch_size, drop_remainder=True)
+    dataset = stream.repeat().shuffle(SHUFFLE_BUFFER, seed=seed).batch(batch_size, drop_remainder=True)
     return dataset.map(lambda batch: decode(batch, shape)).prefetch(2)
 
 
@@ -71,7 +71,7 @@ def load(channel: str) -> images.Images:
 
 def _read(dataset: tf.data.Dataset, source: str) -> images.Images:
     pixels, labels = [], []
-    for batch in dataset.batch(LOADED_AT_ONCE):
+    for batch in dataset.batch(LOAD_BATCH):
         parsed = tf.io.parse_example(batch, FEATURES)
         flat = tf.io.decode_raw(parsed["image"], tf.uint8).numpy()
         pixels.append(flat.reshape(-1, *images.shape_of(flat.shape[1])))

@@ -76,7 +76,7 @@ class Training:
         folder = str(hyperparameters.checkpoint_folder())
         self.checkpoints = tf.train.CheckpointManager(state, folder, max_to_keep=2)
 
-    def agree(self) -> None:
+    def broadcast_state(self) -> None:
         """Broadcast the state of rank 0 to every rank: new weights, or the last checkpoint."""
         if hvd.rank() == 0:
             self.checkpoints.restore_or_initialize()
@@ -103,7 +103,7 @@ def train(training: Training, arguments: hyperparameters.Namespace, held_out: im
     iterator = iter(dataset)
     silence = {} if hvd.rank() == 0 else {"write": lambda _: None}
     progress = Progress("horovod", hvd.size(), arguments.batch_size, arguments.batch_size * hvd.size(), **silence)
-    training.agree()
+    training.broadcast_state()
     training.warm_up(next(iterator))
     progress.epochs = int(training.epoch)
     for _ in range(progress.epochs, arguments.epochs):

@@ -126,7 +126,7 @@ LOOPS: dict[str, Callable[[Training, Any], tf.Tensor]] = {
 }
 
 
-def ways(text: str) -> list[str]:
+def loop_names(text: str) -> list[str]:
     """Parse names of loops, separated by commas; raise ``argparse.ArgumentTypeError`` for an unknown name."""
     names = text.split(",")
     for name in names:
@@ -199,14 +199,15 @@ def train(training: Training, arguments: hyperparameters.Namespace, held_out: im
     checkpoints = Checkpoints(training)
     progress.epochs = int(training.epoch)
     for number in range(progress.epochs, arguments.epochs):
-        way = arguments.loop[number % len(arguments.loop)]
+        name = arguments.loop[number % len(arguments.loop)]
         training.train_accuracy.reset_state()
         progress.begin_epoch()
-        total = float(LOOPS[way](training, batches))
+        total = float(LOOPS[name](training, batches))
         progress.end_epoch(steps, loss=total / batches_of_images, accuracy=float(training.train_accuracy.result()))
         found = training.evaluate(unseen)
         print(
-            f"evaluation {number + 1}: loop={way} loss={found['loss']:.4f} accuracy={found['accuracy']:.4f}", flush=True
+            f"evaluation {number + 1}: loop={name} loss={found['loss']:.4f} accuracy={found['accuracy']:.4f}",
+            flush=True,
         )
         checkpoints.epoch_ended(arguments.epochs)
     return progress
@@ -223,7 +224,7 @@ def parse() -> hyperparameters.Namespace:
     )
     parser.add_argument(
         "--loop",
-        type=ways,
+        type=loop_names,
         default=["function"],
         help=f"how to iterate over an epoch: {', '.join(LOOPS)}; several names, separated by commas, alternate",
     )

@@ -30,11 +30,11 @@ class Interruption:
     """A flag that SIGTERM sets. The loop checks it between steps, so that no step is interrupted."""
 
     def __init__(self) -> None:
-        self.asked = False
-        signal.signal(signal.SIGTERM, self._ask)
+        self.requested = False
+        signal.signal(signal.SIGTERM, self._request)
 
-    def _ask(self, *_: object) -> None:
-        self.asked = True
+    def _request(self, *_: object) -> None:
+        self.requested = True
 
 
 class Training:
@@ -81,13 +81,13 @@ def train(training: Training, arguments: hyperparameters.Namespace, interruption
         figures.append(training.learn(batch(mine, arguments, steps, number)))
         training.step.assign_add(1)
         # Read the flag once: a signal that arrives after this line takes effect in the next step.
-        done, ends = number + 1, interruption.asked
-        if done % arguments.checkpoint_steps == 0 or done == last or ends:
+        done, stops = number + 1, interruption.requested
+        if done % arguments.checkpoint_steps == 0 or done == last or stops:
             training.save()
             loss, accuracy = model.mean(figures)
             figures = []
             print(f"step {done} of {last}: loss={loss:.4f} accuracy={accuracy:.4f}", flush=True)
-        if ends and done < last:
+        if stops and done < last:
             print(f"stopped at step {done}: the next job goes on from there", flush=True)
             return False
     return True

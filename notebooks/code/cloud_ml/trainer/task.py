@@ -97,7 +97,7 @@ def build(arguments: argparse.Namespace, task: Task) -> Graph:
         return Graph(inputs, loss, accuracy, step, global_step, tf.summary.merge_all())
 
 
-def supervisor(arguments: argparse.Namespace, task: Task, graph: Graph) -> Any:
+def create_supervisor(arguments: argparse.Namespace, task: Task, graph: Graph) -> Any:
     """Create the supervisor: the master's initializes, restores and saves; a worker's waits for the master."""
     devices = f"/job:{task.job}/task:{task.index}" if task.cluster else None
     with tf.device(devices):
@@ -139,29 +139,29 @@ class Master:
         self.graph = graph
         self.writer = writer
         self.held_out = mnist.load(arguments.eval_data)
-        self.told = (0, time.monotonic())
+        self.reported = (0, time.monotonic())
         self.evaluated = 0
 
     def begin(self, step: int) -> None:
         """Start counting from the step of a checkpoint, or from 0."""
-        self.told = (step, time.monotonic())
+        self.reported = (step, time.monotonic())
         self.evaluated = step
 
     def after(self, session: Any, step: int, feed: Any) -> None:
         """Print progress and evaluate if they are due after this step; `step` counts the steps of all trainers."""
-        if step - self.told[0] >= self.arguments.log_every:
-            self.tell(session, step, feed)
+        if step - self.reported[0] >= self.arguments.log_every:
+            self.report(session, step, feed)
         if step - self.evaluated >= self.arguments.eval_every:
             self.evaluate(session, step)
 
-    def tell(self, session: Any, step: int, feed: Any) -> None:
+    def report(self, session: Any, step: int, feed: Any) -> None:
         """Print a line of progress and write the batch's summaries."""
         loss, accuracy, summaries = session.run([self.graph.loss, self.graph.accuracy, self.graph.summaries], feed)
         now = time.monotonic()
-        rate = (step - self.told[0]) / max(now - self.told[1], 1e-9)
+        rate = (step - self.reported[0]) / max(now - self.reported[1], 1e-9)
         print(f"step {step}: loss={loss:.4f} accuracy={accuracy:.4f} steps/s={rate:.1f}", flush=True)
         self.writer.add_summary(summaries, step)
-        self.told = (step, now)
+        self.reported = (step, now)
 
     def evaluate(self, session: Any, step: int) -> None:
         """Evaluate the held-out images; print the accuracy and write it as a summary."""
@@ -179,14 +179,14 @@ def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
     batches = mnist.batches(mine, arguments.batch_size, arguments.seed + task.position)
     with tf.Graph().as_default():
         graph = build(arguments, task)
-        keeper = supervisor(arguments, task, graph)
-        master = Master(arguments, graph, keeper.summary_writer) if task.is_master else None
+        supervisor = create_supervisor(arguments, task, graph)
+        master = Master(arguments, graph, supervisor.summary_writer) if task.is_master else None
         made = 0
-        with keeper.managed_session(target, config=session_config(task), start_standard_services=True) as session:
+        with supervisor.managed_session(target, config=session_config(task), start_standard_services=True) as session:
             step = int(session.run(graph.global_step))
             if master:
                 master.begin(step)
-            while step < arguments.max_steps and not keeper.should_stop():
+            while step < arguments.max_steps and not supervisor.should_stop():
                 feed = graph.feed(next(batches))
                 step = int(session.run(graph.step, feed))
                 made += 1
@@ -194,9 +194,9 @@ def train(arguments: argparse.Namespace, task: Task, target: str) -> None:
                     master.after(session, step, feed)
             if master:
                 # Also if other trainers made the last steps at which a line was due.
-                master.tell(session, step, graph.feed(next(batches)))
+                master.report(session, step, graph.feed(next(batches)))
                 master.evaluate(session, step)
-                keeper.saver.save(session, keeper.save_path, global_step=graph.global_step)
+                supervisor.saver.save(session, supervisor.save_path, global_step=graph.global_step)
         print(f"{task.job} {task.index}: made {made} of the first {step} steps", flush=True)
 
 
