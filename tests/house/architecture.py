@@ -23,10 +23,9 @@ PICTURES = sources.ROOT / "sdk" / "docs" / "pictures"
 COMMAND = "python -m tests.house.architecture"
 #: Modules of the SDK's top level that are drawn, as one box; the others serve every package, and are not drawn.
 TOP = {"estimator": "estimator, job", "job": "estimator, job"}
-#: The runtime's modules that hold values, which the other half may import too, and those of the path of one call.
-VALUES = {"contract", "errors", "failure", "settings", "variables", "redaction"}
-PATH = {"__main__", "user_code", "supervisor", "report", "hints", "overlay", "preview", "sagemaker_training"}
-PLAN = {"plan", "environment", "cluster", "roles"}
+#: The runtime's modules that hold values, and those on the path of one call; each group is drawn as one box.
+VALUES = {"contract", "errors", "failure", "plan", "cluster", "settings", "roles", "variables", "redaction", "hints"}
+PATH = {"__main__", "user_code", "supervisor", "report", "overlay", "preview", "sagemaker_training"}
 #: Sizes in pixels: of a character, a box, the space between boxes and between levels.
 CHARACTER, HEIGHT, GAP, LEVEL = 7.4, 30, 22, 74
 ORDERINGS = 24
@@ -79,8 +78,8 @@ def sdk_box(module: str) -> str | None:
         return root
     if rest[:2] == ["platforms", "local"]:
         return f"local.{rest[2]}" if _is_package("platforms", "local", *rest[2:3]) and rest[2:] else "platforms.local"
-    if rest[:2] == ["platforms", "sagemaker"]:
-        return "platforms.sagemaker"
+    if rest[0:1] == ["platforms"] and rest[1:2] in (["base"], ["registry"], ["sagemaker"]):
+        return ".".join(rest[:2])
     name = rest[0] if rest else ""
     return name if name and _is_package(name) else TOP.get(name)
 
@@ -95,14 +94,9 @@ def runtime_box(module: str) -> str | None:
     name = rest[0] if rest else "__init__"
     if root != "scriptmode_runtime" or name == "__init__":
         return None
-    for names, box in (
-        (VALUES, "contract, settings"),
-        (PATH, "__main__, supervisor, report"),
-        (PLAN, "environment, plan"),
-    ):
-        if name in names:
-            return box
-    return name
+    if name in PATH:
+        return "__main__, supervisor, report"
+    return "contract, plan, settings" if name in VALUES else name
 
 
 PICTURED = {"architecture_sdk.svg": sdk_box, "architecture_runtime.svg": runtime_box}
