@@ -1,7 +1,24 @@
-"""The detached process that owns one running job, from Starting to Completed, Failed or Stopped.
+"""The agent: the detached process that owns one running job, from Starting to Completed, Failed or Stopped.
+
+The secondary statuses in order, all of them entered by this process (`Agent._enter`):
+
+- Starting: the hosts' sandboxes are prepared.
+- DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
+- Downloading: mounts are made, and a forked task copies the File mode channels and an earlier job's checkpoints.
+- Training: the hosts run under `supervision`, one forked process for each Pipe mode channel and host serves it, and a
+  forked task copies checkpoints.
+- Stopping: a stop was requested, or MaxRuntimeInSeconds passed.
+- Uploading: a forked task packs and delivers the artifacts.
+- Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
+
+What ends a job: the end of the hosts, the failure of any step, a request to stop (the file ``stop``, or SIGTERM to the
+agent), the time limit of Training, an error of the agent itself (Failed with InternalServerError), and the removal of
+the job's folder (everything is killed, nothing is recorded). The loop wakes at the end of a child and at least every
+`supervision.POLL_SECONDS`, and writes the heartbeat. Image, download and upload have no time limit; a stop kills the
+first two. The agent has no threads, because it forks.
 
 ``python -m scriptmode.platforms.local.agent <job folder> <lock>``: the descriptor ``lock`` is the job's lock, held.
-The first process ends with 0 when the agent is up; the agent itself goes on in the background.
+The first process ends with 0 when the agent is started; the agent itself continues in the background.
 """
 
 from __future__ import annotations
@@ -40,10 +57,10 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.opt_ml import Sandbox
 
-#: Where the failure file is missing, this much of the host's log stands in for it.
+#: The amount of the host's log that is reported where the failure file is missing.
 LOG_TAIL_LINES = 12
 LOG_TAIL_CHARACTERS = 700
-#: How often a long download says how far it is.
+#: Interval of reporting the progress of a long download.
 PROGRESS_SECONDS = 5.0
 
 
@@ -52,7 +69,7 @@ class _JobDeletedError(Exception):
 
 
 class Agent:
-    """One running job."""
+    """Owner of one running job."""
 
     def __init__(self, folder: JobFolder, lock: int, inherited: Mapping[str, str]) -> None:
         self._folder = folder
@@ -61,7 +78,7 @@ class Agent:
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
-        #: The directory by which the disk of the job's folder is named.
+        #: The data directory, which names the disk of the job's folder in messages.
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
         self._fleet = fleet.create_fleet(folder, self._job, lock, inherited)
@@ -85,7 +102,7 @@ class Agent:
         self._mounts = mounted_channels.ChannelMounts(self._request, list(self._sandboxes.values()), folders, lock)
 
     def run(self) -> None:
-        """Take the job to its end."""
+        """Run the job to its end."""
         self._record_processes()
         outcome = self._download() or self._pull_image()
         if outcome is None:
@@ -100,11 +117,11 @@ class Agent:
         self._end(outcome)
 
     def is_deleted(self) -> bool:
-        """Say whether somebody deleted the job by removing its folder."""
+        """Return whether the job was deleted: its folder was removed."""
         return self._folder.is_deleted(self._lock)
 
     def abandon(self) -> None:
-        """End everything without a word: there is nobody to tell and nowhere to tell it."""
+        """Stop everything without recording anything: the job is deleted."""
         supervision.end_hosts(
             self._hosts, supervision.FAILURE_GRACE_SECONDS, replace(self._hooks(), wait=self._children.wait)
         )
@@ -113,13 +130,13 @@ class Agent:
         self._folder.remove_rest()
 
     def fail(self, error: Exception) -> None:
-        """End the job, whatever is going on, for an error of the agent's own; one that has ended stays as it is."""
+        """Record the job as Failed because of an error of the agent itself; leave a job that has ended as it is."""
         if self._state.ended:
-            self._log("warning: the job had ended before this error, which changes nothing about it")
+            self._log("warning: the job had ended before this error, so its status is unchanged")
             return
         try:
             self._end_processes()
-        except Exception:  # noqa: BLE001 - nothing keeps the job from ending
+        except Exception:  # noqa: BLE001 - the job must end in any case
             traceback.print_exc()
         reason = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
         if full_disk.is_full(error):
@@ -127,7 +144,7 @@ class Agent:
         self._end(Outcome("Failed", reason))
 
     def _download(self) -> Outcome | None:
-        """Prepare the hosts' sandboxes and inputs; give an outcome only when the job ends with that."""
+        """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
         try:
             with full_disk.translate_errors(self._disk), self._heartbeat.beating():
                 self._spool.mkdir(parents=True, exist_ok=True)
@@ -154,7 +171,7 @@ class Agent:
         return Outcome("Failed", f"ClientError: Data download failed: {task.error}") if task.error else None
 
     def _pull_image(self) -> Outcome | None:
-        """Get what the hosts are made of, where it is not here; give an outcome only when the job ends with that."""
+        """Pull the image if it is missing on this machine; return an outcome only if the job ends here."""
         try:
             if self._fleet.has_image():
                 return None
@@ -172,7 +189,7 @@ class Agent:
         return Outcome("Failed", f"ClientError: {task.error}") if task.error else None
 
     def _begin_staging(self) -> ForkedTask:
-        """Begin the mounts, and have what is copied copied."""
+        """Start the mounts, and the task that copies File mode channels and checkpoints."""
         sandboxes = list(self._sandboxes.values())
         for uri in requested_hosts.uris_read_while_training(self._request):
             self._stores.prepare(uri)
@@ -203,7 +220,7 @@ class Agent:
         if self._checkpoints:
             ForkedTask(self._checkpoints.run, self._lock)
         self._record_processes()
-        # The script has the grace; `train` then kills, reaps and reports.
+        # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
         return supervision.supervise(self._hosts, max_runtime(self._request), grace, self._hooks())
 
@@ -240,7 +257,7 @@ class Agent:
         return algorithm_error(said, exit_code)
 
     def _upload(self, outcome: Outcome) -> Outcome:
-        """Deliver the artifacts; a delivery that fails fails a job that had not failed yet."""
+        """Deliver the artifacts; if that fails, return Failed for a job that had not failed yet."""
         if outcome.secondary == "Completed":
             self._enter("Uploading")
         with_model = outcome.secondary != "Failed"
@@ -269,7 +286,7 @@ class Agent:
         return outcome
 
     def _end(self, outcome: Outcome) -> None:
-        """Record how the job ended, which nothing changes any more, then remove what it does not need any more."""
+        """Record the final state of the job, then remove the files that it does not need any more."""
         self._fleet.release()
         self._sync_logs()
         self._enter(outcome.secondary, reason=outcome.reason)
@@ -277,11 +294,11 @@ class Agent:
             self._log(warning)
 
     def _sync_logs(self) -> None:
-        """Make the hosts' logs durable: a job's last state is not to outlive them."""
+        """Flush the hosts' logs to the disk, so that they are durable before the final state is."""
         of_hosts = [self._folder.log(name) for name in self._sandboxes]
         with self._heartbeat.beating():
             for log in of_hosts:
-                # One that something else has replaced keeps the others from nothing.
+                # A log that was replaced by something else does not prevent syncing the others.
                 with suppress(OSError):
                     sync_file(log)
             with suppress(OSError):
@@ -301,13 +318,13 @@ class Agent:
             self._states.record(self._state)
 
     def _record_progress(self) -> None:
-        """Say how much of a channel is here, now and then."""
+        """Record in the status message how much of the current channel is staged, every `PROGRESS_SECONDS`."""
         now = time.monotonic()
         here = self._staging.current()
         if self._state.secondary == "Downloading" and here and here.done and now > self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
-            of = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
-            said = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {of}"
+            amount = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
+            said = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {amount}"
             self._state = self._state.with_message(said, time.time())
             self._states.record(self._state)
 
@@ -327,13 +344,13 @@ class Agent:
         self._children.reap_strays([*(host.pid for host in self._hosts), *self._producers.pids, *self._mounts.pids])
 
     def _end_processes(self) -> None:
-        """End every process of the job and take its mounts away."""
+        """Stop every process of the job and remove its mounts."""
         with self._heartbeat.beating():
             problems = [*self._mounts.end(), *self._fleet.remove_hosts()]
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:
-            # A child that was killed just as it mounted.
+            # For a child that was killed while it was mounting.
             fuse_mounts.detach(self._folder.hosts)
         except DataError as error:
             problems.append(str(error))
@@ -346,29 +363,29 @@ class Agent:
         try:
             self._folder.write_processes({name: identity for name, identity in identities.items() if identity})
         except OSError as error:
-            # They are found by their environment, too, when this process is dead.
+            # Recovery also finds them by their environment when this process is dead.
             self._log(f"the job's processes cannot be recorded: {error}")
 
     def _log(self, text: str) -> None:
-        """Write to the agent's log, which `main` makes one that loses what it cannot write."""
+        """Write a line to the agent's log; `main` made ``sys.stderr`` a stream whose writes never fail."""
         sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
         sys.stderr.flush()
 
     def _log_to_user(self, text: str) -> None:
-        """Write to the first host's log, after everything the host itself said."""
+        """Write a line to the first host's log, after the output of the host itself."""
         self._log_to_host(next(iter(self._sandboxes)), text)
 
     def _log_to_host(self, host: str, text: str) -> None:
-        """Write to a host's log, where it can be written; the agent's log has it too."""
+        """Write a line to a host's log, if it can be written, and to the agent's log."""
         self._log(text)
         with suppress(OSError):
             logs.append_line(self._folder.log(host), f"scriptmode: {text}")
 
 
 def main(arguments: list[str]) -> None:
-    """Go into the background and run the job of the given folder."""
+    """Fork into the background and run the job of the given folder."""
     path, lock = Path(arguments[0]), int(arguments[1])
-    # The lock must go with this process, not with whatever it starts.
+    # The lock must be released when this process ends, so no child may inherit it.
     os.set_inheritable(lock, False)  # noqa: FBT003
     if os.fork():
         os._exit(0)

@@ -29,7 +29,7 @@ class _Log(io.RawIOBase):
         return self._descriptor
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return whether the stream can be written: always."""
         return True
 
     def write(self, content: Buffer, /) -> int:

@@ -151,18 +151,18 @@ class ReconciledJob:
 
 
 def with_stop_request(folder: JobFolder, state: JobState) -> JobState:
-    """Return a state that is Stopping from the moment of the request; the agent records the same a moment later."""
+    """Return a state that is Stopping since the request; the agent records the same a moment later."""
     asked = folder.stop_requested() if state.stoppable else None
     return state if asked is None else state.with_status("Stopping", asked)
 
 
 def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> JobState:
     """Record a job whose agent died as Failed, after ending its remaining processes; ``cause`` is "" if unknown."""
-    problems = end_orphans(folder)
+    problem = end_orphans(folder)
     cause = cause or _cause_of_death(folder, state)
     reason = (
-        f"InternalServerError: {cause}; the processes of it that were found were ended"
-        f"{problems and f', but {problems}'}; what they left is in {folder.path}"
+        f"InternalServerError: {cause}; its processes that were found were ended{problem and f', but {problem}'}; "
+        f"what they left is in {folder.path}"
     )
     log = folder.agent_log_tail()
     failed = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)

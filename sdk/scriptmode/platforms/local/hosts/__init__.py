@@ -1,4 +1,13 @@
-"""What a training host is to the agent, whatever it is made of."""
+"""The hosts of a job: processes or containers of this machine, behind the protocols `Host` and `fleet.Fleet`.
+
+- `fleet`: all hosts of a job, and the choice of their kind
+- `process_fleet`, `process_host`: hosts that are processes
+- `container_fleet`, `container_host`, `job_containers`, `container_limits`: hosts that are containers
+- `job_variables`: environment variables of both kinds
+- `planned_hosts`: what the hosts of a job would find, without starting it
+
+The agent, recovery and the service import this package. It imports the store, but neither inputs nor outputs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +23,7 @@ class Host(Protocol):
 
     @property
     def address(self) -> str:
-        """Where the other hosts reach it."""
+        """The address by which the other hosts reach it."""
 
     @property
     def pid(self) -> int:
@@ -22,16 +31,16 @@ class Host(Protocol):
 
     @property
     def machine_failure(self) -> str:
-        """What went wrong with the machine, not with its ``train``; "" as long as nothing did."""
+        """A failure of the machine, not of its ``train``, such as exhausted memory; "" without one."""
 
     def start(self) -> None:
-        """Start the host's ``train``; raise ``OSError`` when it cannot be started."""
+        """Start the host's ``train``; raise ``OSError`` if that is impossible."""
 
     def poll(self) -> int | None:
-        """Give the exit code once ``train`` ended, ``-n`` for signal n; never blocks."""
+        """Return the exit code once ``train`` ended, ``-n`` for signal n, else None; never block."""
 
     def terminate(self) -> None:
-        """Ask ``train`` to end (SIGTERM)."""
+        """Send SIGTERM to ``train``."""
 
     def kill(self) -> None:
-        """End everything on the host (SIGKILL)."""
+        """Kill every process of the host (SIGKILL)."""

@@ -1,4 +1,4 @@
-"""Hosts that are containers: their image and network, what they see of this machine, and whose their files are."""
+"""Hosts that are containers: image, network, bind mounts, and the owner of the files that they write."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.store.job_store import Job, JobFolder
 
-#: Docker's first interface on the job's network.
+#: The first network interface of a container on the job's network.
 NETWORK_INTERFACE = "eth0"
-#: Where a source archive of this machine is put for the hosts.
+#: Where a source archive of this machine is copied for the hosts.
 SOURCE_DIR = "input/source"
-#: The caller's credentials and where they are good for: SageMaker gives a container its role's.
+#: The user's credentials, Region and endpoints, which containers get; SageMaker gives them those of the role.
 CREDENTIALS = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -48,20 +48,20 @@ CREDENTIALS = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
 )
-#: Open MPI's ranks take a machine for theirs, and the cores from each other's hosts as they wait. (Open MPI
-#: documentation, "Oversubscription and polling")
+#: Waiting ranks of Open MPI poll without yielding, which takes the cores from the other hosts on this machine. (Open
+#: MPI documentation, "Oversubscription and polling")
 _ON_SHARED_CORES = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-#: What leaves everybody the right to read.
+#: A umask that lets all users read.
 _READABLE = 0o022
-#: What was at the script's ``model_dir`` before: a file beside the staged channels.
+#: File beside the staged channels that records which folders the script's ``model_dir`` held before the job.
 _BEFORE = "model_dir.json"
 _BEFORE_SHAPE = {"since!": float, "known!": [int]}
-#: Two data directories with a job of one name are told apart by so many characters.
+#: Number of characters that distinguish jobs of the same name in two data directories.
 _DIGEST_CHARACTERS = 8
 
 
 class ContainerFleet:
-    """Implements `fleets.Fleet`."""
+    """Fleet of containers; implements `fleet.Fleet`."""
 
     no_model_message = (
         "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
@@ -83,13 +83,13 @@ class ContainerFleet:
 
     @property
     def no_mounts_reason(self) -> str:
-        """Why FUSE mounts of the agent cannot be read in containers: only root's can be by other users."""
+        """The reason why containers cannot read FUSE mounts of the agent: other users can read only those of root."""
         return "" if os.geteuid() == 0 else "a user's own mounts are not to be seen in containers"
 
     def prepare(self) -> None:
-        """Make the network and the sandboxes; from now on a guard clears up if this process dies."""
+        """Create the network and the sandboxes; from now on a guard process removes them if this process dies."""
         job = self._folder.label
-        # Whichever user the image has is to read what is written for its container; the job's folder is the caller's.
+        # The image's user, whose ID is unknown, must be able to read the files. The job's folder is closed to others.
         self._umask = os.umask(_READABLE)
         self._guard = job_containers.Guard(job, self._lock)
         isolated = bool(self._job.request.get("EnableNetworkIsolation"))
@@ -99,16 +99,16 @@ class ContainerFleet:
             sandbox.prepare(self._with_source(sandbox), content)
             for channel in self._file_systems(sandbox):
                 sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
-            _open_to_everybody(sandbox.base)
+            _open_to_all_users(sandbox.base)
         if model_dir := _model_dir(self._job):
             before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
             (self._folder.channels / _BEFORE).write_text(json.dumps(before), encoding="utf-8")
             model_dir.mkdir(parents=True, exist_ok=True)
             if self._folder.path in model_dir.parents:
-                _open_to_everybody(model_dir)
+                _open_to_all_users(model_dir)
 
     def has_image(self) -> bool:
-        """Say whether the image is."""
+        """Return whether the image is on this machine."""
         return docker_client.has_image(self._image)
 
     def pull_image(self) -> None:
@@ -116,7 +116,7 @@ class ContainerFleet:
         training_images.pull_image(self._image)
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
-        """Return the hosts."""
+        """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.limits)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
         algorithm = self._job.request["AlgorithmSpecification"]
@@ -127,8 +127,8 @@ class ContainerFleet:
             for name in group.hosts
         }
         for sandbox in self.sandboxes.values():
-            # Restored meanwhile.
-            _open_to_everybody(sandbox.checkpoints(self._job.request.get("CheckpointConfig", {})), files=True)
+            # Checkpoints were restored since `prepare`.
+            _open_to_all_users(sandbox.checkpoints(self._job.request.get("CheckpointConfig", {})), files=True)
         return [
             ContainerHost(
                 Container(
@@ -140,7 +140,7 @@ class ContainerFleet:
                     environment=environments[name],
                     binds=self._binds(sandbox),
                     entrypoint=tuple(entry),
-                    # `train` is the argument of an image's own entry point, which one of the request's replaces.
+                    # `train` is the argument of the image's entry point, if the request sets neither.
                     command=tuple(arguments) if entry or arguments else ("train",),
                     limits=limits,
                     has_gpus=types[name] == LOCAL_GPU,
@@ -152,21 +152,21 @@ class ContainerFleet:
         ]
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:  # noqa: ARG002 - the same for every host
-        """Give the request's variables, and the caller's credentials where it has them in variables.
+        """Return the request's variables, and the credentials among the inherited variables.
 
-        Hosts without a network get none.
+        Hosts without a network get no credentials.
         """
         return container_environment(self._job.request, self._inherited)
 
     def find_disconnected(self) -> str:
-        """Say which container was taken off the job's network."""
+        """Return which containers were disconnected from the job's network; "" for none."""
         network = self._docker_name("network")
         gone = set(job_containers.disconnected_containers(self._folder.label, network))
         found = [name for name in self.sandboxes if self._docker_name(name) in gone]
         return f"{', '.join(found)}: disconnected from the job's network, {network}; run the job again" if found else ""
 
     def remove_hosts(self) -> list[str]:
-        """Remove the containers and the network, then make their files the caller's."""
+        """Remove the containers and the network, then change the owner of their files to the user."""
         if self._guard is None:
             return []
         os.umask(self._umask)
@@ -177,15 +177,15 @@ class ContainerFleet:
         return [problem] if problem else []
 
     def release(self) -> None:
-        """Do nothing: a job's containers have ports of their own."""
+        """Skip: containers have their own ports, so none are reserved."""
 
     def _docker_name(self, what: str) -> str:
-        """Give what Docker calls a part of the job; two data directories may have a job of one name."""
+        """Return Docker's name for a container or the network, unique also if data directories share a job name."""
         digest = hashlib.sha256(self._folder.label.encode()).hexdigest()[:_DIGEST_CHARACTERS]
         return f"{self._folder.name}-{what}-{digest}"
 
     def _with_source(self, sandbox: Sandbox) -> dict[str, Any]:
-        """Give the request with its source archive where the host sees it."""
+        """Copy a source archive of this machine to the host; return the request with the path that the host sees."""
         request, source = with_visible_source(self._job.request)
         if source is None:
             return request
@@ -210,7 +210,7 @@ class ContainerFleet:
             target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{channel['ChannelName']}"
             binds.append(BindMount(str(folder), target, file_systems.is_read_only(source)))
         if model_dir := _model_dir(self._job):
-            # A script that is given this place writes there, as it would to its bucket.
+            # A script that gets this folder as model_dir writes there, as it would to its bucket.
             binds.append(BindMount(str(model_dir), str(model_dir)))
         return tuple(binds)
 
@@ -224,17 +224,17 @@ class ContainerFleet:
 
 
 def container_environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables of each host, those of every job aside."""
-    # As on SageMaker, which gives containers without a network none.
-    given = () if request.get("EnableNetworkIsolation") else CREDENTIALS
-    own = {name: inherited[name] for name in given if name in inherited}
+    """Return the variables of every host, except for those of `job_variables`."""
+    # As on SageMaker, which gives no credentials to containers without a network.
+    names = () if request.get("EnableNetworkIsolation") else CREDENTIALS
+    own = {name: inherited[name] for name in names if name in inherited}
     if len(requested_hosts.hosts(request)) > 1:
         own.update(_ON_SHARED_CORES)
     return {**own, **request.get("Environment", {})}
 
 
 def with_visible_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
-    """Give the request with its source archive where the hosts see it, and where it is here; None where it is not."""
+    """Return the request with the source path that hosts see, and its path on this machine, None for one in S3."""
     parameters = request.get("HyperParameters", {})
     uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
     if not isinstance(uri, str) or not file_uris.is_file(uri):
@@ -245,13 +245,13 @@ def with_visible_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
 
 
 def restore_ownership(folder: JobFolder, job: Job) -> str:
-    """Make what the job's containers wrote the job's owner's; say why that failed or ""."""
+    """Change the owner of files that the job's containers wrote to the job's owner; return why that failed or ""."""
     status = folder.path.stat()
     owner = status.st_uid, status.st_gid
     written = [WrittenFolder(folder.hosts, owner)]
     record = folder.channels / _BEFORE
     if model_dir := _model_dir(job):
-        # Without the record nothing is known to be the containers'.
+        # Without the record it is unknown which files the containers wrote.
         with suppress(OSError, ValueError):
             before = regular_files.read_json(record)
             shapes.validate_shape(before, _BEFORE_SHAPE, "")
@@ -261,13 +261,13 @@ def restore_ownership(folder: JobFolder, job: Job) -> str:
 
 
 def _model_dir(job: Job) -> Path | None:
-    """Give the place of this machine that the script is told as ``model_dir``; None where it is none."""
+    """Return the folder of this machine that the script gets as ``model_dir``; None if it is elsewhere."""
     value = requested_hosts.model_dir_parameter(job.request)
     return file_uris.file_path(value) if file_uris.is_file(value) else None
 
 
-def _open_to_everybody(base: Path, *, files: bool = False) -> None:
-    """Let every user of the image write; on this machine nobody else comes this far, the job's folder is closed."""
+def _open_to_all_users(base: Path, *, files: bool = False) -> None:
+    """Allow all users to write, as the image's user is unknown; the job's folder stays closed to other users."""
     base.chmod(0o777)
     with beneath.Directory(base) as directory:
         for entry in directory.walk():

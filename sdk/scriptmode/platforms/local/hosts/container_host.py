@@ -1,7 +1,7 @@
 """A training host that is a container of this machine's Docker.
 
-A child of the agent makes the container, copies what it says into the host's log and answers how it ended: an attached
-stream is what Docker gives at once and without a copy of its own.
+A forked task of the agent creates the container, copies its output to the host's log and returns how it ended. The
+output is read from an attached stream, which Docker sends without delay and without keeping a copy.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LABEL = "scriptmode.job"
-#: What `docker run` ends with when there was no container to run. (docker run documentation, "Exit status")
+#: Exit code of `docker run` when no container could be run. (docker run documentation, "Exit status")
 NOT_RUN = 125
-#: A container's log is read to its end before its removal is told; its processes are dead by then.
+#: Time limit for reading the rest of a container's output after its removal; its processes are dead by then.
 _DRAIN_SECONDS = 2.0
 _POLL_SECONDS = 0.05
-#: Docker's client has one for every call.
+#: The timeout that stands for none, because Docker's client requires one for each call.
 NO_LIMIT_SECONDS = 7 * 24 * 3600
-#: Docker's words, and what to do about them.
+#: Fragments of Docker's messages, and the next step for each.
 _ADVICE = {
-    "bind source path does not exist": "the Docker daemon must be one of this machine, which sees its folders",
+    "bind source path does not exist": "use a Docker daemon on this machine, because it must see its folders",
     "could not select device driver": "install the NVIDIA Container Toolkit, or use instance_type 'local'",
-    "non-overlapping": "remove networks that nobody uses: docker network prune",
-    "Range of CPUs": "container_limits['cpus'] is not what this machine has; give less",
+    "non-overlapping": "remove unused networks: docker network prune",
+    "Range of CPUs": "container_limits['cpus'] is more than this machine has; give less",
     "executable file not found": "the image has no `train`; use one that has, or give container_entry_point",
     "OCI runtime create failed": "see that the image has the command; container_entry_point names another one",
 }
@@ -47,7 +47,7 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class BindMount:
-    """A folder of this machine that a container sees."""
+    """A folder of this machine that is mounted in a container."""
 
     source: str
     target: str
@@ -56,7 +56,7 @@ class BindMount:
 
 @dataclass(frozen=True)
 class Container:
-    """What one host is made of. ``name`` is Docker's, ``hostname`` the job's; ``job`` is the value of `LABEL`."""
+    """Settings of one container: ``name`` for Docker, ``hostname`` in the job; ``job`` is the value of `LABEL`."""
 
     name: str
     hostname: str
@@ -73,7 +73,7 @@ class Container:
 
 @dataclass
 class ContainerHost:
-    """A container that runs the image's ``train``; ``lock`` is the descriptor that its follower must not keep."""
+    """A container that runs the image's ``train``; ``lock`` is the descriptor that its follower task closes."""
 
     container: Container
     log: Path
@@ -94,15 +94,15 @@ class ContainerHost:
 
     @property
     def pid(self) -> int:
-        """The number of the process that follows the container; 0 before the start."""
+        """The process ID of the task that follows the container; 0 before the start."""
         return self._follower.pid if self._follower else 0
 
     def start(self) -> None:
-        """Have the container made and started; what goes wrong shows as `NOT_RUN` and ``machine_failure``."""
+        """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""
         self._follower = ForkedTask(partial(_follow, self.container, self.log), self.lock)
 
     def poll(self) -> int | None:
-        """Give the exit code once the container ended, ``-n`` for signal n."""
+        """Return the exit code once the container ended, ``-n`` for signal n, else None."""
         if self._follower is None:
             return None
         if not self._follower.poll():
@@ -124,7 +124,7 @@ class ContainerHost:
         self.poll()
 
     def kill(self) -> None:
-        """Remove the container with everything in it."""
+        """Remove the container and kill everything in it."""
         follower, self._asked = self._follower, False
         if follower is None:
             return
@@ -132,21 +132,21 @@ class ContainerHost:
         _remove_named(self.container.name)
         while not follower.poll() and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
-            # It may have been just about to make the container.
+            # The follower may have created the container after the last attempt.
             _remove_named(self.container.name)
         if not follower.poll():
             follower.kill()
             _remove_named(self.container.name)
 
     def _ask(self) -> None:
-        # Refused where the container is not there yet, or does not run yet or any more: asked again by the next poll.
+        # Docker refuses while the container does not exist or run; the next poll retries.
         with suppress(ContainerError), docker_client.docker_client(f"{self.name} cannot be asked to end") as client:
             client.api.kill(self.container.name, signal.SIGTERM)
             self._asked = False
 
 
 def _follow(container: Container, log: Path) -> dict[str, Any]:
-    """Run a container to its end; give its exit code and whether it ran out of memory."""
+    """Run a container to its end; return its exit code and whether it ran out of memory."""
     from docker.utils.socket import frames_iter
 
     with with_advice(), docker_client.docker_client("the container cannot be started") as client:
@@ -168,7 +168,7 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
 
 
 def create_container(api: Any, container: Container, user: str | None = None) -> str:
-    """Create a container, not started; return Docker's identifier. ``user`` is by default the image's."""
+    """Create a container without starting it; return its ID. ``user`` defaults to the image's user."""
     from docker.types import DeviceRequest, LogConfig, Mount
 
     limits = container.limits
@@ -202,25 +202,25 @@ def create_container(api: Any, container: Container, user: str | None = None) ->
 
 
 def _half_of_memory() -> int:
-    """Give the size that Linux itself gives a tmpfs: a limit, no reservation (tmpfs(5), "size")."""
+    """Return half of this machine's memory, Linux's own default size of a tmpfs: a limit, not a reservation."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def _remove_named(name: str) -> None:
-    """Remove a container whatever it does, if it is there; what stays is removed with everything of the job."""
+    """Remove a container by its name if it exists; one that stays is removed later by `remove_job_containers`."""
     with suppress(ContainerError), docker_client.docker_client(f"container {name} cannot be removed") as client:
         remove_container(client, name)
 
 
 def remove_container(client: Any, identifier: str) -> None:
-    """Remove a container, by Docker's identifier or its name, whatever it does."""
+    """Remove a container by its ID or name, also while it runs."""
     with ignore_missing():
         client.api.remove_container(identifier, force=True, v=True)
 
 
 @contextmanager
 def ignore_missing() -> Iterator[None]:
-    """Let what somebody else removed, or is removing, count as removed."""
+    """Ignore the error for an object that another client removed or is removing."""
     from docker.errors import APIError, NotFound
 
     try:
@@ -234,7 +234,7 @@ def ignore_missing() -> Iterator[None]:
 
 @contextmanager
 def with_advice() -> Iterator[None]:
-    """Add to Docker's words what to do about them."""
+    """Add the next step to an error with one of Docker's known messages."""
     try:
         yield
     except ContainerError as error:

@@ -1,4 +1,4 @@
-"""What a container of this machine may use."""
+"""Resource limits of containers of this machine: parsing and defaults."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from scriptmode.messages import did_you_mean
 
 #: ``memory=8g,cpus=2,shm_size=4g``
 LIMITS_VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"
-#: Docker's own spelling: a number of bytes, or of the unit's 1024s.
+#: Docker's notation: a number of bytes, or of KiB, MiB or GiB.
 _SIZE = re.compile(r"(\d+)([kmg]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
-#: Docker refuses less. (docker run documentation, "Memory")
+#: The least that Docker accepts. (docker run documentation, "Memory")
 _LEAST_MEMORY = 6 * 1024**2
-#: A shell, Python and the runtime with its threads.
+#: Enough for a shell, Python and the runtime with its threads.
 _LEAST_PIDS = 32
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-#: The default of ``pids``: a number for each host, and one for each of the machine's CPUs, as TensorFlow has pools of a
-#: thread for each CPU, and MPI a rank for each. (The kernel's own ``pid_max`` grows by 1024 for each CPU, too.)
+#: The default of ``pids``: a base for each host plus a number for each CPU of the machine, because TensorFlow has
+#: thread pools of one thread for each CPU, and MPI one rank for each. (The kernel's ``pid_max`` grows by 1024 for each
+#: CPU, too.)
 _PIDS, _PIDS_OF_CPU = 4096, 1024
 #: Enough for TensorFlow, however many hosts share the machine.
 _FEWEST_PIDS = 1024
-#: The kernel's limits of all processes and threads together, and what it has where they cannot be read. (proc(5))
+#: The kernel's limits of all processes and threads together, and the value assumed if they cannot be read. (proc(5))
 _KERNEL_LIMITS = (Path("/proc/sys/kernel/pid_max"), Path("/proc/sys/kernel/threads-max"))
 _KERNEL_DEFAULT = 32768
 
 
 @dataclass(frozen=True)
 class ContainerLimits:
-    """What was asked for; ``None`` where nothing was.
+    """Limits that the user set; ``None`` for a limit that was not set.
 
     ``shm_size`` and ``memory`` are bytes, ``pids`` a number of processes and threads. ``no_new_privileges``: whether no
     program, such as sudo, gives its process more rights than it has (prctl(2), PR_SET_NO_NEW_PRIVS).
@@ -49,9 +50,9 @@ class ContainerLimits:
 
 
 def default_pids(hosts: int, cpus: int | None = None, kernel: int | None = None) -> int:
-    """Return how many processes and threads each of a job's hosts may have unless ``pids`` was asked for.
+    """Return the default of ``pids``, the number of processes and threads that each of a job's hosts may have.
 
-    The hosts together leave the machine half of those that its kernel allows, so that it stays usable.
+    All hosts together get at most half of the kernel's limit, so that the machine stays usable.
     """
     of_cpus = _PIDS + _PIDS_OF_CPU * (cpus or os.cpu_count() or 1)
     half = (kernel or min(map(_kernel_limit, _KERNEL_LIMITS))) // 2
@@ -66,9 +67,9 @@ def _kernel_limit(path: Path) -> int:
 
 
 def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str]) -> ContainerLimits:
-    """Validate what was asked for: sizes in bytes or as ``"512m"`` and ``"8g"``; raise `SpecError` naming the value.
+    """Parse limits, sizes in bytes or as ``"512m"`` and ``"8g"``; raise `SpecError` naming a wrong value.
 
-    What was given goes before `LIMITS_VARIABLE`.
+    ``given`` takes precedence over the variable `LIMITS_VARIABLE`.
     """
     if given is not None and not isinstance(given, Mapping):
         raise SpecError(f"container_limits is {given!r}; give a dict: {{'memory': '8g', 'cpus': 2, 'shm_size': '4g'}}")
@@ -81,7 +82,7 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
     for name, (owner, value) in asked.items():
         if name not in known:
             hint = did_you_mean(str(name), known)
-            raise SpecError(f"{owner} has no key {name!r}{hint}; there are {', '.join(known)}")
+            raise SpecError(f"{owner} has no key {name!r}{hint}; the keys are {', '.join(known)}")
         where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
         found[name] = _PARSERS[name](where, value)
     return ContainerLimits(**found)
@@ -102,7 +103,7 @@ def _cpus(where: str, value: object) -> float:
         number = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
     except ValueError:
         number = 0.0
-    # Docker counts in hundredths of one.
+    # The smallest unit of Docker is a hundredth of a CPU.
     if not 0.01 <= number < float("inf"):  # noqa: PLR2004
         raise SpecError(f"{where} is {value!r}; give the number of CPUs that a host may use, such as 2 or 0.5")
     return number

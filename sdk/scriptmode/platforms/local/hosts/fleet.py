@@ -1,4 +1,4 @@
-"""How the hosts of a job are made: as processes or as containers, and what is done for all of them together."""
+"""The protocol of all hosts of a job together, and the choice of its implementation."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ if TYPE_CHECKING:
 
 
 class Fleet(Protocol):
-    """All hosts of one job. The process that has it must have no threads."""
+    """All hosts of one job. The process that uses it must have no threads, because it forks."""
 
-    #: What stands in the log of a job that leaves no model.
+    #: The line for the log of a job whose hosts left no model.
     no_model_message: str
 
     @property
     def sandboxes(self) -> Mapping[str, Sandbox]:
-        """Every host's ``/opt/ml``, by its name, in order."""
+        """The ``/opt/ml`` of every host, by the host's name, in order."""
 
     @property
     def no_mounts_reason(self) -> str:
-        """Why the hosts do not see what the agent mounts in their sandboxes; "" where they do."""
+        """The reason why the hosts do not see mounts that the agent makes in their sandboxes; "" where they do."""
 
     @property
     def mounts_file_systems(self) -> bool:
-        """Whether the hosts see file systems by themselves."""
+        """Whether the hosts mount the folders of file systems by themselves."""
 
     def prepare(self) -> None:
-        """Fill the sandboxes but for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
+        """Write the sandboxes, except for the channels; raise `DataError`, `ContainerError` or ``OSError``."""
 
     def has_image(self) -> bool:
-        """Say whether what the hosts are made of is on this machine; raise `ContainerError`."""
+        """Return whether the hosts' image is on this machine; raise `ContainerError`."""
 
     def pull_image(self) -> None:
-        """Get what the hosts are made of, which may take long; raise `PlatformError`."""
+        """Pull the hosts' image, which may take long; raise `PlatformError`."""
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
-        """Make the hosts, none of them started, with their variables by their names."""
+        """Create the hosts, not started; ``environments`` holds the variables of each by its name."""
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
-        """Give a host's variables but for those that are every job's."""
+        """Return a host's variables, except for those of `job_variables`."""
 
     def find_disconnected(self) -> str:
-        """Say which of the running or ended hosts is not to be reached any more, and why; "" where none is known."""
+        """Return which hosts lost their connection to the others, and why; "" where none is known to."""
 
     def remove_hosts(self) -> list[str]:
-        """Leave nothing of the hosts but their sandboxes, which are the caller's; say what could not be done."""
+        """Remove the hosts, and make the user own their sandboxes; return what failed."""
 
     def release(self) -> None:
-        """Give back what was held for the hosts."""
+        """Release what was reserved for the hosts, such as ports."""
 
 
 def create_fleet(folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> Fleet:
-    """Give the fleet that a job's instance types name. ``lock`` is the descriptor of the job's lock."""
+    """Return the fleet for a job's instance types; ``lock`` is the descriptor of the job's lock."""
     if requested_hosts.has_container_hosts(job.request):
         from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
 

@@ -1,6 +1,6 @@
-"""What is done about the containers of a job together: their network, their removal, their files' owner.
+"""All containers of a job together: their network, their removal, and the owner of their files.
 
-Whatever belongs to a job carries its `LABEL`, so that nothing of it is left, whoever is there to remove it.
+Containers and networks of a job have its `LABEL`, so any process can find and remove all of them.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from scriptmode_runtime.files.beneath import Entry
 
 _POLL_SECONDS = 0.02
-#: A command line has room for so many of any usual length.
+#: Number of paths that fit into one command line at any usual length.
 _PATHS_AT_ONCE = 1000
-#: For millions of files; who waits for it may be somebody who only asks how a job stands.
+#: Enough for millions of files. A client that only asks for the state of a job may wait for it.
 _CHOWN_SECONDS = 600
-#: Where a container that gives files back sees their folder.
+#: Mount point of the folder in a container that changes the owner of files.
 _SEEN = "/mnt/written"
-#: Else this machine is the gateway of an internal network, too, and whatever listens on it can be reached.
+#: Option of an internal network: without it this machine is its gateway, and all its listening ports can be reached.
 _UNSEEN = {"com.docker.network.bridge.inhibit_ipv4": "true"}
-#: What is being removed by somebody else holds its network for a moment.
+#: A container that another client is removing holds its network for a moment.
 CLEARING_SECONDS = 20.0
-#: What a killed process had asked Docker for may be done a moment later.
+#: Docker may carry out a request of a killed process a moment later.
 _SETTLING_SECONDS = 1.0
 
 
 def create_network(name: str, job: str, *, is_internal: bool) -> None:
-    """Make a job's own network, on which its hosts know each other by name; raise `ContainerError`.
+    """Create a job's network, on which its hosts resolve each other's names; raise `ContainerError`.
 
-    Of an internal one nothing outside it can be reached.
+    From an internal network nothing outside of it can be reached.
     """
     with container_host.with_advice(), docker_client.docker_client(f"network {name!r} cannot be made") as client:
         client.networks.create(
@@ -58,9 +58,9 @@ def create_network(name: str, job: str, *, is_internal: bool) -> None:
 
 
 def disconnected_containers(job: str, network: str) -> list[str]:
-    """Name the job's containers that are not on its network any more; none where Docker does not answer.
+    """Return the job's containers that are not on its network any more; none if Docker does not answer.
 
-    From within, a host that was cut off and those it was cut off from lose each other alike.
+    The hosts themselves cannot find out: each side only sees that it lost the other.
     """
     with suppress(ContainerError), docker_client.docker_client("containers of the job cannot be listed") as client:
         found = client.api.containers(all=True, filters={"label": f"{LABEL}={job}"})
@@ -73,9 +73,9 @@ def disconnected_containers(job: str, network: str) -> list[str]:
 
 
 def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) -> str:
-    """Remove every container and network of a job; say why one stays, "" when nothing does.
+    """Remove every container and network of a job; return why one stays, "" when none does.
 
-    A daemon that does not answer is asked again for ``retry_seconds`` seconds: it may be starting anew.
+    A daemon that does not answer is retried for ``retry_seconds``: it may be restarting.
     """
     begun = time.monotonic()
     while True:
@@ -83,7 +83,7 @@ def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) 
             with docker_client.docker_client("containers of the job cannot be removed") as client:
                 if not _remove_found(client, job):
                     return ""
-            said, limit = "they come again and again", CLEARING_SECONDS
+            said, limit = "new ones appear after each removal", CLEARING_SECONDS
         except ContainerError as error:
             said, limit = str(error), retry_seconds
         if time.monotonic() - begun > limit:
@@ -92,7 +92,7 @@ def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) 
 
 
 def _remove_found(client: Any, job: str) -> int:
-    """Remove what there is now; give how much that was."""
+    """Remove the containers and networks that exist now; return their number."""
     mine = {"label": f"{LABEL}={job}"}
     found = client.api.containers(all=True, filters=mine)
     for each in found:
@@ -106,10 +106,10 @@ def _remove_found(client: Any, job: str) -> int:
 
 @dataclass(frozen=True)
 class WrittenFolder:
-    """A folder that a job's containers wrote to. ``owner`` is a user's and a group's number.
+    """A folder that a job's containers wrote to; ``owner`` holds the IDs of the user and group that shall own it.
 
-    Everything below a folder of the job's own is the job's. Of a shared one that is only what changed ``since``
-    (seconds since the epoch), and no folder that was there before (``known``, by inode).
+    In a folder of the job itself every file is the job's. In a shared folder only files that changed ``since`` (seconds
+    since the epoch) are, and no folder that existed before (``known``, by inode).
     """
 
     folder: Path
@@ -120,9 +120,10 @@ class WrittenFolder:
     def foreign_entries(
         self, directory: beneath.Directory, failed: beneath.Failed | None = None
     ) -> Iterator[tuple[Entry, int]]:
-        """Yield what is not the owner's, and how deep it is below a directory that is not; all below such a one is not.
+        """Yield the entries that the owner does not own, each with its depth below the topmost such directory.
 
-        ``directory`` is the open folder; ``failed`` is told what cannot be listed, which is an error without it.
+        Everything below such a directory counts as not owned. ``directory`` is the open folder; ``failed`` is called
+        for a directory that cannot be listed, which is an error without it.
         """
         top = -1
         for entry in directory.walk(failed=failed):
@@ -153,9 +154,9 @@ def folder_inodes(folder: Path) -> frozenset[int]:
 
 
 def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> str:
-    """Make what a job's containers wrote its owner's; say why that failed or "".
+    """Change the owner of the files that a job's containers wrote; return why that failed or "".
 
-    Root does it itself; another user needs a container for it, of the job's own image.
+    Root does so itself; another user needs a container for it, of the job's image.
     """
     try:
         if os.geteuid() == 0:
@@ -174,23 +175,23 @@ def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> str
 
 
 def _change_owner(written: WrittenFolder) -> None:
-    """Make everything that is not the owner's the owner's, and follow no link."""
+    """Change the owner of every entry that the owner does not own; follow no link."""
     with beneath.Directory(written.folder) as directory:
         for entry, _ in written.foreign_entries(directory):
-            # Removed meanwhile, from a folder that others use, too.
+            # Another program that uses the folder may have removed the file.
             with suppress(FileNotFoundError):
                 os.chown(entry.at.name, *written.owner, dir_fd=entry.at.dir_fd, follow_symlinks=False)
 
 
 def _topmost_foreign_paths(written: WrittenFolder) -> list[str]:
-    """Return the paths that are not the owner's but for what is below others of them."""
+    """Return the paths that the owner does not own, without those below another of them."""
     with beneath.Directory(written.folder) as directory:
-        # What is not this user's may not be this user's to list.
+        # This user may not be allowed to list directories of other users.
         return [entry.path for entry, depth in written.foreign_entries(directory, lambda *_: None) if depth == 0]
 
 
 def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -> str:
-    """Have a container make these paths, with all below them, the owner's; say why that failed or ""."""
+    """Run a container that changes the owner of these paths, recursively; return why that failed or ""."""
     owner = ":".join(map(str, written.owner))
     container = Container(
         name="",
@@ -217,13 +218,14 @@ def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -
 
 
 class Guard:
-    """Removes a job's containers and network as soon as the process that made it dies without having dismissed it.
+    """A forked process that removes a job's containers and network when its creator dies without dismissing it.
 
-    The maker must have no threads, and keeps its descriptor ``lock`` to itself.
+    It reads from a pipe whose other end only the creator has: the end of file tells that the creator is dead. The
+    creator must have no threads; the guard closes the descriptor ``lock``.
     """
 
     def __init__(self, job: str, lock: int) -> None:
-        # Open in nobody but the maker and children that die with it.
+        # Open only in the creator, and in its children, which die with it.
         watched, self._held = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
@@ -233,7 +235,7 @@ class Guard:
         os.close(watched)
 
     def dismiss(self) -> None:
-        """End the guard; there is nothing left to remove."""
+        """Stop the guard without removing anything."""
         if self._pid:
             with suppress(OSError):
                 os.write(self._held, b".")
@@ -244,7 +246,7 @@ class Guard:
 
 
 def _run_guard(job: str, watched: int) -> None:
-    """Be the guard: never returns."""
+    """Run the guard in the forked child; never return."""
     status = 1
     try:
         os.setsid()

@@ -1,4 +1,4 @@
-"""The variables that every host of a job on this machine has, be it a process or a container. Pure."""
+"""Environment variables of every host of a job on this machine, a process or a container. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def with_job_variables(variables: Mapping[str, str], job: Job) -> dict[str, str]:
-    """Return a host's variables with those that tell it Region, job and how long a stop may take."""
+    """Return a host's variables with the Region, the job's name and ARN, and the grace period of a stop."""
     given = dict(variables)
     if contract.REGION_VARIABLE not in job.request.get("Environment", {}):
         given[contract.REGION_VARIABLE] = job.region
@@ -26,7 +26,7 @@ def with_job_variables(variables: Mapping[str, str], job: Job) -> dict[str, str]
 
 
 def _is_more(asked: str, granted: float) -> bool:
-    """Return whether a job asks for more seconds than the platform grants; `train` refuses what is no number."""
+    """Return whether a job requests more seconds than the platform grants; `train` refuses other text."""
     try:
         return granted < float(asked) < float("inf")
     except ValueError:

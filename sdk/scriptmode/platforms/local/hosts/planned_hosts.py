@@ -1,4 +1,4 @@
-"""What hosts on this machine would find, were a job started; nothing is held or written for it."""
+"""The planned environment of hosts on this machine; nothing is reserved or written for it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.store.job_store import Job
 
-#: As everywhere where a port is asked for: any that is free.
+#: Port 0 stands for a port that is chosen when the job starts.
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
 def plan_local_hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
-    """Give what each host would find, below ``jobs``, all jobs' folder, and with ``inherited`` variables."""
+    """Return the environment of each host; ``jobs`` is the folder of jobs, ``inherited`` this process's variables."""
     if requested_hosts.has_container_hosts(job.request):
         return _containers(job, inherited)
     return _processes(job, JobFolder(jobs / str(job.request["TrainingJobName"])), inherited)

@@ -1,4 +1,4 @@
-"""Hosts that are processes: their interpreter, their ports, their share of this machine's environment."""
+"""Hosts that are processes: their interpreter, their ports, and their environment variables."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.store.job_store import Job, JobFolder
 
-#: Variables of other jobs and other launchers; a host's runtime must not take them for its own.
+#: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
 FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
 FOREIGN_NAMES = frozenset({"TF_CONFIG"})
 
 
 class ProcessFleet:
-    """Implements `fleets.Fleet`."""
+    """Fleet of processes; implements `fleet.Fleet`."""
 
     no_model_message = (
         "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
@@ -43,21 +43,21 @@ class ProcessFleet:
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in requested_hosts.hosts(job.request)}
 
     def prepare(self) -> None:
-        """Reserve the hosts' ports and write what the platform tells them."""
+        """Reserve the hosts' ports and write their configuration files."""
         ports = self._ports.reserve(list(self.sandboxes))
         content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 
     def has_image(self) -> bool:
-        """Say yes: the hosts run with what is installed here."""
+        """Return whether the image is on this machine: always, as processes need none."""
         return True
 
     def pull_image(self) -> None:
-        """Do nothing."""
+        """Skip: processes need no image."""
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
-        """Make the hosts."""
+        """Create the hosts, not started."""
         return [
             ProcessHost(
                 name=name,
@@ -70,19 +70,19 @@ class ProcessFleet:
         ]
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
-        """Give what this machine has, less what belongs to other jobs, and the request's."""
+        """Return this process's variables, except for those of other jobs, and the request's."""
         return process_environment(self._job.request, sandbox, self._inherited)
 
     def find_disconnected(self) -> str:
-        """Say nothing: processes of one machine reach each other."""
+        """Return "": processes of one machine reach each other."""
         return ""
 
     def remove_hosts(self) -> list[str]:
-        """Do nothing: the agent ends every process below it."""
+        """Skip: the agent kills every process below it."""
         return []
 
     def release(self) -> None:
-        """Release the ports, and remove what killed launchers left outside the job's folder."""
+        """Release the ports, and remove directories that killed launchers left outside the job's folder."""
         self._ports.release()
         remove_scratch(self._job.request, self._inherited)
 
@@ -94,7 +94,10 @@ def remove_scratch(request: Mapping[str, Any], inherited: Mapping[str, str]) -> 
 
 
 def process_environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Give a host's variables, those of every job aside: the request's, and this machine's that are no other job's."""
+    """Return a host's variables, except for those of `job_variables`: the inherited ones and the request's.
+
+    Inherited variables that belong to another job are left out.
+    """
     own = {
         name: value
         for name, value in inherited.items()

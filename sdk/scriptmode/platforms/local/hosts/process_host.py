@@ -1,4 +1,4 @@
-"""A training host that is a plain process of this machine, and the start of a process that outlives this one."""
+"""A training host that is a process of this machine; detached processes; questions to an interpreter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-#: Seconds an interpreter may take to answer one import on a loaded machine.
+#: Time limit for an interpreter to import one module on a loaded machine.
 START_SECONDS = 60.0
 _VERSIONS = """
 import sys
@@ -31,7 +31,7 @@ for name in sys.argv[1:]:
 
 @dataclass
 class ProcessHost:
-    """``train`` as a process group of its own; its output goes straight to ``log``. Dies with the agent."""
+    """``train`` as a process in its own session, which writes to ``log`` itself; the kernel kills it with the agent."""
 
     name: str
     argv: tuple[str, ...]
@@ -44,11 +44,11 @@ class ProcessHost:
 
     @property
     def pid(self) -> int:
-        """The process's number; 0 before the start."""
+        """The process ID; 0 before the start."""
         return self._process.pid if self._process else 0
 
     def start(self) -> None:
-        """Start the process; raise ``OSError`` when it cannot be started."""
+        """Start the process; raise ``OSError`` if that is impossible."""
         agent = os.getpid()
 
         def bind_to_agent() -> None:
@@ -69,7 +69,7 @@ class ProcessHost:
             )
 
     def poll(self) -> int | None:
-        """Give the exit code once the process ended, ``-n`` for signal n."""
+        """Return the exit code once the process ended, ``-n`` for signal n, else None."""
         return self._process.poll() if self._process else None
 
     def terminate(self) -> None:
@@ -78,7 +78,7 @@ class ProcessHost:
             self._process.terminate()
 
     def kill(self) -> None:
-        """Send SIGKILL to the process and everything below it."""
+        """Send SIGKILL to the process and all its descendants."""
         if self._process is None:
             return
         for pid in (*process_tree.descendants(self._process.pid), self._process.pid):
@@ -88,9 +88,9 @@ class ProcessHost:
 
 
 def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
-    """Run a program that puts itself in the background; return "" or, when it did not come up, why.
+    """Run a program that forks into the background; return why it did not start, "" when it did.
 
-    The program forks and its first process ends when it is ready, so nothing of it is this process's child
+    The program's first process ends when the program is ready, so none of its processes is a child of this one
     afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
     """
     with regular_files.open_to_append(log) as output:
@@ -116,20 +116,20 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
 
 
 def versions(python: str, names: Sequence[str]) -> list[str]:
-    """Give the versions of those distributions that the interpreter ``python`` has, in their order."""
-    said = _run((python, "-c", _VERSIONS, *names))
-    return said.stdout.decode("utf-8", "replace").split() if isinstance(said, subprocess.CompletedProcess) else []
+    """Return the versions of the distributions ``names`` that the interpreter ``python`` has, in their order."""
+    result = _run((python, "-c", _VERSIONS, *names))
+    return result.stdout.decode("utf-8", "replace").split() if isinstance(result, subprocess.CompletedProcess) else []
 
 
 def python_version(python: str) -> tuple[int, int]:
-    """Return the major and minor version of the interpreter ``python``; zeros for one that does not answer."""
-    said = _run((python, "-c", "import sys; print(*sys.version_info[:2])"))
-    words = said.stdout.split() if isinstance(said, subprocess.CompletedProcess) else []
+    """Return the major and minor version of the interpreter ``python``; zeros if it cannot be run."""
+    result = _run((python, "-c", "import sys; print(*sys.version_info[:2])"))
+    words = result.stdout.split() if isinstance(result, subprocess.CompletedProcess) else []
     return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
 
 
 def import_failure(python: str, module: str) -> str:
-    """Say why the interpreter ``python`` cannot import ``module``; "" when it can."""
+    """Return why the interpreter ``python`` cannot import ``module``; "" when it can."""
     result = _run((python, "-c", f"import {module}"))
     if isinstance(result, str):
         return result
@@ -138,7 +138,7 @@ def import_failure(python: str, module: str) -> str:
 
 
 def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes] | str:
-    """Run a program to its end; give why it could not be."""
+    """Run a program to its end; return why that was impossible."""
     try:
         return subprocess.run(
             argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS, check=False
