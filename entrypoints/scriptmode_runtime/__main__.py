@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from scriptmode_runtime.mpi.ssh_keys import Keys
     from scriptmode_runtime.plan import ProcessSpec
 
-#: For the answers of processes that are asked for their stacks, in `TrainingEnvironment.scratch`.
+#: The folder for the stacks that processes write, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
-#: Where Open MPI 4 and 5 put their session directories, which a killed mpirun leaves.
+#: Variables for the parent of Open MPI 4's and 5's session directories, which a killed mpirun leaves.
 _SESSIONS = ("OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base")
 _USAGE = "usage: train [--plan]\n"
 _END = "\n"
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run this host's part of the training job; give the exit code. ``--plan`` prints the part instead."""
+    """Run this host's part of the training job and return the exit code; ``--plan`` prints the plan instead."""
     words = sys.argv[1:] if argv is None else argv
     if words == ["--plan"]:
         return _print_plan()
@@ -40,8 +40,8 @@ def main(argv: list[str] | None = None) -> int:
     if words not in ([], ["train"]):
         sys.stderr.write(_USAGE)
         return 0 if words in (["-h"], ["--help"]) else 2
-    _hold_outputs()
-    # A stop that comes before the supervisor listens is not lost, as it would be for process 1.
+    _open_standard_descriptors()
+    # A signal to stop stays pending until the supervisor handles signals; process 1 would lose it.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     return _train()
 
@@ -71,12 +71,12 @@ def _train() -> int:
     here = None
     try:
         here = environment.read(base_dir, os.environ)
-        # The launcher's own; what it starts has no use for it.
+        # For the launcher only, not for the processes that it starts.
         os.environ.pop(contract.SECRET_VARIABLE, None)
         failure = _supervise(here)
     except RuntimeFailure as error:
         failure = Failure("", "launcher", LAUNCHER_FAILED, str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the platform is to be told
+    except Exception as error:  # noqa: BLE001 - every error is reported to the platform
         import traceback
 
         failure = Failure("", "launcher", LAUNCHER_FAILED, f"{error!r} in the runtime\n{traceback.format_exc()}")
@@ -86,13 +86,13 @@ def _train() -> int:
     message = report.redaction(here)(failure.message)
     if is_host:
         report.write(output, message)
-    with contextlib.suppress(OSError):  # a log that is full, or read no more, does not change how it ended
+    with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
         os.write(2, f"scriptmode: {message.partition(_END)[0]}{_END}".encode("utf-8", "replace"))
     return failure.exit_code
 
 
 def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
-    """Run all this host has to run, other hosts told of everything that goes wrong."""
+    """Run everything that this host has to run, and report every failure to the other hosts."""
     daemons: Daemons | None = None
 
     def describe(spec: ProcessSpec, status: int, text: str) -> Failure:
@@ -102,21 +102,21 @@ def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
         supervisor.prefix_lines = bool(read.settings.log_prefix)
         try:
             with _scratch(read) as here:
-                _join(here, supervisor, _keys(here))
-                daemons = _listen(here, supervisor)
+                _join(here, supervisor, _create_keys(here))
+                daemons = _start_services(here, supervisor)
                 _run(here, supervisor)
         except RuntimeFailure as error:
             if not supervisor.has_peers:
                 _join(read, supervisor, None)
-            told = str(error)
-            message = told if told.startswith(f"{read.host}: ") else f"{read.host}: {told}"
+            text = str(error)
+            message = text if text.startswith(f"{read.host}: ") else f"{read.host}: {text}"
             message = report.redaction(read)(message)
             supervisor.abort(Failure(read.host, "launcher", LAUNCHER_FAILED, message))
         return supervisor.finish()
 
 
-def _keys(here: environment.TrainingEnvironment) -> Keys | None:
-    """Make this host's key, where ``mpirun`` reaches other hosts over ssh."""
+def _create_keys(here: environment.TrainingEnvironment) -> Keys | None:
+    """Create this host's key, where ``mpirun`` reaches other hosts over ssh."""
     if not (here.ssh and here.has_daemons):
         return None
     from scriptmode_runtime.mpi.ssh_keys import Keys
@@ -125,16 +125,18 @@ def _keys(here: environment.TrainingEnvironment) -> Keys | None:
 
 
 def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: Keys | None) -> None:
-    """Meet the other hosts, if there are any that this one trains with."""
+    """Start the protocol with the other hosts, if this host trains with any."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
         return
     from scriptmode_runtime.peers.base import Times
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:
-        # It keeps out strangers by accident, not by intent.
+        # It keeps out other jobs by accident, but no attacker.
         secret = here.job_name
-        supervisor.log_line(f"{contract.SECRET_VARIABLE} is not set: hosts prove themselves by the job's name alone")
+        supervisor.log_line(
+            f"{contract.SECRET_VARIABLE} is not set: hosts authenticate each other with the job's name only"
+        )
     silence = here.settings.host_timeout
     times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
     peers = supervisor.join(here.cluster, secret.encode(), times, keys.facts if keys else None)
@@ -142,8 +144,8 @@ def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: K
         peers.on_joined = keys.trust
 
 
-def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Daemons | None:
-    """Hear what processes of this host have to say, and fall silent about."""
+def _start_services(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Daemons | None:
+    """Start to detect hangs and to serve ``mpirun``, where the job needs them."""
     if here.settings.hang_seconds:
         folder = os.path.join(here.scratch, STACKS_FOLDER)
         seconds, fails = here.settings.hang_seconds, here.settings.hang_fails
@@ -154,8 +156,8 @@ def _listen(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Da
     return supervisor.serve_daemon_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
 
 
-def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
-    """Have every Python process below this one ready to show its stacks, whichever program starts it."""
+def _enable_stack_dumps(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
+    """Set the variables with which every descendant that runs Python can write its stacks."""
     from scriptmode_runtime.processes import stacks
 
     folder = os.path.join(here.scratch, STACKS_FOLDER)
@@ -166,7 +168,7 @@ def _traceable(here: environment.TrainingEnvironment) -> environment.TrainingEnv
 
 @contextlib.contextmanager
 def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.TrainingEnvironment]:
-    """Give the environment a folder of its own while it runs, where it needs one; raises `ClusterError`."""
+    """Create the launcher's scratch folder where the job needs one; remove it at the end. Raises `ClusterError`."""
     if here.strategy != contract.MPI and not here.settings.hang_seconds:
         yield here
         return
@@ -177,7 +179,7 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
         if here.strategy == contract.MPI:
             for name in _SESSIONS:
                 os.environ.setdefault(name, folder)
-        yield _traceable(here) if here.settings.hang_seconds else here
+        yield _enable_stack_dumps(here) if here.settings.hang_seconds else here
 
 
 def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
@@ -187,7 +189,9 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
             path = here.path(name)
             os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be made: {error.strerror}; its volume is full or not ours") from error
+        raise ConfigurationError(
+            f"{path} cannot be created: {error.strerror}; free space on its volume, or make it writable"
+        ) from error
     for prepare in (user_code.fetch, user_code.install):
         spec = prepare(here)
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
@@ -199,23 +203,23 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
 
 
 def _restrict_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
-    """Let only this machine reach the TensorFlow servers of hosts that are all on it."""
+    """Restrict the TensorFlow servers of hosts on one machine to that machine."""
     from scriptmode_runtime.processes import loopback
 
     ports = loopback.loopback_ports(plan)
-    # A task reports a port that another program has. A job that sets the variable decides about the ports itself.
+    # The task itself reports a port that another program has bound. A job that sets the variable handles its own ports.
     if ports and loopback.REUSE_PORT not in os.environ and not any(map(loopback.is_taken, ports)):
         os.environ[loopback.REUSE_PORT] = "true"
         supervisor.restrict_to_loopback(ports)
 
 
 def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:
-    """Return this host's plan, now that all the program asks for is installed."""
+    """Return this host's plan, after the program's requirements are installed."""
     return plan_for(here, user_code.command(here))
 
 
-def _hold_outputs() -> None:
-    """Let nothing that is opened later take the place of an output that was closed."""
+def _open_standard_descriptors() -> None:
+    """Open the null device in place of a closed standard descriptor, so that no later file gets its number."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stdin, stdout, stderr
         pass
     os.close(descriptor)

@@ -1,4 +1,15 @@
-"""Runs a plan: starts, watches, forwards signals, stops, reaps. One thread, one selector; every wait has a deadline."""
+"""Run a plan: start its processes, watch them, forward signals, stop and reap. One thread, one selector.
+
+`Supervisor.run` takes a plan through these steps, each of which ends at once where the job failed::
+
+    services started -> `before` waits reached -> trainers started -> trainers ended -> `after` waits reached -> ended
+
+"ended" is entered on every path: trainers are signalled first where the job failed or was stopped, then services;
+SIGKILL follows after one shared deadline, then all children are reaped and their output is relayed. Signals (also
+SIGCHLD) and messages of other hosts move a run on. The first failure is the job's: `fail` records it once and
+reports it to the other hosts, and every wait returns. Bounded: each wait by its own deadline or by the life of the
+other hosts (`peers`), a stop by the grace period, output by `_DRAIN` and `_FLUSH`.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +39,24 @@ if TYPE_CHECKING:
     from scriptmode_runtime.processes.hang import HangDetector
     from scriptmode_runtime.processes.loopback import LoopbackOnly
 
-#: Seconds between SIGTERM and SIGKILL once the job failed: every host is gone within 3 seconds.
+#: Seconds between SIGTERM and SIGKILL once the job failed: every host ends within 3 seconds.
 _FAILURE_GRACE = 1.5
-#: Seconds for output that processes other than the ended one still send.
+#: Seconds to read output that other processes of an ended one still write.
 _DRAIN = 0.3
-#: Seconds for output the reader of this launcher does not take.
+#: Seconds to wait for the reader of this launcher's output.
 _FLUSH = 10.0
-#: Seconds for the other hosts to be told.
+#: Seconds to report the outcome to the other hosts.
 _SETTLE = 2.0
-#: Seconds between two looks at a port.
+#: Seconds between two connections to a port.
 _PORT_POLL = 0.02
-#: Seconds between two looks at which ranks are left.
+#: Seconds between two checks of the ranks that are left.
 _RANKS_POLL = 0.1
-#: What a child is: its end ends the plan; it outlives those; it belongs to a trainer on another host.
+#: Roles of a child: its end ends the plan; it outlives the trainers; it belongs to a trainer on another host.
 _TRAINER, _SERVICE, _DAEMON = "trainer", "service", "daemon"
 
 
 class Supervisor:
-    """Runs plans one after the other on this host, until one fails."""
+    """The supervisor of one host, which runs plans one after the other until one fails."""
 
     def __init__(
         self,
@@ -71,14 +82,14 @@ class Supervisor:
         self._hang_detector: HangDetector | None = None
         self._loopback: LoopbackOnly | None = None
         self._started: list[Child] = []
-        #: What a stop waits for beside `_started`: all processes of each trainer and daemon, first ended or not.
+        #: All processes of each trainer and daemon, for which a stop waits, also where the first process has ended.
         self._stopped: list[ProcessTree] = []
         self._loop.tickers += [self._relay, OrphanedProcesses(lambda: self._started, clock)]
         self._stopping = False
         self._over = False
         self._last = True
         self._own_failure: Failure | None = None
-        #: Whether each line of a process has its host and name before it; mpirun tags those of its ranks itself.
+        #: Whether each line of a process is prefixed with its host and name; mpirun tags the lines of its ranks itself.
         self.prefix_lines = False
 
     def __enter__(self) -> Supervisor:  # noqa: PYI034 - Self is not in Python 3.9's typing
@@ -90,7 +101,7 @@ class Supervisor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error and self._peers and self.failure is None:
-            message = f"{self._host}: {type(error).__name__} in the runtime; its log tells more"
+            message = f"{self._host}: {type(error).__name__} in the runtime; its log has the traceback"
             self.fail(Failure(self._host, "launcher", LAUNCHER_FAILED, message))
             self.finish()
         self._stopping = self._over = True
@@ -104,18 +115,18 @@ class Supervisor:
 
     @property
     def has_peers(self) -> bool:
-        """Whether other hosts hear of this one."""
+        """Whether this host is connected, or connecting, to other hosts."""
         return self._peers is not None
 
     @property
     def failure(self) -> Failure | None:
-        """Why the job ended before its time: the first failure of any host, as far as it is known here."""
+        """The first failure of any host that is known here; None as long as the job has not failed."""
         return (self._peers and self._peers.failure) or self._own_failure
 
     def join(
         self, cluster: Cluster, secret: bytes, times: Times | None = None, facts: Mapping[str, str] | None = None
     ) -> Peers:
-        """From now on tell the other hosts how it goes here, and hear of them; raises `ClusterError`."""
+        """Start the protocol with the other hosts; raises `ClusterError`."""
         from scriptmode_runtime.peers.lead import Lead
         from scriptmode_runtime.peers.member import Member
 
@@ -128,7 +139,7 @@ class Supervisor:
         return peers
 
     def serve_daemon_requests(self, cluster: Cluster, path: str) -> Daemons:
-        """From now on hear ``mpirun``'s ranks, start its daemons here for the first host, and ask others for theirs."""
+        """Start to serve ``mpirun``: reports of its ranks, and requests to start its daemons here or on other hosts."""
         from scriptmode_runtime.mpi.daemons import Daemons
 
         self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
@@ -138,7 +149,7 @@ class Supervisor:
     def detect_hangs(
         self, cluster: Cluster, seconds: float, folder: str, *, fails: bool, hide: Callable[[str], str]
     ) -> None:
-        """From now on show what processes do when nothing comes of any for so long; fail the job then, or go on."""
+        """Start to detect ``seconds`` without output: then stacks are logged, and with ``fails`` the job fails."""
         from scriptmode_runtime.processes.hang import HangDetector
 
         self._hang_detector = HangDetector(
@@ -150,7 +161,7 @@ class Supervisor:
             self._hang_detector.on_hang = self.fail
 
     def restrict_to_loopback(self, ports: Iterable[int]) -> None:
-        """From now on refuse connections to these ports at all but the loopback addresses of this machine."""
+        """Start to refuse connections to these ports at all addresses of this machine except the loopback ones."""
         from scriptmode_runtime.processes.loopback import LoopbackOnly
 
         self._loopback = LoopbackOnly(ports, self._selector, self._clock)
@@ -160,7 +171,7 @@ class Supervisor:
             self.log_line(f"{self._host}: TensorFlow's servers can be reached from other machines at {endpoints}")
 
     def log_line(self, text: str) -> None:
-        """Write one line of the launcher's own: to stderr, between whole lines where that is the output too."""
+        """Log one line of the launcher itself to stderr, between whole lines where stderr is the output too."""
         if self._log is None:
             self._relay.write_line(f"scriptmode: {text}")
         else:
@@ -169,13 +180,13 @@ class Supervisor:
                 self._selector.register(self._log.descriptor, selectors.EVENT_WRITE, self._log_writable)
 
     def run(self, plan: LaunchPlan, *, last: bool = True) -> Failure | None:
-        """Run one plan to its end; give why it failed, or why no further one may follow.
+        """Run one plan to its end; return the job's failure, after which no further plan may run.
 
-        A stop that comes while the ``last`` plan's services are ended comes too late: the job is done.
+        A signal to stop is ignored while the services of the ``last`` plan are stopped: the job has completed.
         """
         self._stopping = False
         self._last = last
-        self._loop.once(self._clock())  # a stop that came in between
+        self._loop.once(self._clock())  # handle a signal that arrived between two plans
         _ = (
             self._until(lambda: True)
             and self._start_services(plan)
@@ -189,19 +200,19 @@ class Supervisor:
         return self.failure
 
     def abort(self, failure: Failure) -> None:
-        """End what a run that could not go on left behind, and the job on every host."""
+        """Stop the processes of a run that cannot continue, and fail the job on every host."""
         self.fail(failure)
         self._end()
 
     def fail(self, failure: Failure) -> None:
-        """Take ``cause`` as what ended the job, unless something ended it before; tell the other hosts."""
+        """Record ``failure``, unless there was an earlier one, and report it to the other hosts."""
         if self._own_failure is None and not self._over:
             self._own_failure = failure
             if self._peers:
                 self._peers.fail(failure)
 
     def finish(self) -> Failure | None:
-        """Let the other hosts know, with a deadline; give the cause all hosts agree on."""
+        """Wait until the other hosts know the outcome, with a deadline; return the failure that all hosts agree on."""
         peers = self._peers
         if peers:
             self._loop.until(lambda: peers.finished, self._clock() + _SETTLE)
@@ -224,7 +235,7 @@ class Supervisor:
             reached = self._until(lambda: not self._running(_DAEMON), deadline) and self._check_daemons()
             if reached and peers:
                 peers.announce(event)
-                # What every host heard of its ranks is known to the first one then.
+                # The first host then has the reports of all ranks.
                 reached = self._until(lambda: peers.reached(event), deadline) and self._check_trainers()
         elif peers:
             peers.announce(event)
@@ -249,7 +260,7 @@ class Supervisor:
         return self.failure is None
 
     def _has_failed(self, child: Child) -> bool:
-        """Tell whether a trainer's end is a failure: ``mpirun`` can end with 0 after it killed its ranks."""
+        """Return whether a trainer failed: ``mpirun`` can end with 0 after it killed its ranks."""
         ranks = child.spec.stop == STOP_RANKS and self._daemons
         return child.status != 0 or bool(ranks and not ranks.ranks_ended_well)
 
@@ -288,7 +299,7 @@ class Supervisor:
         self._stopped = []
 
     def _stop(self) -> None:
-        """Stop what still runs: SIGTERM, one shared deadline, SIGKILL, reap."""
+        """Stop all running processes: SIGTERM, one shared deadline, SIGKILL, reap."""
         if self._hang_detector:
             self._hang_detector.stop()
         failure = self.failure
@@ -301,7 +312,7 @@ class Supervisor:
             self._over = self._last
         ended = self._signal_trainers(_signal_of(failure)) if failure else lambda: True
         if graceful:
-            # A script may save what the services of any host hold: they go after it.
+            # A script may save state that the services of any host hold: they are stopped after it.
             self._wait_for_trainers(ended, deadline)
         for child in self._running(_SERVICE, *(() if failure else (_DAEMON,))):
             child.signal(signal.SIGTERM)
@@ -312,7 +323,7 @@ class Supervisor:
         self._loop.until(lambda: not self._running(), self._clock() + 1.0)
 
     def _signal_trainers(self, number: int) -> Callable[[], bool]:
-        """Signal trainers and daemons; return whether all their processes have ended, as something to be called."""
+        """Signal trainers and daemons; return a function that returns whether all their processes have ended."""
         signalled = [child for child in self._started if child.role in (_TRAINER, _DAEMON)]
         self._stopped = [ProcessTree(child.pid, has_ended=not child.running) for child in signalled]
         for child, tree in zip(signalled, self._stopped):
@@ -330,7 +341,7 @@ class Supervisor:
         return ended
 
     def _log_killed(self, number: int) -> None:
-        """Say which processes are killed because their time is up: what they were saving is cut off."""
+        """Log the processes that are killed at the deadline: files that they were saving are incomplete."""
         pids = sorted({pid for tree in self._stopped for pid in tree.pids()})
         if pids:
             which = f"process {pids[0]} is" if len(pids) == 1 else f"processes {', '.join(map(str, pids))} are"
@@ -340,7 +351,7 @@ class Supervisor:
             )
 
     def _kill(self) -> None:
-        """Kill what still runs of all that was started."""
+        """Kill all processes that were started and still run."""
         for child in self._running():
             child.kill()
         for tree in self._stopped:
@@ -356,7 +367,7 @@ class Supervisor:
             self._loop.until(lambda: peers.reached(TRAINERS_ENDED) or peers.disconnected, deadline)
 
     def _wait_for_ranks(self, daemons: Daemons, deadline: float) -> None:
-        """Let the ranks of every host save: the end of the first one would end all others."""
+        """Wait until the ranks of every host have saved: the end of the first rank would end all others."""
         peers = self._peers
         starters = [child for child in self._started if child.spec.stop == STOP_RANKS]
 
@@ -371,7 +382,7 @@ class Supervisor:
         daemons.release_ranks()
 
     def _drain(self) -> None:
-        """Let the output of ended processes through, then end what they left behind."""
+        """Relay the remaining output of ended processes, then kill their orphaned processes."""
         self._loop.until(lambda: self._relay.idle, self._clock() + _DRAIN)
         self._loop.until(lambda: self._relay.flushed, self._clock() + _FLUSH)
         deadline = self._clock() + 1.0
@@ -382,7 +393,7 @@ class Supervisor:
     # --- events
 
     def _until(self, reached: Callable[[], bool], deadline: float | None = None, poll: float | None = None) -> bool:
-        """Handle events until ``reached``; false when the job failed or the deadline passed before."""
+        """Handle events until ``reached``; return False when the job failed or the deadline passed before."""
         return self._loop.until(lambda: self.failure is not None or reached(), deadline, poll) and self.failure is None
 
     def _log_writable(self) -> None:
@@ -400,7 +411,7 @@ class Supervisor:
     def _on_stop(self, number: int) -> None:
         name = signal.Signals(number).name
         if self._own_failure and self._own_failure.graceful and number == signal.SIGINT:
-            self._kill()  # asked twice
+            self._kill()  # a second SIGINT
         message = f"{self._host}: stopped by {name}"
         self.fail(Failure(self._host, "launcher", SIGNALLED + number, message, graceful=True))
 
@@ -415,9 +426,9 @@ class Supervisor:
                 child.on_end(child.status)
 
     def _check_exit(self, child: Child) -> None:
-        """Decide whether an end is a failure: not 0, or a service's while it is needed.
+        """Check whether the end of a process is a failure: an exit code other than 0, or any end of a service.
 
-        What a daemon's exit code means ``mpirun`` tells; but that it was killed is known here first.
+        A daemon's exit code is for ``mpirun`` to interpret, but a signal that killed it is known here first.
         """
         status = child.status or 0
         self.log_line(f"{self._host} {child.spec.name} ended {how_ended(status)}")
@@ -429,7 +440,7 @@ class Supervisor:
         self.fail(self._describe(child.spec, child.status or 0, child.source.tail.text() if child.source else ""))
 
     def _close(self) -> None:
-        """Give back what was opened."""
+        """Close everything that was opened."""
         self._relay.close()
         if self._daemons:
             self._daemons.close()
@@ -442,8 +453,8 @@ class Supervisor:
         if self._log:
             self._log.close()
 
-    def _running(self, *parts: str) -> list[Child]:
-        return [child for child in self._started if child.running and (not parts or child.role in parts)]
+    def _running(self, *roles: str) -> list[Child]:
+        return [child for child in self._started if child.running and (not roles or child.role in roles)]
 
 
 def _signal_of(failure: Failure) -> int:

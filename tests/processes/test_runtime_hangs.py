@@ -1,4 +1,4 @@
-"""Jobs of which nothing is heard any more: what every process does is shown, and the job fails or goes on."""
+"""Jobs without output: the stacks of every process are logged, and the job fails or continues."""
 
 import os
 import signal
@@ -41,7 +41,7 @@ def test_a_job_that_hangs_shows_every_processes_stack_and_fails(tmp_path, launch
         if launcher.base.name in parts:
             assert shown.count("in waits_for_the_others") >= len(parts[launcher.base.name])
         where = "" if layout == "single" else " of any host"
-        reason = f"algo-1: no output{where} for 4 s; what every process does stands in the log (SCRIPTMODE_HANG_ACTION=continue goes on)"
+        reason = f"algo-1: no output{where} for 4 s; the log shows what every process does (SCRIPTMODE_HANG_ACTION=continue goes on)"
         assert launcher.failure == reason
     assert not holding(str(tmp_path))
 

@@ -112,7 +112,7 @@ def test_a_taken_port_between_hosts_is_named(tmp_path, launch):
     with socket.create_server(("127.0.0.1", port)):
         launcher = launch(job["algo-1"])
         assert launcher.wait() == 1
-    assert f"algo-1: port {port} (peers) cannot be had: Address already in use" in launcher.failure
+    assert f"algo-1: port {port} (peers) cannot be bound: Address already in use" in launcher.failure
 
 
 def test_a_stranger_on_the_port_between_hosts_changes_nothing(tmp_path, launch):

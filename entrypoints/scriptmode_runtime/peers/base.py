@@ -1,8 +1,17 @@
-"""The hosts of one job tell each other how it goes: ready, ended, failed. The first failure is everyone's.
+"""The protocol between the hosts of one job: which events they reached, and the first failure of any host.
 
-The first host (`lead.Lead`) listens and decides; the others (`member.Member`) join it. Each side proves that it knows
-the job's secret, and everything said afterwards carries a seal made from it. A lost connection, or one on which
-nothing comes, is a lost host.
+The first host (`lead.Lead`) listens and decides; every other host (`member.Member`) connects to it. Messages are JSON
+objects in lines::
+
+    lead                                member
+     | <----------- connect ------------- |   retried until `Times.join`
+     | -- hello, nonce -----------------> |   the connection is unauthenticated, for `Times.authenticate` at most
+     | <- join, host, nonce, proof, facts |   proof: HMAC with the job's secret of side, host, nonce and facts
+     | -- welcome, proof, facts --------> |   or "refused"; from here on every line ends with a MAC
+     | <- reached / failed / alive -----> |   the lead broadcasts an event that all hosts reached, and the first failure
+
+A connection that is closed, or on which nothing is received for `Times.silence`, is a lost host, and a lost host is a
+failure of the job unless all trainers have ended. `tick` sends and checks heartbeats; nothing here blocks.
 """
 
 from __future__ import annotations
@@ -20,9 +29,9 @@ if TYPE_CHECKING:
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.peers.connection import Connection
 
-#: Seconds until it is said that a host has not come, and then between two such words; and how many are named.
+#: Seconds until a missing host is logged, and then between two such lines; and how many hosts a line names.
 _FIRST_REMINDER, _REMINDER, _SHOWN = 10.0, 60.0, 5
-#: A host whose connection breaks.
+#: The reason for a host whose connection broke.
 WAS_LOST = "its launcher was lost: killed, or its machine went away"
 
 
@@ -31,17 +40,17 @@ class Times(NamedTuple):
 
     #: Hosts of one job may start minutes apart.
     join: float = 600.0
-    #: Nothing was heard for so long: the host is lost.
+    #: Time without a message after which a host is lost.
     silence: float = 60.0
     heartbeat: float = 5.0
-    #: A connection that did not prove to be a host's for so long is closed; a host tries again.
+    #: Time after which an unauthenticated connection is closed; a host connects again.
     authenticate: float = 10.0
 
 
 class Peers:
-    """The other hosts, as one of them sees them. What both sides share."""
+    """The connection of this host to the other hosts; the base class of both sides."""
 
-    #: Why the job must end, as all hosts agree on it.
+    #: The first failure of the job, the same on all hosts.
     failure: Failure | None = None
 
     def __init__(
@@ -58,47 +67,47 @@ class Peers:
         self._selector = selector
         self._clock = clock
         self._times = times or Times()
-        #: What this host says of itself when it joins, or is joined.
+        #: Facts about this host, such as its public key, that it sends when it joins or is joined.
         self._facts = dict(facts or {})
         self._reached: set[str] = set()
         self._join_by = clock() + self._times.join
         self._heartbeat_at = clock() + self._times.heartbeat
         self._remind_at = clock() + _FIRST_REMINDER
-        #: Called with a host's name and facts once it proved itself.
+        #: Called with a host's name and facts once it is authenticated.
         self.on_joined: Callable[[str, Mapping[str, str]], None] = lambda _host, _facts: None
-        #: Called with who is waited for, when that takes long.
+        #: Called with a line of log about the hosts that are missing, when that takes long.
         self.on_wait: Callable[[str], None] = lambda _text: None
-        #: Called with a host's name once it is lost, or has left.
+        #: Called with a host's name once it is lost or has left.
         self.on_left: Callable[[str], None] = lambda _host: None
         #: By type of message: called with the name of the host that sent it, and the message.
         self.handlers: dict[str, Callable[[str, Mapping[str, Any]], None]] = {}
 
     def start(self) -> None:
-        """Begin to listen, or to join."""
+        """Start to listen, or to connect."""
         raise NotImplementedError
 
     def announce(self, event: str) -> None:
-        """Say that this host reached an event of `plan`."""
+        """Report that this host reached an event of `plan`."""
         raise NotImplementedError
 
     def fail(self, failure: Failure) -> None:
-        """Say why the job must end; the first such word of any host becomes ``self.failure`` on all of them."""
+        """Report a failure; the first one of any host becomes ``self.failure`` on all of them."""
         raise NotImplementedError
 
     def send(self, host: str, /, **message: object) -> bool:
-        """Send a message to a host's handlers; false where this one is not connected to it."""
+        """Send a message to a host's handlers; return whether this host is connected to it."""
         raise NotImplementedError
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Handle the deadlines that have passed."""
         raise NotImplementedError
 
     def deadline(self) -> float | None:
-        """Give when `tick` has something to do next."""
+        """Return when `tick` is due next."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Leave."""
+        """Close all connections."""
         raise NotImplementedError
 
     @property
@@ -108,15 +117,15 @@ class Peers:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to say or to hear."""
+        """Whether no message has to be sent or received any more."""
         raise NotImplementedError
 
     def reached(self, event: str) -> bool:
-        """Tell whether every host reached an event."""
+        """Return whether every host reached an event."""
         return event in self._reached
 
     def _heartbeat_due(self) -> bool:
-        """Tell whether it is time to say that this host lives, and to see who else does; at most once a beat."""
+        """Return whether a heartbeat is due, and schedule the next one."""
         now = self._clock()
         if now < self._heartbeat_at:
             return False
@@ -124,7 +133,7 @@ class Peers:
         return True
 
     def _remind(self, hosts: Iterable[str]) -> None:
-        """Say who has not come, now and then."""
+        """Log the missing hosts at intervals."""
         if self._clock() >= self._remind_at:
             self._remind_at = self._clock() + _REMINDER
             names = list(hosts)
@@ -141,7 +150,7 @@ class Peers:
             handler(host, message)
 
     def _proof(self, side: str, host: str, nonce: str, facts: Mapping[str, str]) -> str:
-        """Give what only a host with the secret can: one for each side, host, connection and facts."""
+        """Return the proof that this host knows the secret; it differs for each side, host, connection and facts."""
         return _digest(self._secret, side, host, nonce, json.dumps(facts, sort_keys=True))
 
     def _is_proven(self, message: Mapping[str, Any], side: str, host: str, nonce: str) -> bool:
@@ -149,24 +158,24 @@ class Peers:
         return hmac.compare_digest(proof.encode(), _bytes(str(message.get("proof"))))
 
     def _start_signing(self, connection: Connection, host: str, nonces: tuple[str, str]) -> None:
-        """From now on both sides seal what they say: ``nonces`` are the lead's and the member's."""
+        """Start to sign and verify messages; ``nonces`` are the lead's and the member's."""
         key = _digest(self._secret, "seal", host, *nonces).encode()
         connection.sign_messages(key, leads=self._cluster.leads)
 
 
 def facts_from(message: Mapping[str, Any]) -> dict[str, str]:
-    """Give what a host says of itself in a message."""
+    """Return the facts in a message."""
     facts = message.get("facts")
     return {str(key): str(value) for key, value in facts.items()} if isinstance(facts, dict) else {}
 
 
 def lost_host(host: str, reason: str) -> Failure:
-    """Give the cause of a host that went away."""
+    """Return the failure of a host that was lost."""
     return Failure(host, "launcher", LAUNCHER_FAILED, f"{host}: {reason}")
 
 
 def failure_from(message: Mapping[str, Any]) -> Failure:
-    """Give the cause that a message carries."""
+    """Parse the failure in a message."""
     return Failure(
         host=str(message.get("host")),
         process=str(message.get("process")),
@@ -181,5 +190,5 @@ def _digest(secret: bytes, *words: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Encode whatever a stranger says: JSON carries halves of characters too."""
+    """Encode any text of an unauthenticated sender: JSON can hold unpaired surrogates."""
     return text.encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""JSON objects in lines over one socket, without blocking; callbacks of one selector. Sealed once both ends agree."""
+"""JSON messages in lines over one non-blocking socket, with callbacks of one selector; signed once both ends agree."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LONGEST_LINE = 64 * 1024
-#: Of a connection over a network, as long as nobody has proven anything.
-_LONGEST_STRANGERS_LINE = 4 * 1024
+#: On a network connection that is not authenticated yet.
+_LONGEST_UNAUTHENTICATED_LINE = 4 * 1024
 _CONNECT_SECONDS = 1.0
 
 
 class Connection:
-    """One end. ``on_message`` gets each message, and None once the other end is lost or speaks otherwise."""
+    """One end; ``on_message`` gets each message, and None once the connection is lost or a message is not valid."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class Connection:
         self._signer: _Signer | None = None
         self._verifier: _Signer | None = None
         self._events = selectors.EVENT_READ
-        self._longest = _LONGEST_LINE if endpoint.family == socket.AF_UNIX else _LONGEST_STRANGERS_LINE
+        self._longest = _LONGEST_LINE if endpoint.family == socket.AF_UNIX else _LONGEST_UNAUTHENTICATED_LINE
         self.open = True
-        #: The other host's name, once it is proven.
+        #: The other host's name, once it is authenticated.
         self.host = ""
         self.nonce = os.urandom(16).hex()
         self.last_received = now
@@ -48,20 +48,20 @@ class Connection:
         selector.register(endpoint, self._events, self._ready)
 
     def sign_messages(self, key: bytes, *, leads: bool) -> None:
-        """From now on every message, both ways, ends in a seal that proves its sender, its place and its words."""
+        """Start to end every message, both ways, with a MAC of its sender, its number and its content."""
         self._longest = _LONGEST_LINE
         self._signer = _Signer(key, b"lead" if leads else b"member")
         self._verifier = _Signer(key, b"member" if leads else b"lead")
 
     def send(self, **message: object) -> None:
-        """Send a message, or as much of it as goes now."""
+        """Send a message, or queue what cannot be sent now."""
         if self.open:
             line = json.dumps(message).encode()
             self._outgoing += (line + self._signer.sign(line) if self._signer else line) + b"\n"
             self._flush()
 
     def close(self) -> None:
-        """Close; ``on_message`` hears nothing of it."""
+        """Close the connection without calling ``on_message``."""
         if self.open:
             self.open = False
             self._selector.unregister(self._socket)
@@ -78,7 +78,7 @@ class Connection:
         *lines, self._incoming = (self._incoming + data).split(b"\n")
         lost = not data or len(self._incoming) > self._longest
         for line in lines:
-            # One after the other: the welcome sets the seal of what follows it.
+            # In order: the welcome starts the signing of the messages after it.
             message = self._parse(line)
             if message is None:
                 lost = True
@@ -109,7 +109,7 @@ class Connection:
         except BlockingIOError:
             pass
         except OSError:
-            self._outgoing = b""  # that it is lost shows when reading
+            self._outgoing = b""  # reading reports the loss
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
         if events != self._events:
             self._events = events
@@ -117,7 +117,7 @@ class Connection:
 
 
 def accepts_connections(host: str, port: int) -> bool:
-    """Tell whether somebody takes connections there."""
+    """Return whether a connection to an endpoint is accepted."""
     try:
         with socket.create_connection((host, port), _CONNECT_SECONDS):
             return True
@@ -126,7 +126,7 @@ def accepts_connections(host: str, port: int) -> bool:
 
 
 class _Signer:
-    """Seals of one direction: each stands for its sender, its number and its line."""
+    """MACs of one direction, each of its sender, its number and its line."""
 
     SIZE = 64
 
@@ -136,6 +136,6 @@ class _Signer:
         self._number = 0
 
     def sign(self, line: bytes) -> bytes:
-        """Give the seal of the next line."""
+        """Return the MAC of the next line."""
         self._number += 1
         return hmac.new(self._key, b"%s %d %s" % (self._sender, self._number, line), "sha256").hexdigest().encode()

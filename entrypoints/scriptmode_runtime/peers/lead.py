@@ -1,4 +1,4 @@
-"""The first host's side of `peers`: it listens, decides and tells."""
+"""The first host's side: it listens, authenticates the other hosts, decides and broadcasts."""
 
 from __future__ import annotations
 
@@ -16,39 +16,43 @@ from scriptmode_runtime.processes import system
 if TYPE_CHECKING:
     from scriptmode_runtime.failure import Failure
 
-#: Thousands of hosts come at once; the kernel cuts it to net.core.somaxconn.
+#: Thousands of hosts connect at once; the kernel limits it to net.core.somaxconn.
 _BACKLOG = 4096
-#: Descriptors that a launcher needs without any other host, generously.
+#: Descriptors that a launcher needs without any other host, with a margin.
 _OWN_FILES = 256
-#: Connections that may be unauthenticated at once, beyond one for each host that is missing. The oldest makes room.
+#: Connections that may be unauthenticated at once, beyond one for each missing host. A further one closes the oldest.
 _MOST_UNAUTHENTICATED = 128
 
 
 class Lead(Peers):
     """The first host's side.
 
-    Any program of the network can connect to it. Until a connection is authenticated it costs one descriptor and one
-    short message, for `Times.prove` seconds at most; there are never more of them than `_MOST_UNAUTHENTICATED` and one
-    for each missing host. Once every host is there nothing listens any more.
+    A host is missing, then a member, then has left. A connection is unauthenticated until a valid ``join`` makes its
+    host a member; a closed or silent connection of a member makes the host leave, which is a failure of the job unless
+    all trainers have ended.
+
+    Any program of the network can connect. Until a connection is authenticated it costs one descriptor and one short
+    message, for `Times.authenticate` seconds at most; there are never more of them than `_MOST_UNAUTHENTICATED` and one
+    for each missing host. Once every host is a member this host stops listening.
     """
 
     def start(self) -> None:
-        """Listen on this host's port for peers; raises `ClusterError` when it cannot be had."""
+        """Listen on this host's port for peers; raises `ClusterError` when the port cannot be bound."""
         this = self._cluster.this
-        #: Connections that are not authenticated yet, the oldest first, with the time until which they may be.
+        #: Connections that are not authenticated yet, the oldest first, and the deadline of each.
         self._unauthenticated: dict[Connection, float] = {}
         self._members: dict[str, Connection] = {}
-        #: Hosts that have not come yet, in the cluster's order.
+        #: Hosts that have not joined yet, in the cluster's order.
         self._missing = dict.fromkeys(host.name for host in self._cluster.hosts if host.name != this.name)
         self._events: dict[str, set[str]] = {}
-        # A descriptor for each host, and over MPI one for what connects mpirun to it.
+        # A descriptor for each host, and with MPI one for the process that connects mpirun to it.
         system.raise_file_limit(2 * len(self._cluster.hosts) + _OWN_FILES + _MOST_UNAUTHENTICATED)
         address = this.address if self._cluster.single_machine else ""
         try:
             self._listener: socket.socket | None = _listener(address, this.ports["peers"])
         except OSError as error:
             raise ClusterError(
-                f"{this.name}: port {this.ports['peers']} (peers) cannot be had: {error.strerror}; "
+                f"{this.name}: port {this.ports['peers']} (peers) cannot be bound: {error.strerror}; "
                 "end the program that holds it, or start the job again"
             ) from error
         self._listener.settimeout(0)
@@ -61,28 +65,28 @@ class Lead(Peers):
 
     @property
     def finished(self) -> bool:
-        """Whether every other host came, was told, and left."""
+        """Whether every other host joined, received all messages, and left."""
         return self.disconnected and not self._missing
 
     def announce(self, event: str) -> None:
-        """Note that this host reached an event."""
+        """Record that this host reached an event."""
         self._record(self._cluster.this.name, event)
 
     def fail(self, failure: Failure) -> None:
-        """Decide, if nothing was decided before, and tell everyone."""
+        """Record the failure, if it is the first one, and broadcast it."""
         if self.failure is None:
             self.failure = failure
             self._broadcast(type="failed", **failure._asdict())
 
     def send(self, host: str, /, **message: object) -> bool:
-        """Send a message to a host; false where it has not come, or has gone."""
+        """Send a message to a host; return whether it is connected."""
         connection = self._members.get(host)
         if connection:
             connection.send(**message)
         return connection is not None
 
     def tick(self) -> None:
-        """Beat; miss hosts that do not come or say nothing; close what did not prove to be a host in time."""
+        """Send heartbeats; report hosts that are missing or silent; close connections not authenticated in time."""
         now = self._clock()
         for connection in [each for each, until in self._unauthenticated.items() if now >= until]:
             self._close_unauthenticated(connection)
@@ -101,7 +105,7 @@ class Lead(Peers):
                 self.fail(lost_host(next(iter(self._missing)), reason))
 
     def deadline(self) -> float | None:
-        """Give when the next host is to be greeted or missed."""
+        """Return when the next deadline passes."""
         due = [self._heartbeat_at] if self._members else []
         due += list(self._unauthenticated.values())[:1]
         if self.failure is None and self._missing:
@@ -109,7 +113,7 @@ class Lead(Peers):
         return min(due, default=None)
 
     def close(self) -> None:
-        """Leave."""
+        """Close all connections and stop listening."""
         for connection in self._members.values():
             connection.close()
         self._stop_listening()
@@ -140,7 +144,7 @@ class Lead(Peers):
             elif error.errno in (errno.EMFILE, errno.ENFILE):
                 name = self._cluster.this.name
                 self.fail(lost_host(name, f"{error.strerror} for another host; raise the limit (ulimit -n)"))
-            return  # whoever it was has gone already
+            return  # the connection was closed already
         self._unauthenticated[connection] = self._clock() + self._times.authenticate
         connection.send(type="hello", nonce=connection.nonce)
 
@@ -163,7 +167,7 @@ class Lead(Peers):
         del self._members[host]
         if not self.reached(TRAINERS_ENDED):
             self.fail(lost_host(host, WAS_LOST))
-        self._record(host, TRAINERS_ENDED)  # nobody waits for it any more
+        self._record(host, TRAINERS_ENDED)  # the other hosts do not wait for it any more
         self.on_left(host)
 
     def _on_join(self, connection: Connection, message: dict[str, Any]) -> None:
@@ -198,7 +202,7 @@ class Lead(Peers):
 
 
 def _listener(address: str, port: int) -> socket.socket:
-    """Listen at an address; "" is every one of this machine, of either protocol."""
+    """Return a socket that listens at an address; "" is every address of this machine, of IPv4 and IPv6."""
     dual = not address and socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if dual or ":" in address else socket.AF_INET
     return socket.create_server((address, port), family=family, backlog=_BACKLOG, dualstack_ipv6=dual)

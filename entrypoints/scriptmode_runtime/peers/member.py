@@ -1,4 +1,14 @@
-"""The side of `peers` that every host but the first one has: it joins the first host, tells it, and hears from it."""
+"""The side of every host but the first: it connects to the first host, reports to it and receives its decisions.
+
+States of a `Member`, each moved by the selector's callbacks or by `tick`::
+
+    connecting --(accepted)--> connected --(hello)--> joining --(welcome)--> joined --(closed, silent)--> lead lost
+       ^  ^-----(closed before a hello)----|             |
+       '--------(closed before a welcome)----------------'
+
+Bounded: connecting and joining by `Times.join`, one attempt to connect by `_TRY_SECONDS`, connections that the lead
+closes before a welcome by `_MAX_REJECTIONS`. Messages before the welcome are queued.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +24,22 @@ if TYPE_CHECKING:
     from scriptmode_runtime.failure import Failure
 
 _FIRST_RETRY, _LAST_RETRY = 0.02, 0.25
-#: Seconds for one try to connect, where nothing answers at all.
+#: Seconds for one attempt to connect, where no answer comes at all.
 _TRY_SECONDS = 10.0
-#: Connections that the first host may close before it knows whose they are: it has room for so many at once.
+#: Connections that the first host may close before it has authenticated this one: it holds a limited number at once.
 _MAX_REJECTIONS = 50
 
 
 class Member(Peers):
-    """Any other host's side."""
+    """The side of a host that is not the first."""
 
     def start(self) -> None:
-        """Begin to join the first host; it may not be up yet."""
+        """Start to connect to the first host, which may not listen yet."""
         self._endpoint: socket.socket | None = None
         self._connection: Connection | None = None
         self._unsent: list[dict[str, object]] = []
         self._retry = _FIRST_RETRY
-        #: What the first host greeted this one with; "" before.
+        #: The nonce of the first host's hello; "" before it.
         self._lead_nonce = ""
         self._rejections = 0
         self._tries = 0
@@ -37,20 +47,20 @@ class Member(Peers):
 
     @property
     def disconnected(self) -> bool:
-        """Whether the first host is gone, or was never there."""
+        """Whether this host is not connected to the first one."""
         return self._connection is None or not self._connection.open
 
     @property
     def finished(self) -> bool:
-        """Whether the first host's last word came."""
+        """Whether the first host's last message was received."""
         return self.failure is not None or self.reached(TRAINERS_ENDED)
 
     def announce(self, event: str) -> None:
-        """Tell the first host that this one reached an event."""
+        """Report to the first host that this one reached an event."""
         self._send_or_queue(type="reached", event=event)
 
     def fail(self, failure: Failure) -> None:
-        """Tell the first host why the job must end; it decides."""
+        """Report a failure to the first host, which decides."""
         self._send_or_queue(type="failed", **failure._asdict())
 
     def send(self, host: str, /, **message: object) -> bool:
@@ -61,7 +71,7 @@ class Member(Peers):
         return True
 
     def tick(self) -> None:
-        """Beat; join; miss the first host."""
+        """Send a heartbeat, connect again, or report that the first host is lost."""
         if self._connection:
             if self._connection.open and self._heartbeat_due():
                 self._send_heartbeat(self._connection)
@@ -81,7 +91,7 @@ class Member(Peers):
             self._remind([f"{self._cluster.lead.name} at {self._cluster.lead.endpoint('peers')}"])
 
     def deadline(self) -> float | None:
-        """Give when to try again, to beat, or to miss."""
+        """Return when to connect again, to send a heartbeat, or to report the first host as lost."""
         if self._connection:
             return self._heartbeat_at if self._connection.open else None
         if self.failure:
@@ -89,7 +99,7 @@ class Member(Peers):
         return min(self._try_at, self._join_by)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         if self._connection:
             self._connection.close()
         if self._endpoint:
@@ -99,14 +109,14 @@ class Member(Peers):
         if self._is_silent(connection):
             connection.close()
             self._on_message(connection, None)
-        elif connection.host:  # before the welcome the first host would take it for the answer to its greeting
+        elif connection.host:  # before the welcome the first host would read it as the answer to its hello
             connection.send(type="alive")
 
     def _connect(self) -> None:
         lead = self._cluster.lead
         try:
             addresses = socket.getaddrinfo(lead.address, lead.ports["peers"], 0, socket.SOCK_STREAM)
-            # One after the other: the first host need not listen at all of its addresses.
+            # In turn: the first host may listen at some of its addresses only.
             family, kind, *_, address = addresses[self._tries % len(addresses)]
             self._tries += 1
             self._endpoint = socket.socket(family, kind)
@@ -125,7 +135,7 @@ class Member(Peers):
         if not _is_connected(endpoint):
             self._close_endpoint()
             self._retry_later()
-            if self._lead_nonce:  # it was there, and is not any more
+            if self._lead_nonce:  # it listened before, and does not any more
                 self._report_lead_lost()
             return
         self._selector.unregister(endpoint)
@@ -180,7 +190,7 @@ class Member(Peers):
             connection.send(**unsent)
 
     def _on_lost(self, connection: Connection) -> None:
-        if not self._lead_nonce:  # another program, or one that had not come up yet
+        if not self._lead_nonce:  # another program, or a launcher that was not ready
             self._connection = None
             self._retry_later()
             return
@@ -207,8 +217,8 @@ class Member(Peers):
 
 def _is_connected(endpoint: socket.socket) -> bool:
     try:
-        # A local port that nobody holds yet can be given to this very socket: connected to itself.
+        # A local port without a listener can be assigned to this very socket, which is then connected to itself.
         own = endpoint.getsockname() == endpoint.getpeername()
         return not own and not endpoint.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    except OSError:  # it was lost at once
+    except OSError:  # the connection was lost at once
         return False

@@ -1,4 +1,4 @@
-"""Child processes: started in sessions of their own, signalled by group, reaped. Only this and a `rank` fork."""
+"""Child processes: started in sessions of their own, signalled by group, reaped. Only this module and `rank` fork."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from scriptmode_runtime.plan import File, ProcessSpec
     from scriptmode_runtime.processes.streams import Source
 
-#: Signals Python ignores for itself and a program expects at their default.
+#: Signals that Python ignores for itself and a program expects at their default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Child:
-    """One process that was started: its plan, its output, and how it ended (None as long as it runs)."""
+    """One started process: its plan, its output and its exit status (None as long as it runs)."""
 
     def __init__(self, spec: ProcessSpec, pid: int) -> None:
         self.spec = spec
-        #: What it is to the launcher that started it.
+        #: Trainer, service or daemon, for the launcher that started it.
         self.role = ""
         #: Called with its exit status once it ended.
         self.on_end: Callable[[int], None] = lambda _status: None
@@ -39,11 +39,11 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Whether it has not been reaped yet."""
+        """Whether the process has not been reaped yet."""
         return self.status is None
 
     def signal(self, number: int) -> None:
-        """Send a signal to where the plan says; what is gone already is no error."""
+        """Send a signal to the process groups that the plan names; ignore those that have ended."""
         if self.spec.stop == STOP_RANKS and number != signal.SIGKILL:
             started = mpi_ranks(self.pid)
             for rank in started:
@@ -60,22 +60,22 @@ class Child:
 
 
 def mpi_ranks(starter: int) -> list[int]:
-    """Give the MPI ranks that ``mpirun`` or a daemon of it started.
+    """Return the MPI ranks that ``mpirun`` or one of its daemons started.
 
-    What else it started connects it to other hosts, and is needed until the ranks have ended.
+    Its other children connect it to other hosts, and are needed until the ranks have ended.
     """
     return [pid for pid in system.children(starter) if contract.RANK_VARIABLE in system.environ(pid)]
 
 
 def start(spec: ProcessSpec) -> tuple[Child, int]:
-    """Start a process in a session of its own; give it and the reading end of its output.
+    """Start a process in a session of its own; return it and the reading end of its output.
 
     Its stdout and stderr are one pipe, so their order is kept. Raises `UserCodeError` when it cannot be started.
     """
     reading, writing = os.pipe()
     report, reporting = os.pipe()
     parent = os.getpid()
-    if sys.stdout:  # closed by whoever started this process
+    if sys.stdout:  # None where the parent process closed it
         sys.stdout.flush()
     # No signal between fork and exec: this process's handlers would run in the child.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -86,7 +86,9 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
     except OSError as error:
         os.close(reading)
         os.close(report)
-        raise UserCodeError(f"{spec.name} cannot be started: {error.strerror}; this host has no room for it") from error
+        raise UserCodeError(
+            f"{spec.name} cannot be started: {error.strerror}; free memory or processes on this host"
+        ) from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(writing)
@@ -101,7 +103,7 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
 
 
 def write_files(files: Iterable[File]) -> None:
-    """Write what processes read; raises `UserCodeError`."""
+    """Write files for processes; raises `UserCodeError`."""
     name = ""
     try:
         for name, content, mode in files:
@@ -113,14 +115,14 @@ def write_files(files: Iterable[File]) -> None:
 
 
 def restore_defaults() -> None:
-    """Give a process that will be a program what Python and the launcher changed for themselves."""
+    """Restore the signals and limits that Python and the launcher changed, in a process before exec."""
     for number in _RESTORED:
         signal.signal(number, signal.SIG_DFL)
     system.restore_limits()
 
 
 def reap() -> dict[int, int]:
-    """Give the exit statuses of all children that ended, orphans that were left to this process included."""
+    """Reap all children that ended, adopted orphans included; return the exit status of each."""
     ended = {}
     with contextlib.suppress(ChildProcessError):
         while True:
@@ -132,7 +134,7 @@ def reap() -> dict[int, int]:
 
 
 def has_children() -> bool:
-    """Tell whether this process has children, orphans included; leaves those that ended to `reap`."""
+    """Return whether this process has children, orphans included; those that ended are left to `reap`."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -141,14 +143,14 @@ def has_children() -> bool:
 
 
 def kill_all(pids: Iterable[int]) -> None:
-    """Kill processes; those that are gone are no error."""
+    """Kill processes; ignore those that have ended."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
 def kill_orphans() -> bool:
-    """Kill all that is still below this process; tell whether there was anything."""
+    """Kill all descendants of this process; return whether there were any."""
     reap()
     left = system.descendants(os.getpid()) if has_children() else []
     kill_all(left)
@@ -165,8 +167,8 @@ def _signal_group(pid: int, number: int, own_group: int = 0) -> None:
 
 
 def _exec(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> None:
-    """In the child: become the process; tell through ``reporting`` if that fails. Never returns."""
-    place = spec.cwd
+    """Replace the forked child with the process; report a failure through ``reporting``. Never returns."""
+    path = spec.cwd
     try:
         os.setsid()
         system.die_with_parent()
@@ -183,21 +185,21 @@ def _exec(spec: ProcessSpec, writing: int, reporting: int, parent: int) -> None:
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        place = spec.argv[0]
+        path = spec.argv[0]
         os.execvpe(spec.argv[0], spec.argv, {**os.environ, **spec.env})  # noqa: S606 - never a shell
     except OSError as error:
-        os.write(reporting, _reason(error, place).encode("utf-8", "replace"))
+        os.write(reporting, _reason(error, path).encode("utf-8", "replace"))
     except ValueError as error:
         os.write(reporting, str(error).encode("utf-8", "replace"))
     finally:
         os._exit(1)
 
 
-def _reason(error: OSError, place: str) -> str:
+def _reason(error: OSError, path: str) -> str:
     next_step = {
         errno.EACCES: "; it, or what its first line names, may not be executed here: its mode, or a noexec volume",
         errno.ENOENT: "; if it is there, what its first line names is not",
         errno.ENOEXEC: "; its first line names its interpreter, such as #!/bin/sh",
         errno.E2BIG: "; the hyperparameters are too large for a process's arguments and variables",
     }
-    return f"{place}: {error.strerror}{next_step.get(error.errno or 0, '')}"
+    return f"{path}: {error.strerror}{next_step.get(error.errno or 0, '')}"

@@ -1,4 +1,11 @@
-"""Notices that no process of any host says anything any more, shows where they are, and fails the job or goes on."""
+"""Detects that no process of any host writes output any more, logs their stacks, and fails the job or continues.
+
+States of a host's `HangDetector`: off (before `start` and after `stop`), active, silent, and reporting. Output makes it
+active, `seconds` without output make it silent, and each change is reported to the first host. Once all hosts are
+silent the first one makes every host report: it requests stacks, waits `_ANSWER_SECONDS` for the answers, logs them and
+is active again. The first host waits `_MARGIN_SECONDS` longer, so that the other hosts log theirs before it fails the
+job.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +21,12 @@ if TYPE_CHECKING:
     from scriptmode_runtime.cluster import Cluster
     from scriptmode_runtime.peers.base import Peers
 
-#: Seconds for processes to write their stacks, and for the first host to let the others show theirs.
+#: Seconds for processes to write their stacks, and for the other hosts to log theirs before the first one decides.
 _ANSWER_SECONDS, _MARGIN_SECONDS = 1.0, 0.5
 
 
 class HangDetector:
-    """One host's watch. Each host says when it falls silent, and when it speaks again; the first one decides."""
+    """One host's detector; each host reports whether it is silent, and the first one decides."""
 
     def __init__(
         self,
@@ -36,17 +43,17 @@ class HangDetector:
         self._clock = clock
         self._seconds = seconds
         self._folder = folder
-        #: Gives a number that grows with every output.
+        #: Returns a number that grows with every output.
         self._output_count = output_count
         self._last_count = output_count()
         self._since: float | None = None
         self._silent = False
         self._silent_hosts: set[str] = set()
         self._requests: list[stacks.StackRequest] = []
-        #: The first process of any host that a signal has stopped, as the first host heard of it.
+        #: The first process of any host that a signal has stopped, as reported to the first host.
         self._stopped = ""
         self._answer_at: float | None = None
-        #: Called with each text to show, and with the cause once all is shown.
+        #: Called with each text to log, and with the failure once all of them are logged.
         self.on_report: Callable[[str], None] = lambda _text: None
         self.on_hang: Callable[[Failure], None] = lambda _cause: None
         if peers:
@@ -55,21 +62,21 @@ class HangDetector:
             peers.handlers["stacks"] = lambda _host, _message: self._request_stacks()
 
     def start(self) -> None:
-        """Begin: the processes are up."""
+        """Start to watch the output: the processes were started."""
         self._since = self._clock()
 
     def stop(self) -> None:
-        """End: they are being ended."""
+        """Stop to watch the output: the processes are being stopped."""
         self._since = self._answer_at = None
 
     def deadline(self) -> float | None:
-        """Give when `tick` has something to do next."""
+        """Return when `tick` is due next."""
         if self._answer_at is not None or self._since is None:
             return self._answer_at
         return None if self._silent else self._since + self._seconds
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Check for output, or log the stacks that were requested."""
         now = self._clock()
         if self._answer_at is not None:
             if now >= self._answer_at:
@@ -86,7 +93,7 @@ class HangDetector:
         if silent == self._silent:
             return
         self._silent = silent
-        if self._decides or self._peers is None:  # the latter is implied, and lets types be known
+        if self._decides or self._peers is None:  # the latter is implied; it is for the type checker
             self._record(self._cluster.this.name, silent=silent)
         else:
             self._peers.send(self._cluster.lead.name, type="silent", silent=silent)
@@ -125,7 +132,7 @@ class HangDetector:
         if self._decides:
             where = " of any host" if self._peers else ""
             message = (
-                f"no output{where} for {self._seconds:g} s; what every process does stands in the log "
+                f"no output{where} for {self._seconds:g} s; the log shows what every process does "
                 f"({contract.HANG_ACTION_VARIABLE}=continue goes on)"
             )
             message = f"{self._stopped}; {message}" if self._stopped else f"{name}: {message}"

@@ -1,39 +1,40 @@
-"""The part of a log that its full disk does not take: whole lines are kept, then dropped and counted. Pure.
+"""The part of a log that could not be written to a full disk: lines are kept, then dropped and counted. Pure.
 
-    every write succeeds -> (a write fails) -> lines are kept, at most `_LIMIT` bytes
-                         -> (no room to keep more) -> lines are dropped and counted
-    a write succeeds     -> what was kept goes first, then the number of dropped lines, then what follows
+    empty    --(a write fails)------------> keeping: lines are kept, `_LIMIT` bytes at most
+    keeping  --(more than `_LIMIT` bytes)-> dropping: lines are dropped and counted
+    keeping, dropping --(a write succeeds)-> empty: the kept lines first, then the number of dropped ones, then new ones
+
 
 The beginning of a line that was written is always followed by its rest, and a line of which the beginning was dropped
-is dropped to its end: no line of the log is made of two.
+is dropped to its end: no line of the log consists of parts of two.
 """
 
 from __future__ import annotations
 
-#: Bytes that are kept in memory. What exceeds it while the disk is full is dropped.
+#: Bytes that are kept in memory. More output than this is dropped while the disk is full.
 _LIMIT = 64 * 1024
 
 
 class Backlog:
-    """What waits for room, in order; ``reason`` is the error's text."""
+    """Output that waits for free space, in order; ``reason`` is the error's text."""
 
     def __init__(self) -> None:
         self.reason = ""
         self._kept = b""
         self._lines = 0
         self._bytes = 0
-        #: What `take` returned last: the counts before it, and the notice.
+        #: The counts before the last call of `take`, and the notice that it returned.
         self._counted = (0, 0)
         self._notice_taken = b""
-        #: Whether the line that was dropped last goes on with what comes next.
+        #: Whether the next output continues the line that was dropped last.
         self._in_dropped_line = False
 
     def __bool__(self) -> bool:
-        """Return whether what comes next cannot be written right away."""
+        """Return whether new output has to wait."""
         return bool(self._kept or self._bytes or self._in_dropped_line)
 
     def add(self, data: bytes) -> None:
-        """Keep or drop what comes next."""
+        """Keep or drop new output."""
         if self._bytes and self._kept:
             self._drop(data)
             return
@@ -46,39 +47,39 @@ class Backlog:
         self._kept += data
         if len(self._kept) > _LIMIT:
             cut = self._kept.rfind(b"\n", 0, _LIMIT) + 1
-            # A line that is longer than what can be kept, perhaps with its beginning in the log, ends here.
+            # A line that is longer than the limit, perhaps with its beginning in the log, ends here.
             kept = self._kept[:cut] or self._kept[:_LIMIT] + b"\n"
             rest = self._kept[cut or _LIMIT :]
             self._kept = kept
             self._drop(rest)
 
     def take(self) -> bytes:
-        """Return what to write next, and hold it no more; `restore` takes back what was not written of it."""
+        """Return and remove the output to write next; `restore` puts back the part that was not written."""
         self._counted = (self._lines, self._bytes)
         self._notice_taken = b"" if self._in_dropped_line else self._notice()
         kept, self._kept = self._kept, b""
         return kept + self._notice_taken
 
     def restore(self, rest: bytes) -> None:
-        """Take back the end of what `take` returned; a notice of which nothing was written may count more next time."""
+        """Restore the end of what `take` returned; an unwritten notice is dropped, and its counts are restored."""
         if self._notice_taken and len(rest) >= len(self._notice_taken):
             rest = rest[: -len(self._notice_taken)]
             self._lines, self._bytes = self._counted
         self._kept = rest
 
     def end(self) -> None:
-        """Note that nothing comes any more: a line that was dropped to its middle is over."""
+        """Record the end of the output: a line that was dropped up to its middle has ended."""
         if self._in_dropped_line:
             self._lines += 1
             self._in_dropped_line = False
 
     def final_notice(self, overwritten: bytes) -> bytes:
-        """Return the notice for a log that took no more until its end, in place of its ``overwritten`` last lines."""
+        """Return the notice for a disk that stayed full, which replaces the log's ``overwritten`` last lines."""
         import re
 
         text, self._kept = overwritten + self._kept, b""
         for notice in re.finditer(rb"(?m)^scriptmode: (\d+) lines? \((\d+) bytes\) of this log .*\n", text):
-            # What it counts is missing now, and the notice itself is not needed any more.
+            # The lines that it counts stay missing, and this notice is replaced.
             self._lines += int(notice[1]) - 1
             self._bytes += int(notice[2]) - len(notice[0])
         self._drop(text)

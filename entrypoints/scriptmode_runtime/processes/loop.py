@@ -1,4 +1,4 @@
-"""All that a launcher waits for, in one thread: descriptors, signals, deadlines."""
+"""The event loop of a launcher, in one thread: descriptors, signals, deadlines."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What asks the launcher to stop.
+#: Signals that stop the job.
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Ticker(Protocol):
-    """Something with deadlines of its own, on the loop's clock."""
+    """An object with deadlines of its own, on the loop's clock."""
 
     def deadline(self) -> float | None:
-        """Give when `tick` has something to do next."""
+        """Return when `tick` is due next; None for never."""
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Handle the deadlines that have passed."""
 
 
 class Loop:
@@ -36,7 +36,7 @@ class Loop:
         self._earlier_wakeup = -1
 
     def start(self) -> None:
-        """Handle signals from now on; those that were blocked until now come at once."""
+        """Start to handle signals; those that were blocked until now are delivered at once."""
         self._wakeup = os.pipe()
         for descriptor in self._wakeup:
             os.set_blocking(descriptor, False)
@@ -48,16 +48,16 @@ class Loop:
         self.selector.register(self._wakeup[0], selectors.EVENT_READ, self._on_signals)
 
     def close(self) -> None:
-        """Give back what was opened. Handlers stay: a late stop must not keep the report from being written."""
+        """Close the descriptors. The handlers stay: a late signal must not keep the report from being written."""
         self.selector.close()
         signal.set_wakeup_fd(self._earlier_wakeup)
         for descriptor in self._wakeup:
             os.close(descriptor)
 
     def until(self, reached: Callable[[], bool], deadline: float | None, poll: float | None = None) -> bool:
-        """Handle events until ``reached``, which is asked after each, and every ``poll`` seconds.
+        """Handle events until ``reached``, which is called after each, and every ``poll`` seconds.
 
-        False when the deadline passed before.
+        Return False when the deadline passed before.
         """
         while not reached():
             if deadline is not None and self.clock() >= deadline:
@@ -66,14 +66,14 @@ class Loop:
         return True
 
     def once(self, deadline: float | None) -> None:
-        """Handle what comes next, at the latest at ``deadline``."""
+        """Handle the next events, or return at ``deadline``."""
         sources = (deadline, *(ticker.deadline() for ticker in self.tickers))
         soonest = min((due for due in sources if due is not None), default=None)
         timeout = None if soonest is None else max(0.0, soonest - self.clock())
         events = self.selector.select(timeout)
-        # Other hosts first: a failure here may be the consequence of theirs.
+        # Messages of other hosts before signals: a failure here may be the consequence of theirs.
         for key, _ in sorted(events, key=lambda event: event[0].fd == self._wakeup[0]):
-            # An earlier event of these may have closed it, and something else may have its number now.
+            # An earlier event may have closed it, and another file may have its number now.
             current = self.selector.get_map().get(key.fd)
             if current and current.fileobj is key.fileobj:
                 current.data()

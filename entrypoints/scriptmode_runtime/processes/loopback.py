@@ -1,7 +1,7 @@
-"""Keeps TensorFlow's servers of hosts on one machine to its loopback interface.
+"""Restrict TensorFlow's servers to the loopback interface where all hosts are on one machine.
 
-TensorFlow binds a server's port on every interface, whatever address the cluster names, and serves whatever graph any
-client sends. Where all hosts are processes of one machine nothing but the machine needs to reach them. So the launcher
+TensorFlow binds a server's port on every interface, whatever address the cluster names, and serves every graph that
+any client sends. Where all hosts are processes of one machine only that machine needs to reach them. So the launcher
 listens on the same ports at each other address of the machine, and resets what connects there: Linux gives a connection
 to the listener with the most exact address. Both can listen because both set SO_REUSEPORT, TensorFlow by the variable
 `REUSE_PORT`; only processes of the same user can do so.
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 #: Whether TensorFlow's servers set SO_REUSEPORT (tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc).
 REUSE_PORT = "TF_GRPC_REUSE_PORT"
-#: Seconds between two looks at which addresses the machine has.
-_LOOK = 2.0
-#: ``SO_LINGER`` on, for no time: the connection is reset.
+#: Seconds between two checks of the machine's addresses.
+_POLL_SECONDS = 2.0
+#: ``SO_LINGER`` on, with a timeout of 0: the connection is reset.
 _RESET = struct.pack("ii", 1, 0)
 _LOOPBACK = ("127.", "::1", "localhost")
 
-#: Family, address as it is bound without its port, and what else belongs to it.
+#: Family, address without its port, and the further members of the address tuple.
 Address = tuple[socket.AddressFamily, str, tuple[int, ...]]
 
 
 class LoopbackOnly:
-    """Listens at every address but the loopback ones; a `loop.Ticker`, for addresses that the machine gets later."""
+    """Listeners at every address except the loopback ones; a `loop.Ticker`, for addresses that are added later."""
 
     def __init__(
         self,
@@ -47,31 +47,31 @@ class LoopbackOnly:
         self._clock = clock
         self._addresses = addresses or other_addresses
         self._listeners: dict[tuple[Address, int], socket.socket | None] = {}
-        self._look_at = clock()
+        self._check_at = clock()
         self.tick()
 
     def deadline(self) -> float | None:
-        """Return when to look for addresses again."""
-        return self._look_at
+        """Return when to check the addresses again."""
+        return self._check_at
 
     def tick(self) -> None:
-        """Look for addresses, if it is time to."""
-        if self._clock() >= self._look_at:
-            self._look_at = self._clock() + _LOOK
-            there = {(address, port) for address in self._addresses() for port in self._ports}
-            for gone in self._listeners.keys() - there:
+        """Check the addresses, if it is due."""
+        if self._clock() >= self._check_at:
+            self._check_at = self._clock() + _POLL_SECONDS
+            current = {(address, port) for address in self._addresses() for port in self._ports}
+            for gone in self._listeners.keys() - current:
                 self._end(self._listeners.pop(gone))
-            # An address that has just come is not ready at once (IPv6 looks for duplicates for a second or two).
-            for missing in sorted(each for each in there if not self._listeners.get(each)):
+            # A new address is not ready at once (IPv6 checks for duplicates for a second or two).
+            for missing in sorted(each for each in current if not self._listeners.get(each)):
                 self._listeners[missing] = self._listen(*missing)
 
     @property
     def exposed(self) -> list[str]:
-        """Return the endpoints that others can reach, because no listener could be had there."""
+        """Return the endpoints that other machines can reach, because no listener could be bound there."""
         return [f"{address[1]} port {port}" for (address, port), listener in self._listeners.items() if not listener]
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close all listeners."""
         for listener in self._listeners.values():
             self._end(listener)
         self._listeners.clear()
@@ -85,7 +85,7 @@ class LoopbackOnly:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             listener.bind((name, port, *rest))
             listener.listen()
-        except OSError:  # an address that is not ready or has gone, or a port of another user
+        except OSError:  # an address that is not ready or was removed, or a port of another user
             listener.close()
             return None
         listener.settimeout(0)
@@ -99,14 +99,14 @@ class LoopbackOnly:
 
 
 def loopback_ports(plan: LaunchPlan) -> list[int]:
-    """Return the ports at the loopback interface where this plan's processes may have a TensorFlow server."""
+    """Return the loopback ports at which this plan's processes may run a TensorFlow server."""
     ports = []
     for spec in (*([plan.main] if plan.main else []), *plan.side_processes, *plan.services):
         config = json.loads(spec.env.get("TF_CONFIG", "{}"))
         role, index = config.get("task", {}).get("type"), config.get("task", {}).get("index", 0)
         for endpoint in config.get("cluster", {}).get(role, [])[index : index + 1]:
-            place, _, port = str(endpoint).rpartition(":")
-            if place.strip("[]").startswith(_LOOPBACK) and port.isdigit():
+            address, _, port = str(endpoint).rpartition(":")
+            if address.strip("[]").startswith(_LOOPBACK) and port.isdigit():
                 ports.append(int(port))
     return ports
 
@@ -114,7 +114,7 @@ def loopback_ports(plan: LaunchPlan) -> list[int]:
 def is_taken(port: int, *, shared: bool = False) -> bool:
     """Return whether another program listens on a port of any interface; ``shared``: one that does not share it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As gRPC does it: connections of an earlier run that still close are no hindrance.
+        # As gRPC does: connections of an earlier run that are still closing do not matter.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             if shared:
@@ -127,12 +127,12 @@ def is_taken(port: int, *, shared: bool = False) -> bool:
 
 
 def other_addresses() -> set[Address]:
-    """Return this machine's addresses that are not loopback ones; none where ``/proc/net`` does not tell."""
+    """Return this machine's addresses except the loopback ones; none where ``/proc/net`` cannot be read."""
     return {*_ipv4(_lines("fib_trie")), *_ipv6(_lines("if_inet6"))}
 
 
 def _ipv4(lines: Iterable[str]) -> Iterator[Address]:
-    """Yield the addresses in the kernel's routing table: a line with each, and below it what it is."""
+    """Yield the addresses in the kernel's routing table: a line with each, and below it a line with its kind."""
     address = ""
     for line in lines:
         words = line.split()
@@ -148,7 +148,7 @@ def _ipv6(lines: Iterable[str]) -> Iterator[Address]:
         digits, interface, *_ = line.split()
         address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
         if not address.startswith(_LOOPBACK):
-            # Addresses of a link alone belong to an interface; to others it does no harm.
+            # Link-local addresses need the number of their interface.
             yield socket.AF_INET6, address, (0, int(interface, 16) if address.startswith("fe80:") else 0)
 
 
@@ -162,8 +162,8 @@ def _lines(name: str) -> list[str]:
 
 def _refuse(listener: socket.socket) -> None:
     try:
-        stranger, _ = listener.accept()
-    except OSError:  # it has gone already
+        connection, _ = listener.accept()
+    except OSError:  # the connection was closed already
         return
-    stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-    stranger.close()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    connection.close()

@@ -1,4 +1,4 @@
-"""Ends what MPI ranks leave behind once they are gone: ``mpirun`` would wait for the end of its output for ever.
+"""Kills the processes that MPI ranks leave behind: ``mpirun`` would wait for the end of their output for ever.
 
 A `rank` does so itself, unless it was killed.
 """
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.processes.children import Child
 
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 
 
 class OrphanedProcesses:
-    """Looks once a second, while ``mpirun`` or a daemon of it runs here, whether its ranks have gone without it."""
+    """A check once a second, while ``mpirun`` or one of its daemons runs here, whether all its ranks have ended."""
 
     def __init__(self, started: Callable[[], Iterable[Child]], clock: Callable[[], float]) -> None:
         self._started = started
         self._clock = clock
-        self._look_at = clock() + _LOOK
+        self._check_at = clock() + _POLL_SECONDS
 
     def deadline(self) -> float | None:
-        """Give when to look again."""
-        return self._look_at if self._starters() else None
+        """Return when to check again."""
+        return self._check_at if self._starters() else None
 
     def tick(self) -> None:
-        """Look, if it is time to."""
-        if self._clock() >= self._look_at:
-            self._look_at = self._clock() + _LOOK
+        """Check, if it is due."""
+        if self._clock() >= self._check_at:
+            self._check_at = self._clock() + _POLL_SECONDS
             starters = self._starters()
             if starters and not any(children.mpi_ranks(starter.pid) for starter in starters):
                 children.kill_all(pid for orphan in self._orphans() for pid in (orphan, *system.descendants(orphan)))
@@ -44,7 +44,7 @@ class OrphanedProcesses:
         return [child for child in self._started() if child.running and child.spec.stop == STOP_RANKS]
 
     def _orphans(self) -> list[int]:
-        """Give the processes that ranks started and that are this launcher's now."""
+        """Return the processes that ranks started and that this launcher adopted."""
         own = {child.pid for child in self._started()}
         adopted = [pid for pid in system.children(os.getpid()) if pid not in own]
         return [pid for pid in adopted if contract.RANK_VARIABLE in system.environ(pid)]

@@ -1,11 +1,11 @@
-"""All processes of a started program, from the moment it is told to stop.
+"""All processes of a started program, from the first signal to stop it.
 
 A shell ends at SIGTERM at once, and so does a Python program without a handler; what they started may be saving then.
-A program is therefore over when its last process is, not its first.
+A program has therefore ended when its last process has, not its first.
 
 Its processes are those of its own session (`children.start` makes one) or process group (`rank` makes one), and all
 below them. One signal to the group reaches most of them. A process in another group (``set -m``, ``setsid``,
-``timeout``, ``start_new_session``) is its parent's to tell; once that parent has ended, it is told here.
+``timeout``, ``start_new_session``) is signalled by its parent; once that parent has ended, it is signalled here.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.processes.system import Process
 
-#: Seconds between two looks at which processes are left.
+#: Seconds between two checks for processes that are left.
 POLL_SECONDS = 0.1
 
 
 class ProcessTree:
     """The processes of the program whose first process is, or was, ``leader``.
 
-    Make it before the program is signalled: who is whose parent is known only as long as both live. Where the leader
+    Create it before the program is signalled: a process's parent is known only as long as both live. Where the leader
     ``has_ended`` and was reaped, its number may be another program's by now: then only processes below this one, which
-    adopts orphans (`system.adopt_orphans`), are the program's.
+    adopts orphans (`system.adopt_orphans`), belong to the program.
     """
 
     def __init__(self, leader: int, *, has_ended: bool = False) -> None:
         self._leader = leader
         self._has_ended = has_ended
-        #: When each process was started: with its number that names one process.
+        #: Start time by process id: both together identify a process.
         self._known: dict[int, int] = {}
         #: Processes that a signal to the leader's group does not reach.
         self._unsignalled = {pid for pid, process in self._members().items() if process.group != leader}
 
     def is_alive(self) -> bool:
-        """Return whether any process is left; one that only waits to be reaped is not."""
+        """Return whether any process is left, apart from those that only wait to be reaped."""
         return bool(self._members()) if system.has_processes() else _exists(self._leader)
 
     def pids(self) -> list[int]:

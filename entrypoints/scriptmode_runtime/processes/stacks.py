@@ -1,6 +1,6 @@
-"""What every process of a host is doing: its state, and the stacks of its threads where it is Python's.
+"""The state of every process of a host, and the stacks of the threads of Python processes.
 
-Processes that are to answer are started with `traceable` on their ``PYTHONPATH``.
+Python processes answer where they were started with the directory ``traceable`` on their ``PYTHONPATH``.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ _STATES = {
     "t": "stopped by a debugger",
     "D": "waits for a disk or a network file system",
 }
-#: Processes of ours around those of the job.
+#: Processes of the runtime, which are left out.
 _OWN = frozenset({"scriptmode_runtime.mpi.rank", "rsh.py"})
 _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 
 
 class StackRequest(NamedTuple):
-    """A process that was asked for its stacks, and how long its file was before; -1 where it cannot answer."""
+    """A process that was signalled to write its stacks, and the previous length of its file; -1: it cannot answer."""
 
     pid: int
     length: int
 
 
 class ProcessReport(NamedTuple):
-    """What one process does."""
+    """The state of one process."""
 
-    #: Which it is, and what stands out.
+    #: Its task, its id and an unusual state.
     title: str
-    #: The same with its command and its stacks.
+    #: The title with its command and its stacks.
     text: str
     stopped: bool
 
 
 def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the variables with which Python processes answer; their answers go to files in ``folder``."""
+    """Return the variables with which Python processes answer; they write their stacks to files in ``folder``."""
     path = os.pathsep.join(filter(None, (_TRACEABLE, environ.get("PYTHONPATH", ""))))
     return {VARIABLE: f"{int(_SIGNAL)}:{folder}", "PYTHONPATH": path}
 
 
 def request_stacks(folder: str) -> list[StackRequest]:
-    """Ask every process below this one."""
-    asked = []
+    """Signal every descendant of this process to write its stacks."""
+    requests = []
     for pid in system.descendants(os.getpid()):
-        # mpirun's own command has their names further on.
+        # The command line of mpirun has their names at later positions.
         if _OWN & set(map(os.path.basename, system.command_line(pid)[1:3])):
             continue
         length = -1
@@ -69,32 +69,32 @@ def request_stacks(folder: str) -> list[StackRequest]:
                 os.kill(pid, _SIGNAL)
             except OSError:  # it has ended
                 continue
-        asked.append(StackRequest(pid, length))
-    return asked
+        requests.append(StackRequest(pid, length))
+    return requests
 
 
-def read_stacks(folder: str, asked: list[StackRequest]) -> Iterator[ProcessReport]:
-    """Give what each of them is, and its stacks; those that have ended are left out."""
-    for pid, length in asked:
+def read_stacks(folder: str, requests: list[StackRequest]) -> Iterator[ProcessReport]:
+    """Yield a report of each process that has not ended."""
+    for pid, length in requests:
         words = system.command_line(pid)
         if not words:
             continue
         state = system.state(pid)
         stacks = _read_from(os.path.join(folder, str(pid)), length).strip() if length >= 0 else ""
         note = _STATES.get(state) or ("" if stacks else "shows no Python stack")
-        title = ", ".join(filter(None, (_part(pid), f"process {pid}", note)))
+        title = ", ".join(filter(None, (_task(pid), f"process {pid}", note)))
         text = f"{title}: {' '.join(_program(words))}" + (f"\n{stacks}" if stacks else "")
         yield ProcessReport(title, text, state == _STOPPED)
 
 
 def _program(words: list[str]) -> list[str]:
-    """Give a command without its options, whose values may be secrets."""
+    """Return a command line without its options, whose values may be secrets."""
     options = [at for at, word in enumerate(words) if word.startswith("-") and word not in _HARMLESS]
     return words[: min([*options, _SHOWN_WORDS])]
 
 
-def _part(pid: int) -> str:
-    """Say which part of the job a process plays, by its variables."""
+def _task(pid: int) -> str:
+    """Return the task of a process, such as ``rank 3`` or ``worker 0``, from its variables; "" for none."""
     environ = system.environ(pid)
     if contract.RANK_VARIABLE in environ:
         return f"rank {environ[contract.RANK_VARIABLE]}"

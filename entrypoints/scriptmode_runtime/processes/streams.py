@@ -1,4 +1,18 @@
-"""From the children's pipes to this process's output: byte for byte, at once, never half a line inside another."""
+"""The relay from the children's pipes to this process's output: unchanged, at once, no line inside another.
+
+The relay reads a chunk of a readable `Source`, writes its complete lines to the `Sink` and keeps the beginning of the
+next line as ``partial``. The states of the `Relay`, moved by the selector's callbacks and by `Relay.tick`::
+
+    free    --(partial is older than _PARTIAL_DELAY)--> held      the partial line is written, its source is the holder
+    held    --(the holder's line ends)----------------> free
+    held    --(other output waits for _HOLD)----------> free
+    any     --(the sink's pipe is full)---------------> blocked   no source is read until the pipe is writable
+
+While one source is the holder no other is written; a readable one is not read either, so that its pipe fills up and its
+process waits. With a single source everything is written at once. Bounded: the partial output of each source (about a
+chunk; a pipe's capacity once its process has ended), one pending write, and `_HOLD` seconds for which a line without an
+end delays the other sources.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +29,23 @@ if TYPE_CHECKING:
     from scriptmode_runtime.processes.log_backlog import Backlog
 
 _CHUNK = 64 * 1024
-#: What a pipe is asked to hold, so that writer and relay take turns less often; none holds more (fs.pipe-max-size).
+#: Requested capacity of a pipe, the default maximum (fs.pipe-max-size): fewer switches between writer and relay.
 _PIPE = 1024 * 1024
 _F_SETPIPE_SZ = 1031
-#: What the report is written from: several tracebacks, ranks of one host included.
+#: Bytes kept for the report of a failure: several tracebacks, those of one host's ranks included.
 _TAIL = 64 * 1024
-#: Pieces smaller than this are joined.
+#: Chunks smaller than this are joined.
 _SMALL = 4 * 1024
-#: Bytes at the end of a full log among which a notice replaces whole lines, and how long a notice gets.
+#: Bytes at the end of a full log in which a notice replaces whole lines, and the longest notice.
 _NOTICE_WINDOW, _LONGEST_NOTICE = 16 * 1024, 200
-#: Seconds the beginning of a line waits for its end, where several processes write. A print is often two writes.
+#: Seconds for which a partial line waits for its end, where several processes write. A print is often two writes.
 _PARTIAL_DELAY = 0.02
-#: Seconds for which a line without end keeps the other processes waiting.
+#: Seconds for which a line without an end delays the other processes.
 _HOLD = 0.5
 
 
 class Tail:
-    """The last bytes of a stream, held as they came: nothing is copied but small pieces."""
+    """The last bytes of a stream, kept in the chunks that were read: only small ones are copied."""
 
     def __init__(self, limit: int = _TAIL) -> None:
         self._limit = limit
@@ -40,7 +54,7 @@ class Tail:
         self._is_cut = False
 
     def add(self, chunk: bytes) -> None:
-        """Take more of the stream."""
+        """Add a chunk of the stream."""
         if len(self._pieces[-1]) < _SMALL:
             self._pieces[-1] += chunk
         else:
@@ -51,11 +65,11 @@ class Tail:
             self._is_cut = True
 
     def text(self) -> str:
-        """Give the end of the stream as text, in whole lines where it has any."""
+        """Return the end of the stream as text, in whole lines where it has any."""
         kept = b"".join(self._pieces)
         end = kept[-self._limit :]
         if self._is_cut or len(end) < len(kept):
-            # Half a line may hold half a secret, which nobody recognises.
+            # A partial line may hold a part of a secret, which the redaction would not recognise.
             end = end[end.find(b"\n") + 1 :]
         return end.decode("utf-8", "replace")
 
@@ -63,7 +77,7 @@ class Tail:
 class Sink:
     """The launcher's own output. Where it is a pipe, a slow reader does not block the launcher.
 
-    Where it is a file whose disk is full, whole lines are missing, and their number is said: see `log_backlog`.
+    Where it is a file on a full disk, whole lines are dropped, and a notice has their number: see `log_backlog`.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -77,14 +91,14 @@ class Sink:
             mode = os.fstat(descriptor).st_mode
             self._is_file = stat.S_ISREG(mode)
             if stat.S_ISFIFO(mode):
-                # Opened anew, because not blocking is a property of the opened file, which others share.
+                # Opened again, because O_NONBLOCK is a property of the open file, which other processes share.
                 self._reopened = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 self.descriptor = self._reopened
         except OSError:  # no /proc, or another user's pipe: writes block, as print does
             pass
 
     def write(self, data: bytes) -> None:
-        """Write ``data`` after what is pending; what does not go now is pending."""
+        """Write ``data`` after pending output; the part that cannot be written now is pending."""
         if not data:
             return
         self.mid_line = data[-1:] not in b"\n\r"
@@ -98,7 +112,7 @@ class Sink:
             self.flush()
 
     def flush(self) -> None:
-        """Write as much as goes. Output that is not read any more is dropped."""
+        """Write as much pending output as possible; drop it where the reader has closed the pipe."""
         rest = self._written(self.pending)
         self.pending = b""
         if rest and not self._is_file:
@@ -107,7 +121,7 @@ class Sink:
             self._backlog.add(rest)
 
     def close(self) -> None:
-        """Write what is left, as far as it goes, and close what was opened here."""
+        """Write the remaining output as far as possible, and close the descriptor that was opened here."""
         if self._backlog:
             self._backlog.end()
             self._write_backlog()
@@ -118,7 +132,7 @@ class Sink:
             os.close(self._reopened)
 
     def _written(self, data: bytes) -> bytes:
-        """Write ``data``; return the rest that did not go now but may later."""
+        """Write ``data``; return the rest that can only be written later."""
         view = memoryview(data)
         try:
             while view:
@@ -140,7 +154,7 @@ class Sink:
             self._backlog.restore(self._written(self._backlog.take()))
 
     def _overwrite_end(self, backlog: Backlog) -> None:
-        """Say in place of the log's last lines what is missing: their room is the only one there is."""
+        """Replace the log's last lines with the notice: the disk has no other space for it."""
         with open(f"/proc/self/fd/{self.descriptor}", "r+b") as file:
             start = max(0, file.seek(0, os.SEEK_END) - _NOTICE_WINDOW)
             file.seek(start)
@@ -155,21 +169,21 @@ class Sink:
 
 
 class Prefix:
-    """Puts a text before every line of one stream, which comes in any pieces.
+    """A text before every line of one stream, which is read in chunks of any size.
 
-    A carriage return begins a line anew, over what a terminal shows of it: what follows it gets the text too.
+    A carriage return starts a line again, over its text in a terminal: the text after it gets the prefix too.
     """
 
     def __init__(self, text: str) -> None:
         import re
 
         self._text = text.encode("utf-8", "replace")
-        #: The ends of lines behind which a chunk goes on.
+        #: Line ends that are followed by more of the chunk.
         self._ends = re.compile(rb"\n(?=.)|\r(?=[^\r\n])", re.DOTALL)
         self._last = b"\n"
 
     def before(self, chunk: bytes) -> bytes:
-        """Give the stream's next bytes with the text before each line that begins in them."""
+        """Return the stream's next bytes with the text before each line that begins in them."""
         begins = self._last == b"\n" or (self._last == b"\r" and chunk[:1] not in b"\r\n")
         self._last = chunk[-1:]
         if b"\r" in chunk:
@@ -179,7 +193,7 @@ class Prefix:
         return self._text + lines if begins else lines
 
     def end_line(self) -> bytes:
-        """Give what ends the line that the stream is in the middle of; what follows is a line of its own."""
+        """Return the line end for an incomplete line, or b""; the next bytes start a new line."""
         in_line = self._last not in (b"\n", b"\r")
         self._last = b"\n"
         return b"\n" if in_line else b""
@@ -196,61 +210,61 @@ class Source:
         self.prefix = prefix
         self.open = True
         self.watched = False
-        #: Read, not yet written: the beginning of a line, or what came while another was in the middle of one.
+        #: Read but not written: a partial line, or chunks that were read while another source was the holder.
         self.partial = b""
         self.due = 0.0
 
 
 class Relay:
-    """Moves what the sources have to the sink; callbacks of one selector, in one thread."""
+    """The relay from all sources to the sink, with callbacks of one selector, in one thread."""
 
     def __init__(self, selector: selectors.BaseSelector, sink: Sink, clock: Callable[[], float]) -> None:
         self._selector = selector
         self._sink = sink
         self._clock = clock
         self._sources: list[Source] = []
-        #: How many reads gave something.
+        #: Number of reads that returned data.
         self.chunks = 0
-        #: The source in the middle of a line, and until when others wait for it.
+        #: The source of an incomplete line in the output, and the time until which other sources wait for its end.
         self._holder: Source | None = None
         self._hold_until: float | None = None
-        #: Last words of sources that ended while another was in the middle of a line.
+        #: The last output of sources that ended while another was the holder.
         self._deferred = b""
         self._blocked = False
 
     @property
     def idle(self) -> bool:
-        """Whether every stream ended and all of it is written."""
+        """Whether every stream has ended and is written."""
         return not self._sources and not self._deferred and not self._sink.pending
 
     @property
     def flushed(self) -> bool:
-        """Whether all that was read is written."""
+        """Whether everything that was read is written."""
         return not self._sink.pending and not self._deferred and not any(source.partial for source in self._sources)
 
     def add(self, descriptor: int, prefix: str = "") -> Source:
-        """Relay what comes from the reading end of a pipe, which is now the relay's, ``prefix`` before every line."""
+        """Relay the reading end of a pipe, which the relay now owns, with ``prefix`` before every line."""
         source = Source(descriptor, Prefix(prefix) if prefix else None)
         self._sources.append(source)
         self._watch(source)
         return source
 
     def write_line(self, line: str) -> None:
-        """Write a line of the launcher's own."""
+        """Write a line of the launcher itself."""
         start = "\n" if self._sink.mid_line else ""
         if self._holder and self._holder.prefix:
             self._holder.prefix.end_line()
         self._write(f"{start}{line}\n".encode("utf-8", "replace"))
 
     def deadline(self) -> float | None:
-        """Give when `tick` has something to do next."""
+        """Return when `tick` is due next."""
         due = [source.due for source in self._sources if source.partial and self._holder in (None, source)]
         if self._hold_until is not None:
             due.append(self._hold_until)
         return min(due, default=None)
 
     def tick(self) -> None:
-        """Let beginnings of lines through, and those who waited long enough."""
+        """Write partial lines that waited long enough, and release a holder that did not end its line in time."""
         now = self._clock()
         if self._hold_until is not None and now >= self._hold_until:
             if self._holder and self._holder.prefix:
@@ -261,7 +275,7 @@ class Relay:
                 self._write_partial(source)
 
     def drain(self, source: Source) -> None:
-        """Read what the pipe holds now: the process behind it ended, and its children may keep it open."""
+        """Read the present content of the pipe: its process has ended, and children of that may keep the pipe open."""
         total = 0
         while source.open and total < _PIPE:
             size = self._read(source)
@@ -270,7 +284,7 @@ class Relay:
             total += size
 
     def close(self) -> None:
-        """Give up on what is still open."""
+        """Close the sources that are still open."""
         for source in list(self._sources):
             self._end(source)
         self._release()
@@ -316,7 +330,7 @@ class Relay:
             self._write_partial(source)
 
     def _write_partial(self, source: Source) -> None:
-        """Write the beginning of a line; from now on the others wait for its end."""
+        """Write a partial line; the other sources then wait for its end."""
         self._write(source.partial)
         ends_line = source.partial.endswith(b"\n")
         source.partial = b""
@@ -378,15 +392,15 @@ class Relay:
 
 
 def same_file(output: int, log: int) -> bool:
-    """Tell whether two descriptors write to one file."""
+    """Return whether two descriptors write to the same open file."""
     try:
         return os.path.sameopenfile(output, log)
-    except OSError:  # one of them was closed by whoever started this process
+    except OSError:  # the parent process closed one of them
         return False
 
 
 def _widen(pipe: int) -> None:
-    """Let a pipe hold more where the system allows it."""
+    """Set the capacity of a pipe to `_PIPE` bytes, where the system allows it."""
     if sys.platform == "linux":
         import fcntl
 

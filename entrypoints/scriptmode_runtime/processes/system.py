@@ -1,4 +1,4 @@
-"""Calls of Linux that Python does not wrap, and what ``/proc`` tells of processes. Elsewhere they do nothing."""
+"""Linux system calls that Python does not wrap, and processes in ``/proc``. On other systems they do nothing."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGKILL = 9
-#: Where the time of a process's start stands among the fields of ``/proc/<pid>/stat`` behind its name (proc(5)).
+#: Index of a process's start time among the fields of ``/proc/<pid>/stat`` after its name (proc(5)).
 _STARTED = 19
 _file_limits: tuple[int, int] | None = None
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends; holds over exec."""
+    """Set the kernel to kill this process when the thread that started it ends; it stays set after exec."""
     _prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of all descendants whose own parent ended, as process 1 is: they are reaped, not lost."""
+    """Set this process as the parent of all descendants whose own parent ended, like process 1: it can reap them."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def raise_file_limit(count: int) -> None:
-    """Let this process open so many files at once, as far as it may; what it starts has the limit it would have had."""
+    """Raise the limit of open files to ``count``, or to the hard limit; child processes keep the original limit."""
     global _file_limits  # noqa: PLW0603 - a property of the process
     import resource
 
@@ -39,7 +39,7 @@ def raise_file_limit(count: int) -> None:
 
 
 def restore_limits() -> None:
-    """Undo `raise_file_limit`, in a process that will be a program."""
+    """Restore the original limit of open files, in a process before exec."""
     if _file_limits:
         import resource
 
@@ -47,12 +47,12 @@ def restore_limits() -> None:
 
 
 def children(parent: int) -> list[int]:
-    """Give the direct children of a process; none where ``/proc`` does not tell."""
+    """Return the direct children of a process; none where ``/proc`` is missing."""
     return [child for child, its_parent in _parents().items() if its_parent == parent]
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Give all processes below a process, nearest first."""
+    """Return all descendants of a process, nearest first."""
     parents = _parents()
     found = [ancestor]
     for process in found:  # grows while it is walked
@@ -61,17 +61,17 @@ def descendants(ancestor: int) -> list[int]:
 
 
 class Process(NamedTuple):
-    """What the kernel tells of a living process."""
+    """A living process in ``/proc``."""
 
     parent: int
     group: int
     session: int
-    #: In clock ticks since the machine came up.
+    #: Start time in clock ticks since the machine was booted.
     started: int
 
 
 def has_processes() -> bool:
-    """Return whether ``/proc`` is there and numbers processes as this one does: not that of another namespace."""
+    """Return whether ``/proc`` exists and belongs to this process's namespace of process ids."""
     try:
         return os.readlink("/proc/self") == str(os.getpid())
     except OSError:
@@ -79,7 +79,7 @@ def has_processes() -> bool:
 
 
 def processes() -> dict[int, Process]:
-    """Return all living processes, without those that only wait to be reaped; none where ``/proc`` does not tell."""
+    """Return all living processes, without those that only wait to be reaped; none where ``/proc`` is missing."""
     found = {}
     for pid, fields in _stats() if has_processes() else ():
         if fields[0] not in (b"Z", b"X"):
@@ -89,7 +89,7 @@ def processes() -> dict[int, Process]:
 
 
 def has_handler(process: int, number: int) -> bool:
-    """Tell whether a process has a handler of its own for a signal; any other signal of the kind would end it."""
+    """Return whether a process has a handler for a signal."""
     for line in _read(process, "status").splitlines():
         if line.startswith("SigCgt:"):
             return bool(int(line.split()[1], 16) >> (number - 1) & 1)
@@ -97,17 +97,17 @@ def has_handler(process: int, number: int) -> bool:
 
 
 def state(process: int) -> str:
-    """Give the letter that ps shows for a process's state; "" where it is gone."""
+    """Return the letter that ps shows for a process's state; "" where it has ended."""
     return _read(process, "stat").rpartition(")")[2].strip()[:1]
 
 
 def command_line(process: int) -> list[str]:
-    """Give the words a process was started with; none where it has ended."""
+    """Return the words of a process's command line; none where it has ended."""
     return [word for word in _read(process, "cmdline").split("\0") if word]
 
 
 def environ(process: int) -> dict[str, str]:
-    """Give the variables a process was started with; none where they are not shown."""
+    """Return the initial environment of a process; empty where it cannot be read."""
     pairs = (pair.partition("=") for pair in _read(process, "environ").split("\0"))
     return {name: value for name, equals, value in pairs if equals}
 
@@ -125,7 +125,7 @@ def _parents() -> dict[int, int]:
 
 
 def _stats() -> Iterator[tuple[int, list[bytes]]]:
-    """Yield each process and what follows its name in ``/proc/<pid>/stat``: state, parent, group, session ..."""
+    """Yield each process and the fields after its name in ``/proc/<pid>/stat``: state, parent, group, session ..."""
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             try:
