@@ -1,6 +1,6 @@
-"""What usually helps: a table from the last output of a failed process to one line of advice. Pure.
+"""Hints: a table from the last output of a failed process to one line of advice. Pure.
 
-The output is anybody's: each pattern takes time in proportion to its length, whatever it holds.
+The output can be any text: each pattern takes time in proportion to its length.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 
 class _Row(NamedTuple):
-    #: "" is taken where nothing in the output is known.
+    #: "" applies where no pattern matches the output.
     pattern: str
     #: ``{0}`` and so on are the pattern's groups.
     advice: str
-    #: Only for processes that end so; 0 is any.
+    #: Only for processes with this exit code; 0 is any.
     exit_code: int = 0
-    #: Whether it is why mpirun says `_NO_DAEMON` shortly after: then it is the better one to know.
+    #: Whether it is the reason for `_NO_DAEMON` in mpirun's output shortly after, and the better hint of the two.
     stops_daemon: bool = False
 
 
-#: What mpirun says after the reason why it could not start a daemon.
+#: Output of mpirun after the reason why it could not start a daemon.
 _NO_DAEMON = r"unable to reliably start one or more daemons|A daemon failed to report back"
-#: Characters between that reason and it.
+#: Characters between that reason and this output.
 _NEAR = 4000
-#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Not from each letter on: from a word's first.
+#: "run.sh: line 2: tool: command not found", "sh: 1: tool: not found". Matched only from the start of a word.
 _COMMAND = r"(?<![^\s:])([^\s:]{1,200}): "
 
 
 def _line(begin: str, end: str, most: int) -> str:
-    """Give the pattern of ``end`` behind ``begin`` in one line; what is between is read once, not by each of them."""
+    """Return the pattern of ``end`` after ``begin`` in one line, at most ``most`` characters later, in linear time."""
     return rf"{begin}(?:(?!{begin})[^\n]){{0,{most}}}{end}"
 
 
-#: Of two that end at one place in the output the upper one is taken.
+#: Of two matches that end at the same position in the output the upper row applies.
 _TABLE = (
     _Row(
         "HorovodVersionMismatchError|" + _line("horovod/", "undefined symbol: (?!ompi_|MPI_|PMPI_)", 300),
@@ -46,7 +46,7 @@ _TABLE = (
     ),
     _Row(
         _line("horovod/", "undefined symbol", 300) + r"|libmpi\w{0,40}\.so[.\d]{0,20}: cannot open shared object file",
-        "The Open MPI that Horovod in {python} was built for is not there: install it, or build Horovod again",
+        "The Open MPI that Horovod in {python} was built for is missing: install it, or build Horovod again",
     ),
     _Row(
         r"Extension horovod\.(\w+) has not been built",
@@ -70,21 +70,21 @@ _TABLE = (
     ),
     _Row(
         r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ",
-        "A file of the source has the name of a module, and is found in its place: rename it",
+        "A file of the source has the name of a module and hides it: rename the file",
     ),
     _Row(
         "CUDA_ERROR_OUT_OF_MEMORY|" + _line("OOM when allocating", r"GPU:\d", 1000),
-        "The GPU's memory ran out: a smaller batch; TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
+        "The GPU ran out of memory: use a smaller batch, or TF_FORCE_GPU_ALLOW_GROWTH=true where processes share a GPU",
     ),
     _Row(
         r"MemoryError|Cannot allocate memory|std::bad_alloc|OOM when allocating|failed to allocate memory"
         r"|Out of memory (?:while )?trying to allocate",
-        "Memory ran out: a smaller batch, or a larger host",
+        "The host ran out of memory: use a smaller batch, or a larger host",
     ),
     _Row(
         r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
         r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]",
-        "This host may start no more processes and threads: fewer of them, or container_limits with more pids",
+        "This host may not start more processes and threads: use fewer, or container_limits with more pids",
     ),
     _Row(
         r"Illegal seek",
@@ -92,7 +92,7 @@ _TABLE = (
     ),
     _Row(
         r"No such file or directory: '[^'\n]{0,4000}/input/data/[^/'\n]{1,80}'",
-        "In Pipe mode a channel is no folder but FIFOs, <channel>_0, <channel>_1 ..., each gone once it was read",
+        "In Pipe mode a channel is not a folder but FIFOs, <channel>_0, <channel>_1 ..., each removed once it was read",
     ),
     _Row(
         r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'",
@@ -102,7 +102,7 @@ _TABLE = (
         r"KeyError: 'SM_CHANNEL_(\w{1,80})'",
         "The job has no channel {0}: name it in fit's inputs; an input without a name is the channel 'training'",
     ),
-    _Row(r"No space left on device|Disk quota exceeded", "The disk is full: a larger volume, or fewer files"),
+    _Row(r"No space left on device|Disk quota exceeded", "The disk is full: use a larger volume, or fewer files"),
     _Row(
         r"Address already in use|Could not start gRPC server",
         "A port of this task is held by another program: {ports}",
@@ -165,25 +165,25 @@ _TABLE = (
     ),
     _Row(rf"{_COMMAND}Permission denied", "{0} may not be executed: chmod +x it, or name its interpreter", 126),
     _Row(rf"{_COMMAND}(?:command )?not found", "{0} is not installed on this host, or not on PATH", 127),
-    _Row("", "A command may not be executed, or is no program: chmod +x it, and let its first line be #!/bin/sh", 126),
-    _Row("", "A command was not found on this host: install it, or name its whole path", 127),
+    _Row("", "A command may not be executed, or is not a program: chmod +x it, and make its first line #!/bin/sh", 126),
+    _Row("", "A command was not found on this host: install it, or name its absolute path", 127),
     _Row("", "Usually the processor lacks instructions that a library was built for: use another instance type", 132),
     _Row("", "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm", 135),
     _Row("", "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host", 137),
     _Row("", "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
 )
 _TRACEBACK = "Traceback (most recent call last):"
-#: What stands between two tracebacks of one error.
+#: The lines between two tracebacks of one error.
 _CHAINED = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
-#: Characters before a traceback that may tell its reason: what a library logs before it raises.
+#: Characters before a traceback that may have its reason: what a library logs before it raises.
 _BEFORE = 2000
 
 
 def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
-    """Give the advice for the last thing in the output that the table knows, then for the exit code; else ""."""
+    """Return the advice for the last match in the output, else for the exit code, else ""."""
     text = _last_words(output)
     daemons = [found.span() for found in re.finditer(_NO_DAEMON, text)]
     best, advice = -1, ""
@@ -201,13 +201,13 @@ def hint(output: str, exit_code: int, spec: ProcessSpec) -> str:
 
 
 def _reach(end: int, daemons: list[tuple[int, int]]) -> int:
-    """Give where the last of mpirun's words that are near behind ``end`` end, or ``end``."""
+    """Return the end of the last of ``daemons`` that follows ``end`` closely, or ``end``."""
     near = bisect(daemons, (end + _NEAR + 1, 0))
     return max(end, daemons[near - 1][1]) if near else end
 
 
 def _last_words(output: str) -> str:
-    """Give the output from shortly before the last traceback on, with those it was chained from."""
+    """Return the output from shortly before the last traceback on, with the tracebacks it was chained from."""
     start = output.rfind(_TRACEBACK)
     before = output[: max(start, 0)].rstrip()
     while before.endswith(_CHAINED) and _TRACEBACK in before:
@@ -217,7 +217,7 @@ def _last_words(output: str) -> str:
 
 
 def _python(spec: ProcessSpec) -> str:
-    """Give the interpreter that ran the program, behind mpirun's options too."""
+    """Return the interpreter that ran the program, also after mpirun's options."""
     pythons = [word for word in spec.argv if re.search(r"(^|/)python[0-9.]*$", word)]
     return pythons[-1] if pythons else "the interpreter"
 

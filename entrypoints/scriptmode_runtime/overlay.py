@@ -1,6 +1,6 @@
-"""Install packages beside an interpreter's own without changing them: ``overlay.py <folder> <code> <pip's words>``.
+"""Install packages without changing an interpreter's own ones: ``overlay.py <folder> <code> <arguments of pip>``.
 
-The overlay is a virtual environment that also sees everything its interpreter sees.
+The overlay is a virtual environment that can also import everything that its interpreter can.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from scriptmode_runtime.user_code import PIP
 
 
 def create_overlay(folder: str, *, with_pip: bool) -> str:
-    """Make the overlay of this interpreter in ``folder``; give the overlay's interpreter."""
+    """Create the overlay of this interpreter in ``folder``; return the overlay's interpreter."""
     venv.EnvBuilder(with_pip=with_pip, symlinks=True).create(folder)
     packages = sysconfig.get_path("purelib", "posix_prefix", {"base": folder, "platbase": folder})
-    # addsitedir reads the .pth files there too: packages installed in place stay visible.
+    # addsitedir reads .pth files too: editable installs stay visible.
     lines = [f"import site; site.addsitedir({path!r})" for path in _site_folders()]
     with open(os.path.join(packages, "_scriptmode_overlay.pth"), "w", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
@@ -33,17 +33,17 @@ def _site_folders() -> list[str]:
     return [path for path in dict.fromkeys(folders) if os.path.isdir(path)]
 
 
-def main(folder: str, code: str, *words: str) -> int:
-    """Make the overlay and install into it, in the folder ``code``; give pip's exit code."""
+def main(folder: str, code: str, *arguments: str) -> int:
+    """Create the overlay and install into it, in the folder ``code``; return pip's exit code."""
     options = ("--disable-pip-version-check", "--no-input")
     ours = subprocess.run(
         [sys.executable, "-m", "pip", "--python", sys.executable, "--version"], check=False, capture_output=True
     )
-    # pip can serve another interpreter from 22.3 on.
+    # pip can install for another interpreter since 22.3.
     with_pip = ours.returncode != 0
     python = create_overlay(folder, with_pip=with_pip)
     pip = [python, "-c", PIP] if with_pip else [sys.executable, "-c", PIP, "--python", python]
-    return subprocess.run([*pip, "install", *options, *words], check=False, cwd=code).returncode
+    return subprocess.run([*pip, "install", *options, *arguments], check=False, cwd=code).returncode
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How it ended: an exit code, and a failure file that ends the search for the cause, on a full disk too."""
+"""The report of a failure: its exit code, and a failure file with its reason that can be written to a full disk too."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from scriptmode_runtime.redaction import Redaction
 
 _ELIDED = "[...]"
-#: Characters of a long last message that are shown from its beginning, where the name of the error stands.
+#: Characters shown of the beginning of a long last message, which has the name of the error.
 _MESSAGE_START = 200
-#: A hint that names something very long out of the output leaves too little room for the error.
+#: A hint that quotes a very long part of the output would leave too little space for the error.
 _LONGEST_HINT = 300
-#: Stands before ordinary output, which is no reason: the platform ends it with ", exit code: 7", as if it said that.
+#: The heading of ordinary output: the platform appends ", exit code: 7", as if that were part of the output.
 _LOG_HEADING = "its log ends with\n"
 _TRACEBACK = "Traceback (most recent call last):"
 _FAILURE_NAME = os.path.basename(contract.FAILURE_FILE)
-#: Room for the failure file, beside it and in the same folder: to be overwritten in place, and renamed.
+#: Disk space reserved for the failure file, in the same folder: it is overwritten in place, and renamed.
 _RESERVE_NAME = ".failure.reserve"
-#: The longest failure file in bytes: no character takes more than four. What is written is no zeros, and more than a
-#: file system keeps inside a folder's own records: it takes a block.
+#: The longest failure file in bytes: no character takes more than four. The reserve is not zeros, and is larger than
+#: files that a file system keeps inside a directory's own records: it occupies a block.
 _RESERVE_SIZE = 4 * contract.FAILURE_LIMIT
 
 
 def prepare(output: str) -> None:
-    """Remove what an earlier run left in the folder ``output``, and keep room there for a failure file."""
+    """Remove the files of an earlier run in the folder ``output``, and reserve disk space there for a failure file."""
     for name in (_FAILURE_NAME, _RESERVE_NAME):
         _remove(os.path.join(output, name))
     with contextlib.suppress(OSError):
@@ -42,12 +42,12 @@ def prepare(output: str) -> None:
 
 
 def release(output: str) -> None:
-    """Give the room back: nothing failed."""
+    """Release the reserved disk space: nothing failed."""
     _remove(os.path.join(output, _RESERVE_NAME))
 
 
 def write(output: str, message: str) -> None:
-    """Write the failure file unless the script wrote its own; a folder that cannot be written is no further error."""
+    """Write the failure file unless the script wrote its own; ignore a folder that cannot be written."""
     path, reserve = os.path.join(output, _FAILURE_NAME), os.path.join(output, _RESERVE_NAME)
     content = contract.shorten(message, contract.FAILURE_FILE_LIMIT).encode("utf-8", "replace")
     try:
@@ -55,9 +55,9 @@ def write(output: str, message: str) -> None:
             return
         try:
             _write(reserve, content)
-        except OSError:  # it is gone, or this file system has no room for changing what it holds
+        except OSError:  # it was removed, or this file system cannot change a file on a full disk
             _remove(reserve)
-            # Not its parents: where those are gone the job was deleted, and another of its name may be about to begin.
+            # Not its parents: without those the job was deleted, and another job of its name may be about to start.
             with contextlib.suppress(FileExistsError):
                 os.mkdir(output)
             _write(reserve, content, os.O_CREAT | os.O_EXCL)
@@ -71,9 +71,9 @@ def write(output: str, message: str) -> None:
 def describe(
     environment: TrainingEnvironment, spec: ProcessSpec, status: int, output: str, rank: RankFailure | None = None
 ) -> Failure:
-    """Say why a process's end failed the job; ``status`` is its exit code, or minus a signal's number.
+    """Return the failure of the job by a process's end; ``status`` is its exit code, or minus a signal's number.
 
-    ``rank`` is the one whose end was told first; else what ``mpirun`` says of the ranks has to do.
+    ``rank`` is the first rank that reported a failure; without it the output of ``mpirun`` names the rank.
     """
     host, process = environment.host, spec.name
     if process == "mpirun":
@@ -81,9 +81,9 @@ def describe(
     hide = redaction(environment)
     where = f"{host}, {process}: {_status_text(status)}"
     hint = hide(_hint(output, status, spec))
-    # Whole or not at all: half a hint may state as a fact what the whole one only supposes.
+    # Never cut: a part of a hint may state as a fact what the whole hint only supposes.
     head = f"{where}\n{hint}\n" if 0 < len(hint) <= _LONGEST_HINT else f"{where}\n"
-    # Before it is cut: half a secret is not recognised.
+    # Secrets are hidden before the text is cut: a part of a secret would not be recognised.
     script_text = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
     text = _readable(hide(script_text or output))
     if not script_text and text and not _last_error(text):
@@ -93,7 +93,7 @@ def describe(
 
 
 def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
-    """Give what takes the secrets of this process's variables, and of the job where that is known, out of a text."""
+    """Return a function that hides the secrets of this process's variables, and of the job if it is known."""
     from scriptmode_runtime.redaction import Redaction
 
     if environment is None:
@@ -103,7 +103,7 @@ def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
 
 
 def excerpt(output: str, limit: int) -> str:
-    """Give the end of the output in at most ``room`` characters; of a long last error also its first words."""
+    """Return the end of the output in at most ``limit`` characters; of a long last error also its first words."""
     text = _readable(output)
     if len(text) <= limit:
         return text
@@ -115,7 +115,7 @@ def excerpt(output: str, limit: int) -> str:
 
 
 def _around_error(text: str, error: int, limit: int) -> str:
-    """Give the end of the traceback with the first words of its ``error``, which begins there, and the text's end."""
+    """Return the end of the traceback, the first words of the error at index ``error``, and the text's end."""
     shown = min(_MESSAGE_START, limit // 3)
     start = text[max(0, error + shown - limit // 2) : error + shown]
     if len(start) < error + shown:
@@ -125,13 +125,13 @@ def _around_error(text: str, error: int, limit: int) -> str:
 
 
 def _whole_lines(end: str, needed: int) -> str:
-    """Drop the first, cut line of a text's end, unless that would cut the last ``needed`` characters."""
+    """Remove the first, incomplete line of a text's end, unless that would cut the last ``needed`` characters."""
     _, newline, whole = end.partition("\n")
     return whole if newline and len(whole) >= needed else end
 
 
 def _write(path: str, content: bytes, flags: int = 0) -> None:
-    """Replace what a file holds; never through a link."""
+    """Replace the content of a file; never through a link."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o666)
     with open(descriptor, "wb") as file:
         file.write(content)
@@ -146,7 +146,7 @@ def _remove(path: str) -> None:
 def _failed_rank(
     environment: TrainingEnvironment, status: int, output: str, reported: RankFailure | None
 ) -> tuple[str, str, int, str]:
-    """Name the rank behind the end of ``mpirun``, its host and its own lines."""
+    """Return the rank that ended ``mpirun``: its host, its name, its status and its own lines."""
     from scriptmode_runtime.mpi.mpirun_output import first_failure, lines_of_rank
     from scriptmode_runtime.strategies.mpi import processes_per_host
 
@@ -160,13 +160,13 @@ def _failed_rank(
 
 
 def script_message(environment: TrainingEnvironment, host: str) -> str:
-    """Give what the script itself wrote into the failure file of ``host``; "" where that cannot be seen from here."""
+    """Return what the script itself wrote into the failure file of ``host``; "" where this host cannot read it."""
     base_dir = environment.base_dir
     if host != environment.host:
         base_dirs = {each.name: each.base_dir for each in environment.cluster.hosts}
         base_dir = base_dirs.get(host, "") if environment.cluster.single_machine else ""
     try:
-        # Not waiting for the other end, should it be a pipe.
+        # Without waiting for a writer, where the file is a FIFO.
         descriptor = os.open(os.path.join(base_dir, *contract.FAILURE_FILE.split("/")), os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
@@ -194,7 +194,7 @@ def _hint(output: str, status: int, spec: ProcessSpec) -> str:
 
 
 def _readable(output: str) -> str:
-    """Drop what a terminal would not show: overwritten progress, colours, titles, other control characters."""
+    """Remove what a terminal would not show: overwritten progress, colours, titles, other control characters."""
     import re
 
     text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
@@ -204,7 +204,7 @@ def _readable(output: str) -> str:
 
 
 def _last_error(text: str) -> str:
-    """Give the text from the last traceback's error on, after its frames; "" without a traceback."""
+    """Return the text from the last traceback's error on, after its frames; "" without a traceback."""
     _, traceback, block = text.rpartition(_TRACEBACK)
     if not traceback:
         return ""

@@ -132,7 +132,7 @@ def test_a_fork_bomb_fails_its_job_and_says_why(tmp_path, built):
     assert description["TrainingJobStatus"] == "Failed"
     reason = description["FailureReason"]
     assert "BlockingIOError: [Errno 11] Resource temporarily unavailable" in reason, reason
-    assert "This host may start no more processes and threads" in reason
+    assert "This host may not start more processes and threads" in reason
     jobs.close()
 
 

@@ -214,4 +214,4 @@ def test_a_host_that_cannot_make_its_key_ends_the_job(cluster, tmp_path):
     second = hosts[1].train(**variables, PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert [run.wait() for run in (first, second)] == [1, 1]
     assert first.failure == second.failure
-    assert first.failure.startswith("algo-2: no ssh key can be made")
+    assert first.failure.startswith("algo-2: no ssh key can be created")

@@ -12,8 +12,8 @@ LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 <
 PARSER = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--data', required=True)\nparser.parse_args()\n"
 
 FAILURES = {
-    "out of memory": (f"{LIMITED}bytearray(1 << 40)", "Memory ran out: "),
-    "no memory for a child": (f"{LIMITED}import mmap; mmap.mmap(-1, 1 << 40)", "Memory ran out: "),
+    "out of memory": (f"{LIMITED}bytearray(1 << 40)", "The host ran out of memory: "),
+    "no memory for a child": (f"{LIMITED}import mmap; mmap.mmap(-1, 1 << 40)", "The host ran out of memory: "),
     "disk full": ("with open('/dev/full', 'w') as file: file.write('x')", "The disk is full: "),
     "missing module": ("import no_such_module.below", "no_such_module is not installed in "),
     "module shadowed": ("import shadowed_random", "A file of the source has the name of a module"),
@@ -93,7 +93,7 @@ import tensorflow as tf
 def test_a_tensor_that_does_not_fit_is_too_large_a_batch(tmp_path, launch):
     code = {"train.py": f"{STRATEGY}tf.zeros([1 << 22, 1 << 22])"}
     launcher = launch(write_host(tmp_path / "algo-1", code=code, sagemaker_program="train.py"))
-    assert first_lines(launcher, 200)[1] == "Memory ran out: a smaller batch, or a larger host"
+    assert first_lines(launcher, 200)[1] == "The host ran out of memory: use a smaller batch, or a larger host"
 
 
 @pytest.mark.tf

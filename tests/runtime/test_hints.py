@@ -62,7 +62,7 @@ MESSAGES = [
     ),
     (
         "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/train'",
-        "In Pipe mode a channel is no folder but FIFOs, <channel>_0, <channel>_1",
+        "In Pipe mode a channel is not a folder but FIFOs, <channel>_0, <channel>_1",
     ),
     ("KeyError: 'SM_CHANNEL_EVAL'", "The job has no channel EVAL: name it in fit's inputs"),
     ("ModuleNotFoundError: No module named 'horovod'", "Horovod is not installed in /venv/bin/python"),
@@ -89,28 +89,28 @@ MESSAGES = [
         "AttributeError: module 'random' has no attribute 'random' (consider renaming '/opt/ml/code/random.py' since it has the same name as the standard library module named 'random' and prevents importing that standard library module)",
         "has the name of a module",
     ),
-    ("RuntimeError: can't start new thread", "This host may start no more processes and threads: "),
-    ("train.sh: fork: retry: Resource temporarily unavailable", "This host may start no more processes and threads: "),
+    ("RuntimeError: can't start new thread", "This host may not start more processes and threads: "),
+    ("train.sh: fork: retry: Resource temporarily unavailable", "This host may not start more processes and threads: "),
     (
         "    self.pid = _fork_exec(\n               ^^^^\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "This host may start no more processes and threads: ",
+        "This host may not start more processes and threads: ",
     ),
     (
         "    pid = os.fork()\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "This host may start no more processes and threads: ",
+        "This host may not start more processes and threads: ",
     ),
-    ("MemoryError", "Memory ran out: "),
+    ("MemoryError", "The host ran out of memory: "),
     (
         "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array with shape (1099511627776,)",
-        "Memory ran out: ",
+        "The host ran out of memory: ",
     ),
-    ("OSError: [Errno 12] Cannot allocate memory", "Memory ran out: "),
-    ("terminate called after throwing an instance of 'std::bad_alloc'", "Memory ran out: "),
-    (OOM.format("CPU", "mklcpu"), "Memory ran out: "),
-    (OOM.format("GPU", "GPU_0_bfc"), "The GPU's memory ran out"),
+    ("OSError: [Errno 12] Cannot allocate memory", "The host ran out of memory: "),
+    ("terminate called after throwing an instance of 'std::bad_alloc'", "The host ran out of memory: "),
+    (OOM.format("CPU", "mklcpu"), "The host ran out of memory: "),
+    (OOM.format("GPU", "GPU_0_bfc"), "The GPU ran out of memory"),
     (
         "E tensorflow/stream_executor/cuda/cuda_driver.cc:828] failed to allocate 32.00M (33554432 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
-        "The GPU's memory ran out",
+        "The GPU ran out of memory",
     ),
     ("OSError: [Errno 28] No space left on device", "The disk is full"),
     ("OSError: [Errno 122] Disk quota exceeded", "The disk is full"),
@@ -167,7 +167,7 @@ def test_an_advice_is_one_line_that_leaves_room_for_the_error(output, advice):
         ("bash: ./tool: Permission denied", 126, "./tool may not be executed"),
         ("", 126, "A command may not be executed"),
         ("", 137, "If it was not killed on purpose, memory ran out"),
-        ("MemoryError", 137, "Memory ran out"),
+        ("MemoryError", 137, "The host ran out of memory"),
         ("", 139, "PYTHONFAULTHANDLER=1"),
         ("", 135, "/dev/shm"),
         ("", 132, "instructions"),
@@ -194,7 +194,7 @@ def test_what_is_not_known_or_no_error_brings_no_advice(output):
 
 def test_the_last_thing_that_is_known_wins():
     assert "disk" in hint("MemoryError\nNo space left on device\n", 1, SPEC)
-    assert "Memory" in hint("No space left on device\nMemoryError\n", 1, SPEC)
+    assert "memory" in hint("No space left on device\nMemoryError\n", 1, SPEC)
 
 
 def test_what_happened_long_before_a_traceback_is_not_its_reason():

@@ -36,6 +36,6 @@ def test_why_no_key_can_be_made_is_said_with_the_next_step(tmp_path, script, rea
     with pytest.raises(ClusterError) as caught:
         keys(tmp_path, script)
     said = str(caught.value)
-    assert said.startswith(f"algo-1: no ssh key can be made in {tmp_path}: ")
+    assert said.startswith(f"algo-1: no ssh key can be created in {tmp_path}: ")
     assert reason in said
     assert said.endswith(f"; {remedy}, or leave SCRIPTMODE_MPI_LAUNCHER out")

@@ -1,4 +1,4 @@
-"""What this machine has: processors and accelerators, read from the kernel's files, without starting anything."""
+"""Processors and accelerators of this machine, read from the kernel's files without starting a program."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: CUDA's own choice among the GPUs there are ("CUDA Environment Variables", CUDA C++ Programming Guide).
+#: CUDA's selection of visible GPUs ("CUDA Environment Variables", CUDA C++ Programming Guide).
 _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
-#: Where the two versions of control groups that limit processors are mounted (cgroups(7), systemd's FILE-HIERARCHY).
+#: Mount points of the two versions of control groups that limit processors (cgroups(7), systemd's FILE-HIERARCHY).
 _CGROUP_MOUNTS = {"": ("", "unified"), "cpu": ("cpu", "cpu,cpuacct")}
 
 
 class Machine(NamedTuple):
-    """Counts that the script sees as ``SM_NUM_CPUS``, ``SM_NUM_GPUS`` and ``SM_NUM_NEURONS``."""
+    """The values of ``SM_NUM_CPUS``, ``SM_NUM_GPUS`` and ``SM_NUM_NEURONS``."""
 
     cpus: int
     gpus: int
@@ -23,7 +23,7 @@ class Machine(NamedTuple):
 
 
 def inspect(root: str = "/", environ: Mapping[str, str] | None = None) -> Machine:
-    """Count what this process may use; ``root`` is where ``/dev``, ``/proc`` and ``/sys`` stand."""
+    """Return the counts that this process may use; ``root`` is the parent of ``/dev``, ``/proc`` and ``/sys``."""
     return Machine(cpus=_cpus(root), gpus=_gpus(root, environ or {}), neurons=_neurons(root))
 
 
@@ -33,7 +33,7 @@ def _cpus(root: str) -> int:
 
 
 def _quotas(root: str) -> Iterator[int]:
-    """Give the processors that this process's control group and each one above it grant; nothing where none limits."""
+    """Yield the processors granted by this process's control group and each of its ancestors that has a limit."""
     lines = _lines(os.path.join(root, "proc/self/cgroup")) or ["0::/", "1:cpu:/"]
     for line in lines:
         _, _, rest = line.partition(":")
@@ -47,7 +47,7 @@ def _quotas(root: str) -> Iterator[int]:
 def _quotas_up(mount: str, path: str) -> Iterator[int]:
     group = os.path.normpath(mount + path)
     if not group.startswith(mount):
-        # A container may see its own part of the tree alone: what is outside of it ("/../x") it cannot read.
+        # A container may see only its own part of the tree: it cannot read groups outside of it ("/../x").
         group = mount
     while group.startswith(mount):
         quota = _quota(group)
@@ -57,7 +57,7 @@ def _quotas_up(mount: str, path: str) -> Iterator[int]:
 
 
 def _quota(group: str) -> int:
-    """Give the processors one control group grants, rounded up; 0 where it sets no limit."""
+    """Return the processors that one control group grants, rounded up; 0 where it sets no limit."""
     limit = _words(os.path.join(group, "cpu.max"))
     if not limit:
         limit = [*_words(os.path.join(group, "cpu.cfs_quota_us")), *_words(os.path.join(group, "cpu.cfs_period_us"))]
@@ -67,17 +67,17 @@ def _quota(group: str) -> int:
 
 
 def _gpus(root: str, environ: Mapping[str, str]) -> int:
-    """Count NVIDIA device nodes: a container is given one for each GPU it may use; fewer where CUDA is told so.
+    """Return the number of NVIDIA device nodes, one for each GPU of a container; fewer where CUDA is restricted.
 
-    ``NVIDIA_VISIBLE_DEVICES`` says nothing here: a container runtime acted on it, and where it hands GPUs over in
-    another way (Container Device Interface), it says ``void`` beside GPUs that are there.
+    ``NVIDIA_VISIBLE_DEVICES`` is ignored: a container runtime has applied it, and where GPUs are passed in another way
+    (Container Device Interface) its value is ``void`` although there are GPUs.
     """
     nodes = sum(name[:6] == "nvidia" and name[6:].isdigit() for name in _names(os.path.join(root, "dev")))
     if _VISIBLE_GPUS not in environ:
         return nodes
     seen = 0
     for name in environ[_VISIBLE_GPUS].split(","):
-        # By number or by name; behind the first that is no GPU, CUDA sees none.
+        # By number or by name; CUDA ignores the entries after the first invalid one.
         if not (name.strip().isdigit() and int(name) < nodes) and not name.strip().startswith(("GPU-", "MIG-")):
             break
         seen += 1

@@ -1,6 +1,6 @@
-"""``python -m scriptmode_runtime.host.probe``: write what this host has for jobs, as one JSON object.
+"""``python -m scriptmode_runtime.host.probe``: write the programs of this host that jobs need, as one JSON object.
 
-Looks at files only; starts nothing and imports no TensorFlow.
+Checks files only; starts nothing and does not import TensorFlow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scriptmode_runtime.tensorflow import binary
 
 
 def probe_host() -> dict[str, Any]:
-    """Give this host's ``mpirun``, OpenSSH and reader of pipes, each as a job would take it."""
+    """Return this host's ``mpirun``, OpenSSH and pipe reader, each as a job would use it."""
     search_path = os.environ.get("PATH", os.defpath)
     mpirun, ssh = programs.find_mpirun(sys.executable, search_path), programs.find_ssh(search_path)
     return {

@@ -1,4 +1,4 @@
-"""Programs of this host that a job may need: ``mpirun`` and OpenSSH. Looks at files only; starts nothing."""
+"""Programs of this host that a job may need: ``mpirun`` and OpenSSH. Checks files only and starts nothing."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import os
 from typing import NamedTuple
 
 _SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
-#: Open MPI 4 starts other machines with ``orted``, Open MPI 5 with ``prted`` (their manuals).
+#: The daemon of Open MPI 4 is ``orted``, that of Open MPI 5 ``prted`` (their manuals).
 _DAEMONS = {"prted": 5, "orted": 4}
 
 
 class Mpirun(NamedTuple):
-    """An ``mpirun`` and the major version of the Open MPI it belongs to."""
+    """An ``mpirun`` and the major version of its Open MPI."""
 
     path: str
     major: int
@@ -26,7 +26,7 @@ class Ssh(NamedTuple):
 
 
 def find_mpirun(python: str, search_path: str) -> Mpirun | None:
-    """Find ``mpirun`` beside the interpreter, else on ``search_path`` (as ``PATH`` is written)."""
+    """Find ``mpirun`` beside the interpreter, else on ``search_path`` (in the form of ``PATH``)."""
     for folder in (os.path.dirname(python), *search_path.split(os.pathsep)):
         path = os.path.join(folder, "mpirun")
         if folder and os.path.isfile(path) and os.access(path, os.X_OK):
@@ -35,7 +35,7 @@ def find_mpirun(python: str, search_path: str) -> Mpirun | None:
 
 
 def find_ssh(search_path: str) -> Ssh | None:
-    """Find them on ``search_path`` (as ``PATH`` is written) and where administrators' programs stand; all or none."""
+    """Find OpenSSH on ``search_path`` (in the form of ``PATH``) and in ``sbin`` directories; all programs or None."""
     folders = [folder for folder in search_path.split(os.pathsep) if os.path.isabs(folder)]
     found = []
     for name in ("ssh", "sshd", "ssh-keygen"):

@@ -1,4 +1,4 @@
-"""What ``mpirun`` wants run on another host: its command, written for a shell, taken apart without one. Pure.
+"""The command that ``mpirun`` runs on another host: written for a shell, parsed without one. Pure.
 
 Open MPI 4 starts ``orted`` there and Open MPI 5 ``prted``, after lines that set and export variables; for a login shell
 ``sh`` or ``ksh`` inside ``( test ! -r ./.profile || . ./.profile; ... )`` (``plm_rsh_module.c``, ``plm_ssh_module.c``).
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 NAME = "daemon"
-#: What starts daemons from a daemon; each wants it to be there, though only mpirun uses it.
+#: Parameters for the program that starts daemons; each daemon requires it, though only mpirun uses it.
 AGENTS = ("plm_rsh_agent", "plm_ssh_agent")
 _PROGRAMS = ("orted", "prted")
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::-[^}]*)?\})")
 
 
 def parse(command: str, environ: Mapping[str, str], cwd: str, agent: str) -> ProcessSpec:
-    """Give the daemon that ``command`` starts on a host with the variables ``environ`` and its own ``agent``.
+    """Parse the daemon that ``command`` starts on a host with the variables ``environ`` and its own ``agent``.
 
     Raises `ClusterError` for anything that is not one of Open MPI's daemons.
     """
@@ -39,7 +39,7 @@ def parse(command: str, environ: Mapping[str, str], cwd: str, agent: str) -> Pro
         elif words[0] not in ("export", "(", "test"):
             argv = words
     if not argv or os.path.basename(argv[0]) not in _PROGRAMS:
-        raise ClusterError(f"mpirun asks for {command[:200]!r}, which starts none of {', '.join(_PROGRAMS)}")
+        raise ClusterError(f"mpirun requests {command[:200]!r}, which starts none of {', '.join(_PROGRAMS)}")
     argv = [agent if before in AGENTS else word for before, word in zip(["", *argv], argv)]
     return ProcessSpec(NAME, tuple(argv), env, cwd, STOP_RANKS)
 

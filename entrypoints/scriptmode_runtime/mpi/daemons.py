@@ -1,11 +1,11 @@
-"""What ``mpirun``, its daemons and its ranks have to say to the launchers.
+"""Requests and reports of ``mpirun``, its daemons and its ranks to the launchers.
 
-Its daemons on other hosts are started as children of the launchers there, which supervise them like the rest.
+The daemons of ``mpirun`` on other hosts are started as children of the launchers there, which supervise them.
 
-``mpirun`` runs `rsh` where it would run ssh. That asks this host's launcher, which asks the other host's over `peers`;
-or ssh carries the request there, and the `rsh` behind sshd asks that host's launcher. Either way a daemon has its own
-host's environment, and ends with its launcher. A `rank` that ended badly says so, and the first host's launcher, which
-hears of the end of ``mpirun``, remembers the first one.
+``mpirun`` runs `rsh` in place of ssh. `rsh` sends a request to this host's launcher, which forwards it to the other
+host's over `peers`; or ssh carries the request there, and the `rsh` behind sshd sends it to that host's launcher.
+Either way a daemon has its own host's environment, and ends with its launcher. A `rank` that failed reports it, and
+the first host's launcher, which observes the end of ``mpirun``, keeps the first report.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.peers.base import Peers
     from scriptmode_runtime.plan import ProcessSpec
 
-#: Called with the status of a daemon that ended, and an error where it did not start.
+#: Called with the exit status of a daemon, and an error where it did not start.
 Done = Callable[[int, str], None]
 _NOT_STARTED = 127
 _UNREACHED = 255
@@ -36,7 +36,7 @@ _BACKLOG = 4096
 
 
 class Daemons:
-    """Takes requests to start daemons, from `rsh` on this host and from the first host's launcher; and ranks' words."""
+    """The server for `rsh` and ranks of this host, and for the first host's requests to start daemons."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Daemons:
         clock: Callable[[], float],
         start: Callable[[ProcessSpec, Done], None],
     ) -> None:
-        #: The rank that ended badly before any other, as far as this host has heard. One that SIGTERM ended need not
-        #: have done so by itself: it is how ``mpirun`` ends a job.
+        #: The first rank that failed, of those reported to this host. A rank that SIGTERM ended does not count:
+        #: that is how ``mpirun`` ends a job.
         self.first_failure: RankFailure | None = None
         self.ranks_ended_well = True
         self._cluster = cluster
@@ -63,7 +63,7 @@ class Daemons:
         self._requests: dict[int, tuple[str, Done]] = {}
         self._connections: set[Connection] = set()
         self._held: set[Connection] = set()
-        #: Whether ranks that are stopped wait for each other.
+        #: Whether stopped ranks wait for each other before they end.
         self.hold_ranks = False
         if peers:
             if not cluster.leads:
@@ -73,7 +73,7 @@ class Daemons:
             peers.on_left = self._on_left
 
     def listen(self, path: str) -> None:
-        """Take requests of this host's own processes at a socket that only this user can open, beside `rsh`."""
+        """Start to serve this host's processes at a socket that only this user can open, in the folder of `rsh`."""
         self._agent = os.path.join(os.path.dirname(path), "rsh")
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(path)
@@ -83,7 +83,7 @@ class Daemons:
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
     def close(self) -> None:
-        """Take no more requests."""
+        """Close the socket and all connections."""
         for connection in self._connections:
             connection.close()
         if self._listener:
@@ -94,7 +94,7 @@ class Daemons:
         if self._listener:
             try:
                 endpoint, _ = self._listener.accept()
-            except OSError:  # it has gone already, or no descriptor is left: what asks is told so by ours
+            except OSError:  # the connection was closed already, or there are no descriptors: rsh and rank report that
                 return
             self._connections.add(Connection(self._selector, endpoint, self._on_message, self._clock()))
 
@@ -113,11 +113,11 @@ class Daemons:
 
     @property
     def held_count(self) -> int:
-        """How many ranks of this host have nothing more to save."""
+        """The number of ranks of this host that have saved their state."""
         return len(self._held & self._connections)
 
     def release_ranks(self) -> None:
-        """Let ranks end that were held, and those to come."""
+        """Release the ranks that are held, and those that report later."""
         self.hold_ranks = False
         for connection in list(self._held):
             self._disconnect(connection)

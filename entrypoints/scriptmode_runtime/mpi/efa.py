@@ -1,4 +1,4 @@
-"""What Open MPI's and NCCL's transports are told where a machine has an Elastic Fabric Adapter. Pure."""
+"""Variables for Open MPI's and NCCL's transports on machines with an Elastic Fabric Adapter (EFA). Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Instance types with an adapter that SageMaker's training toolkit names; GPUs reach the second kind's directly.
+#: Instance types with an adapter in SageMaker's training toolkit; the second list supports GPUDirect RDMA.
 _ADAPTER = ("ml.g4dn.8xlarge", "ml.g4dn.12xlarge", "ml.g5.48xlarge", "ml.p3dn.24xlarge")
 _DIRECT = (
     "ml.p4d.24xlarge",
@@ -17,12 +17,12 @@ _DIRECT = (
     "ml.p6e-gb200.36xlarge",
     "ml.trn1.32xlarge",
 )
-#: Families whose every size has one and that are newer than its list ("Elastic Fabric Adapter", Amazon EC2 User Guide).
+#: Newer families in which every size has an adapter ("Elastic Fabric Adapter", Amazon EC2 User Guide).
 _NEWER = ("ml.p5en.", "ml.p6-", "ml.p6e-", "ml.trn1n.", "ml.trn2.")
 
 
 def exports(instance_type: str) -> Iterator[str]:
-    """Give the variables of every rank on an instance type, as ``NAME=value``."""
+    """Yield the variables of every rank on an instance type, as ``NAME=value``."""
     known = instance_type in _ADAPTER or instance_type in _DIRECT
     if known or instance_type.startswith(_NEWER):
         yield "FI_PROVIDER=efa"

@@ -1,4 +1,4 @@
-"""What ``mpirun`` (Open MPI 4 and 5) tells of its ranks: which one failed first, and which lines are whose. Pure."""
+"""The output of ``mpirun`` (Open MPI 4 and 5): the rank that failed first, and the lines of each rank. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 _EXITED = re.compile(r"Process name: \[\S*?,(\d+)\]\s+Exit code:\s+(\d+)")
 #: Both: "mpirun noticed that process rank 1 with PID 0 on node x exited on signal 9 (Killed)", broken into lines.
 _SIGNALLED = re.compile(r"noticed that process rank (\d+) with PID \d+ on\s+node (\S+) exited\s+on\s+signal (\d+)")
-#: Both; 5 writes "Errorcode: 3" in a line of its own.
+#: Both; 5 writes "Errorcode: 3" in a separate line.
 _ABORTED = re.compile(r"MPI_ABORT was invoked on rank (\d+)[\s\S]{1,200}?errorcode:? (\d+)", re.IGNORECASE)
 #: ``--tag-output``: job, rank, stream; with what ``--timestamp-output`` and other tags of ``--output`` add. Open MPI 5
 #: puts a blank behind it, 4 does not; 4 also puts one in the middle of a line that came in pieces.
@@ -18,7 +18,7 @@ _TAG = re.compile(
     r"(?:\[?\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\]?)?"
     r"\[(?:[^\s,\[\]]+,)?(?P<rank>\d+)\](?:\[[^\s\[\]]*\])?<(?P<stream>stdout|stderr|stddiag)>:"
 )
-#: What mpirun says of the end itself, between two rulers; 4 says it twice.
+#: The message of mpirun about the end, between two rulers; 4 prints it twice.
 _BANNER = re.compile(
     r"(?<!-)-{50,}\n(?:Primary job|(?:mpirun|prterun) (?:detected|noticed)|MPI_ABORT was)[\s\S]*?\n-{50,}\n?"
 )
@@ -29,9 +29,9 @@ class RankFailure(NamedTuple):
 
     rank: int
     status: int
-    #: Where mpirun names it.
+    #: The host, where mpirun names it.
     node: str = ""
-    #: What its program wrote into the failure file of its host, where it is known.
+    #: The text that its program wrote into the failure file of its host, where it is known.
     own: str = ""
 
 
@@ -47,14 +47,14 @@ def first_failure(output: str) -> RankFailure | None:
 
 
 def lines_of_rank(output: str, rank: int) -> str:
-    """Give one rank's lines without their tags, in the order in which they came.
+    """Return one rank's lines without their tags, in the order of the output.
 
-    Where no line is tagged as that rank's nobody can tell whose they are: then all but mpirun's own words.
+    Where no line has that rank's tag the lines cannot be assigned: then all except mpirun's own messages.
     """
     tags = list(_TAG.finditer(output))
     ends = [*(tag.start() for tag in tags[1:]), len(output)]
     pieces = [
-        # What follows the end of the line is mpirun's.
+        # The text after the end of the line is mpirun's.
         (tag["stream"], "".join(output[tag.end() : end].partition("\n")[:2]))
         for tag, end in zip(tags, ends)
         if int(tag["rank"]) == rank
@@ -66,7 +66,7 @@ def lines_of_rank(output: str, rank: int) -> str:
 
 
 def _joined(pieces: list[tuple[str, str]]) -> str:
-    """Put pieces of lines together; one that the same stream does not go on with is a line of its own."""
+    """Join parts of lines; a part that the same stream does not continue is a line of its own."""
     text, writing = "", ""
     for stream, piece in pieces:
         if text and not text.endswith("\n") and stream != writing:

@@ -1,7 +1,17 @@
-"""One MPI rank: runs the user's program with the variables and the folder of the host it belongs to.
+"""One MPI rank: runs the user's program with the variables and the folder of the host that the rank belongs to.
 
-It stays as the program's parent, and tells the launcher how a bad end came before ``mpirun`` can: of the ranks that end
-within a moment, because their neighbour is gone, ``mpirun`` names any.
+It stays the program's parent, and reports a failure to the launcher before ``mpirun`` can: of several ranks that end at
+almost the same time, because another rank has failed, ``mpirun`` names any.
+
+States of a `Rank`, moved by signals::
+
+    running --(the program ends)-----------------------------> ended
+    running --(a stop that no process of it handles)---------> held --(released by the launcher)--> running, signalled
+    running --(a stop that the program handles)--> stopping --(all its processes ended)--> held --(released)--> ended
+
+A held rank has nothing more to save, but its end would make ``mpirun`` end ranks that are still saving. The launcher
+releases all ranks at once, at the latest at the end of the grace period. A stop of ``mpirun`` itself is never held: its
+processes are waited for during `_MPIRUN_GRACE`.
 """
 
 from __future__ import annotations
@@ -26,18 +36,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
-#: What a shell answers for a program that cannot be started.
+#: The exit code of a shell for a program that cannot be started.
 _COMMAND_NOT_STARTED = 127
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _FORWARDED = (*_STOPS, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
-#: Seconds for which the launcher may be busy.
+#: Seconds to wait for the launcher to accept a message.
 _SEND_TIMEOUT = 5.0
-#: Seconds after which ``mpirun`` kills ranks that it told to end (odls_base_sigkill_timeout).
+#: Seconds between ``mpirun``'s SIGTERM and SIGKILL to a rank (odls_base_sigkill_timeout).
 _MPIRUN_GRACE = 1.0
 
 
 def main() -> int:
-    """Run the program; end as it ended."""
+    """Run the program, and end with its exit code or signal."""
     try:
         system.die_with_parent()
         system.adopt_orphans()
@@ -47,7 +57,7 @@ def main() -> int:
     except (RuntimeFailure, OSError, ValueError, IndexError) as error:
         sys.stderr.write(f"scriptmode: {error}\n")
         return _COMMAND_NOT_STARTED
-    # What the program left holds the rank's output, for whose end mpirun waits.
+    # Processes that the program left hold the rank's output open, and mpirun waits for its end.
     children.kill_all(system.descendants(os.getpid()))
     if status < 0:
         _end_by_signal(-status)
@@ -55,7 +65,7 @@ def main() -> int:
 
 
 class Rank:
-    """One program and its launcher."""
+    """One program and the connection to its launcher."""
 
     def __init__(self, here: environment.TrainingEnvironment, launcher: str) -> None:
         self._here = here
@@ -63,15 +73,15 @@ class Rank:
         self._program = 0
         #: The program's exit code, or minus a signal's number; None as long as its first process runs.
         self._status: int | None = None
-        #: All processes of the program, once it was told to stop.
+        #: All processes of the program, once it was signalled to stop.
         self._tree: ProcessTree | None = None
         self._stop_signal = 0
-        #: When those are waited for no longer; the launcher's own stops have a deadline there.
+        #: The deadline for those processes; for a stop by the launcher the launcher has the deadline.
         self._wait_until = float("inf")
-        #: A stop the program has no use for, kept from it as long as another rank may be saving.
+        #: A signal that the program does not handle, withheld from it as long as another rank may be saving.
         self._withheld_signal = 0
         self._stopped = False
-        #: The connection on which the launcher lets this rank go.
+        #: The connection that the launcher closes to release this rank.
         self._hold_connection: socket.socket | None = None
 
     def run(self) -> int:
@@ -94,20 +104,20 @@ class Rank:
                 if not self._stopped:
                     return self._status
                 self._stopped = False
-                # Nothing of this rank's need be waited for; its end would have mpirun end the others.
+                # This rank has saved its state; its end would make mpirun end the others.
                 self._hold_connection = self._hold()
 
     def _is_program_alive(self) -> bool:
-        """Return whether processes of a program that was told to stop are left and may be waited for."""
+        """Return whether the deadline is not over and processes are left of a program that was signalled to stop."""
         if self._tree is None or time.monotonic() >= self._wait_until or not self._tree.is_alive():
             return False
         self._tree.signal_orphans(self._stop_signal)
         return True
 
     def _on_signal(self, number: int, sender: int) -> None:
-        """Handle a stop; wait to be let go by the launcher where the program has nothing to do about it.
+        """Forward a signal; hold this rank instead where the program does not handle a stop.
 
-        The first rank to end would have ``mpirun`` end all others, which may be saving. Its own stops are for now.
+        The first rank to end would make ``mpirun`` end all others, which may be saving. Its own stops are not held.
         """
         if number not in _STOPS:
             self._forward(number)
@@ -129,17 +139,17 @@ class Rank:
             os.killpg(self._program, number)
 
     def _hold(self) -> socket.socket | None:
-        """Tell the launcher that nothing of this rank's need be waited for; return the connection it lets go on."""
+        """Report to the launcher that this rank has saved; return the connection that is closed to release it."""
         return self._send(type="held")
 
     def _report_failure(self, status: int) -> None:
-        """Tell how the program ended; without a launcher, ``mpirun``'s own words have to do."""
+        """Report the program's failure to the launcher, if it can be reached."""
         rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
         own = report.redaction(self._here)(report.script_message(self._here, self._here.host))
         launcher = self._send(type="rank", host=self._here.host, rank=rank, status=status, own=own)
         if launcher:
             with launcher, contextlib.suppress(OSError):
-                launcher.recv(1)  # it has read that, and hangs up
+                launcher.recv(1)  # the launcher closes the connection after it has read the message
 
     def _send(self, **message: object) -> socket.socket | None:
         launcher = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -154,14 +164,14 @@ class Rank:
 
 
 def _next_signal(seconds: float | None) -> tuple[int, int]:
-    """Wait for a signal; give its number and its sender, zeros where none came in time."""
+    """Wait for a signal; return its number and its sender, (0, 0) after ``seconds`` without one."""
     waited = (*_FORWARDED, signal.SIGCHLD)
     info = signal.sigwaitinfo(waited) if seconds is None else signal.sigtimedwait(waited, seconds)
     return (info.si_signo, info.si_pid) if info else (0, 0)
 
 
 def _is_released(held: socket.socket) -> bool:
-    """Tell whether the launcher has hung up."""
+    """Return whether the launcher has closed the connection."""
     held.settimeout(0)
     try:
         return not held.recv(1)
@@ -172,7 +182,7 @@ def _is_released(held: socket.socket) -> bool:
 
 
 def _host() -> environment.TrainingEnvironment:
-    """Give the environment of the host that this rank belongs to."""
+    """Return the environment of the host that this rank belongs to."""
     base_dir = os.environ.get(contract.BASE_DIR_VARIABLE, contract.DEFAULT_BASE_DIR)
     here = environment.read(base_dir, os.environ)
     if here.cluster.single_machine:
@@ -182,18 +192,18 @@ def _host() -> environment.TrainingEnvironment:
 
 
 def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
-    """Start the program in a process group of its own, with the signals that were blocked; give its number."""
+    """Start the program in a process group of its own, with this signal mask; return its process id."""
     command = user_code.command(here)
     env = {**os.environ, **command.env, **_gpu(here), contract.BASE_DIR_VARIABLE: here.base_dir}
     env.pop(contract.LAUNCHER_VARIABLE, None)
     if os.isatty(1):
-        # Open MPI gives its ranks a terminal, where Python writes whole lines. Unbuffered it writes
+        # Open MPI connects its ranks to a terminal, where Python writes whole lines. Unbuffered it writes
         # word by word, and Open MPI 4 puts its tag before each of them.
         env.pop("PYTHONUNBUFFERED", None)
     parent = os.getpid()
     program = os.fork()
     if program == 0:
-        # This host's own words, not those of the host that runs mpirun: paths in them are this host's.
+        # The arguments for this host, not those of the host that runs mpirun: paths in them are this host's.
         _exec(command.argv, env, command.cwd, parent, mask)
     with contextlib.suppress(OSError):  # in its own group already
         os.setpgid(program, program)
@@ -201,7 +211,7 @@ def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
 
 
 def _exec(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mask: Iterable[int]) -> None:
-    """In the child: become the program. Never returns."""
+    """Replace the forked child with the program. Never returns."""
     try:
         os.setpgid(0, 0)
         system.die_with_parent()
@@ -219,7 +229,7 @@ def _exec(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mas
 
 
 def _end_by_signal(number: int) -> None:
-    """End by the signal that ended the program, for ``mpirun`` to see; the core dump was the program's."""
+    """Stop this process with the program's signal, which ``mpirun`` reports; only the program dumps core."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
@@ -228,9 +238,9 @@ def _end_by_signal(number: int) -> None:
 
 
 def _gpu(here: environment.TrainingEnvironment) -> dict[str, str]:
-    """Let the rank see the GPU of its local rank alone, where the job asks for that.
+    """Return the variable that restricts the rank to the GPU of its local rank, if the job requests it.
 
-    It is for scripts that know nothing of GPUs. Horovod's own examples choose theirs among all that they see.
+    It is for scripts that do not select a GPU. Horovod's own examples select one of all visible GPUs.
     """
     gpus = os.environ.get(_VISIBLE_GPUS) or ",".join(map(str, range(here.machine.gpus)))
     if not gpus or not contract.enabled(here.framework_parameters.get(contract.MPI_BIND_GPUS)):

@@ -1,4 +1,4 @@
-"""What mpirun runs in ssh's place, and sshd for it: hands the command to this host's launcher, and waits for its end.
+"""The program that mpirun runs in place of ssh, and sshd for it: sends the command to the launcher, waits for its end.
 
 ``rsh.py <socket> <host> <word> ...`` from mpirun, ``rsh.py <socket>`` from sshd (``SSH_ORIGINAL_COMMAND``). Run for
 each host by an interpreter without ``site``, so it imports next to nothing.
@@ -9,12 +9,12 @@ import os
 import socket
 import sys
 
-#: What ssh itself answers when it could not reach the host.
+#: The exit code of ssh for a host that cannot be reached.
 _UNREACHED = 255
 
 
 def main(path: str, host: str = "", *words: str) -> int:
-    """Ask the launcher that listens at ``path``; give the command's exit code."""
+    """Send the command to the launcher that listens at ``path``; return the command's exit code."""
     command = " ".join(words) or os.environ.get("SSH_ORIGINAL_COMMAND", "")
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as launcher:
@@ -23,7 +23,7 @@ def main(path: str, host: str = "", *words: str) -> int:
             launcher.sendall(json.dumps(request).encode() + b"\n")
             answer = json.loads(launcher.makefile("rb").readline() or b"{}")
     except (OSError, ValueError) as error:
-        answer = {"error": f"the launcher cannot be asked to start a daemon: {error}"}
+        answer = {"error": f"the launcher cannot be reached to start a daemon: {error}"}
     if answer.get("error"):
         sys.stderr.write(f"scriptmode: {answer['error']}\n")
     return int(answer.get("status", _UNREACHED))

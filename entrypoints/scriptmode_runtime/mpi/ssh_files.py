@@ -1,4 +1,4 @@
-"""What OpenSSH's client and server read for one job. Pure."""
+"""Configuration files of OpenSSH's client and server for one job. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scriptmode_runtime.plan import File
 if TYPE_CHECKING:
     from scriptmode_runtime.cluster import Host
 
-#: The first host's private key, every other host's, and whom each of them trusts, in `TrainingEnvironment.scratch`.
+#: Private keys of the first host and of the others, and the public keys that each trusts, in the scratch folder.
 LOGIN_KEY, HOST_KEY = "login_key", "host_key"
 KNOWN_HOSTS, AUTHORIZED_KEYS = "known_hosts", "authorized_keys"
 
 
 def client_config(folder: str, hosts: tuple[Host, ...]) -> File:
-    """Give the client's settings: only the job's keys, only hosts it knows, nothing asked."""
+    """Return the client's configuration: only the job's key, only known hosts, no prompts."""
     settings = {
         "Port": hosts[0].ports["ssh"],
         "IdentityFile": os.path.join(folder, LOGIN_KEY),
@@ -34,13 +34,13 @@ def client_config(folder: str, hosts: tuple[Host, ...]) -> File:
 
 
 def server_config(folder: str, this: Host, command: str) -> File:
-    """Give the server's settings: the job's address and key, and one ``command`` for whoever logs in."""
+    """Return the server's configuration: the host's address and key, and one ``command`` for every login."""
     settings = {
         "ListenAddress": this.address,
         "Port": this.ports["ssh"],
         "HostKey": os.path.join(folder, HOST_KEY),
         "AuthorizedKeysFile": os.path.join(folder, AUTHORIZED_KEYS),
-        # /tmp, above the folder, is everyone's; the folder itself is this user's alone.
+        # Every user may write to /tmp, above the folder; only this user may write to the folder itself.
         "StrictModes": "no",
         "AuthenticationMethods": "publickey",
         "PasswordAuthentication": "no",
@@ -52,7 +52,7 @@ def server_config(folder: str, this: Host, command: str) -> File:
         "UsePAM": "no",
         "UseDNS": "no",
         "PidFile": "none",
-        # Whoever looks whether it listens is an ERROR.
+        # It logs an ERROR for each connection that only checks whether it listens.
         "LogLevel": "FATAL",
         "ForceCommand": command,
     }

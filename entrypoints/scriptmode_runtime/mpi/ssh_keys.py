@@ -1,7 +1,7 @@
-"""Keys for ssh between one job's hosts: made anew by each host, exchanged over `peers`, never sent in whole.
+"""Keys for ssh between one job's hosts: created by each host for each job; only public keys are sent, over `peers`.
 
-The first host makes the key it logs in with, every other host the key it proves itself by; only public halves travel,
-over connections that are proven and sealed with the job's secret.
+The first host creates the key of its logins, every other host its host key; the connections that carry the public
+keys are authenticated and signed with the job's secret.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from scriptmode_runtime.host.programs import Ssh
 
 _FACT = "ssh_key"
-#: Debian's sshd wants it when it is started by root.
+#: The directory that Debian's sshd requires when it is started by root.
 _PRIVILEGE_SEPARATION = "/run/sshd"
 _KEYGEN_SECONDS = 60.0
 
 
 class Keys:
-    """One host's own key, and the public keys of the hosts it may meet. Raises `ClusterError`."""
+    """One host's own key, and the public keys of the hosts that it trusts. Raises `ClusterError`."""
 
     def __init__(self, ssh: Ssh, cluster: Cluster, folder: str) -> None:
         self._cluster = cluster
@@ -41,18 +41,18 @@ class Keys:
         except (OSError, subprocess.SubprocessError) as error:
             remedy = "correct that" if os.access(ssh.keygen, os.X_OK) else "install OpenSSH"
             raise ClusterError(
-                f"{cluster.this.name}: no ssh key can be made in {folder}: {_reason(error)}; {remedy}, or leave "
+                f"{cluster.this.name}: no ssh key can be created in {folder}: {_reason(error)}; {remedy}, or leave "
                 f"{MPI_LAUNCHER_VARIABLE} out"
             ) from error
-        #: What other hosts are told.
+        #: The public key, which is sent to other hosts.
         self.facts = {_FACT: public}
 
     def trust(self, host: str, facts: Mapping[str, str]) -> None:
-        """Trust a host that proved itself by the key it named."""
-        place = next(place for place in self._cluster.hosts if place.name == host)
+        """Add the public key of an authenticated host to the trusted ones."""
+        peer = next(peer for peer in self._cluster.hosts if peer.name == host)
         key = " ".join(facts.get(_FACT, "").split()[:2])
         if self._cluster.leads:
-            self._append(KNOWN_HOSTS, f"[{place.address}]:{place.ports['ssh']} {key}")
+            self._append(KNOWN_HOSTS, f"[{peer.address}]:{peer.ports['ssh']} {key}")
         else:
             self._append(AUTHORIZED_KEYS, f"restrict {key}")
 
@@ -76,7 +76,7 @@ def _check_user(host: str) -> None:
 
 
 def _make(ssh: Ssh, host: str, path: str) -> str:
-    """Make a key pair and return its public half."""
+    """Create a key pair and return its public key."""
     argv = (ssh.keygen, "-q", "-t", "ed25519", "-N", "", "-C", host, "-f", path)
     subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=_KEYGEN_SECONDS)
     with open(f"{path}.pub", encoding="ascii") as file:
@@ -84,7 +84,7 @@ def _make(ssh: Ssh, host: str, path: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the last line that ssh-keygen itself said, else what the system says."""
+    """Return the last line of ssh-keygen's own output, else the system's error."""
     said: bytes = getattr(error, "stderr", None) or b""
     lines = said.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else str(error)

@@ -1,6 +1,6 @@
-"""Lets a Python process show its threads' stacks when the launcher asks; found first on ``PYTHONPATH`` where it may.
+"""Register the signal with which a Python process writes its threads' stacks; first on ``PYTHONPATH`` where enabled.
 
-Python imports it at start. Whatever ``sitecustomize`` this one hides is imported after it.
+Python imports it at start. A ``sitecustomize`` that this one hides is imported after it.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import importlib.util
 import os
 import sys
 
-#: ``<signal>:<folder>``, as `scriptmode_runtime.processes.stacks` sets it.
+#: ``<signal>:<folder>``, set by `scriptmode_runtime.processes.stacks`.
 _VARIABLE = "SCRIPTMODE_STACKS"
 
 
