@@ -1,4 +1,8 @@
-"""Train a TensorFlow script on many processes and machines by one call."""
+"""Train a TensorFlow script on many processes and machines by one call.
+
+Public are the names of ``__all__``, ``scriptmode.testing``, ``scriptmode.containers``, ``scriptmode.doctor`` and
+``scriptmode.platforms.local.LocalPlatform``. Every other module may change without notice.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +43,8 @@ if TYPE_CHECKING:
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.training_job import InstanceGroup
 else:
-    # Each name is loaded when it is first asked for: a command that needs few of them starts at once.
-    _HOMES = {
+    # Each name is imported at its first use: a command that needs few of them starts quickly.
+    _MODULES = {
         "MPI": "spec.distribution",
         "MultiWorkerMirrored": "spec.distribution",
         "ParameterServer": "spec.distribution",
@@ -61,16 +65,16 @@ else:
             from importlib.metadata import version
 
             return version("scriptmode")
-        if name not in _HOMES:
+        if name not in _MODULES:
             raise AttributeError(f"module 'scriptmode' has no attribute {name!r}")
         from importlib import import_module
 
-        value = getattr(import_module(f"scriptmode.{_HOMES[name]}"), name)
+        value = getattr(import_module(f"scriptmode.{_MODULES[name]}"), name)
         globals()[name] = value
         return value
 
     def __dir__() -> list:
-        return sorted({*globals(), *_HOMES})
+        return sorted({*globals(), *_MODULES})
 
 
 __all__ = [

@@ -183,7 +183,9 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
     name, agent = a_stopped_agent(jobs)
     let_time_pass(jobs, name, 100)
     # It is stopped anew whenever it is continued, as one that hangs is: nothing wakes it.
-    monkeypatch.setattr(process_tree, "send_signal", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
+    monkeypatch.setattr(
+        process_tree, "send_signal", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number)
+    )
     done = invoke("stop", name)
     assert done.exit_code == 0
     assert done.stdout == f"training job {name} has ended: Failed\n"
@@ -210,7 +212,9 @@ def test_a_job_past_its_time_is_ended_by_the_next_look(jobs, monkeypatch):
     let_time_pass(jobs, name, 100)
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"
     make_older(jobs, name, 200)
-    monkeypatch.setattr(process_tree, "send_signal", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number))
+    monkeypatch.setattr(
+        process_tree, "send_signal", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number)
+    )
     description = jobs.platform.describe(name)
     assert description["TrainingJobStatus"] == "Failed"
     assert "and was killed, as MaxRuntimeInSeconds, 50 s, had passed" in description["FailureReason"]

@@ -200,7 +200,7 @@ def test_a_wrong_argument_is_named_when_the_estimator_is_made(code, arguments, m
     [
         (float("nan"), "'x' is nan, which JSON does not have; give a finite number"),
         (object(), "cannot be encoded as JSON"),
-        ("y" * 2500, "2502 characters once encoded"),
+        ("y" * 2500, "2502 characters when encoded"),
     ],
     ids=["nan", "an object", "too long"],
 )

@@ -1,1 +1,6 @@
-"""The user's source code on its way to the hosts: a reproducible archive, a git repository, files of rules."""
+"""The user's source code on its way to the hosts.
+
+archive     a reproducible ``sourcedir.tar.gz``
+git         a checkout of a Git repository
+rule_files  programs of debugger rules that are files of this machine
+"""

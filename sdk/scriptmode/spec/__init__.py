@@ -1,1 +1,13 @@
-"""What a training job is: frozen values that are checked when they are made. No module of this package has effects."""
+"""What a training job is: frozen values, validated when they are created. No module of this package has effects.
+
+training_job        `TrainingJobSpec` and the values it consists of
+distribution        parameter servers, mirrored workers, MPI
+inputs              channels and their data sources
+hyperparameters     encoding and limits
+metric_definitions  regular expressions that find metrics in log lines
+monitoring          debugger, profiler, TensorBoard
+git_source          a Git repository as a source
+names               names of jobs
+arguments           conversion of the estimator's arguments
+whole_numbers       counts and times as callers pass them
+"""
