@@ -126,16 +126,16 @@ def measure(layout: str, workers: int, width: int, *, data: Path, sizes: Sizes) 
     )
     job = estimator.fit({channel: (data / channel).as_uri() for channel in ("train", "eval")}, logs=False)
     log = "\n".join(event.message for event in job.logs())
-    said = read_summary(log)
+    summary = read_summary(log)
     return Row(
         layout,
         workers,
         width,
-        float(said["images/s"]),
-        int(said["steps"]),
-        float(said["bytes/step"]),
+        float(summary["images/s"]),
+        int(summary["steps"]),
+        float(summary["bytes/step"]),
         seconds_to(sizes.accuracy, log),
-        float(said["accuracy"]),
+        float(summary["accuracy"]),
     )
 
 

@@ -98,10 +98,10 @@ def images_per_second(job: TrainingJob) -> float:
 def score(model: str, eval_folder: Path) -> float:
     """Load the model from its archive in a new process; return its accuracy on held-out images."""
     command = [sys.executable, str(CODE / "evaluate.py"), model, str(eval_folder)]
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    found = re.search(r"accuracy=(\d\.\d+)", said)
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = re.search(r"accuracy=(\d\.\d+)", output)
     if found is None:
-        message = f"evaluate.py printed no accuracy: {said!r}"
+        message = f"evaluate.py printed no accuracy: {output!r}"
         raise ValueError(message)
     return float(found.group(1))
 

@@ -44,8 +44,8 @@ def _moved(grey: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     """Place each image of 28 x 28 at a random position on one of 32 x 32."""
     rest = SIZE - grey.shape[1] + 1
     result = np.zeros((len(grey), SIZE, SIZE), np.uint8)
-    places = chance.integers(0, rest, (len(grey), 2))
-    for image, pixels, (top, left) in zip(result, grey, places):
+    positions = chance.integers(0, rest, (len(grey), 2))
+    for image, pixels, (top, left) in zip(result, grey, positions):
         image[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     return result
 

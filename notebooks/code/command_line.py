@@ -14,10 +14,10 @@ def run(line: str) -> None:
     A program in the directory of this Python interpreter takes precedence over PATH: it is in the same environment.
     """
     program, *words = shlex.split(line)
-    beside = Path(sys.executable).with_name(program)
-    command = [str(beside) if beside.exists() else program, *words]
+    program_path = Path(sys.executable).with_name(program)
+    command = [str(program_path) if program_path.exists() else program, *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        for said in process.stdout or ():
-            print(said, end="", flush=True)
+        for text in process.stdout or ():
+            print(text, end="", flush=True)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, line)

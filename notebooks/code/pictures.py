@@ -48,18 +48,18 @@ def draw_predictions(shown: Images, logits: np.ndarray, names: Sequence[str] = F
     plt.show()
 
 
-def draw_lines(lines: Mapping[str, Sequence[float]], places: Sequence[int], *, label: str) -> None:
+def draw_lines(lines: Mapping[str, Sequence[float]], positions: Sequence[int], *, label: str) -> None:
     """Draw lines over common x values, named by `label`; a line may have fewer values."""
-    draw_curves({name: (places[: len(values)], values) for name, values in lines.items()}, label=label)
+    draw_curves({name: (positions[: len(values)], values) for name, values in lines.items()}, label=label)
 
 
 def draw_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], *, label: str) -> None:
     """Draw lines that have their own x values."""
     figure, axes = plt.subplots(figsize=(7, 3.5))
-    for above, (name, (places, values)) in enumerate(curves.items()):
+    for above, (name, (positions, values)) in enumerate(curves.items()):
         # Lower lines are wider, so that all of several equal lines are visible.
         width = 1.5 + 4 * (len(curves) - 1 - above) / len(curves)
-        axes.plot(places, values, marker="o", linewidth=width, label=name)
+        axes.plot(positions, values, marker="o", linewidth=width, label=name)
     axes.set_xlabel(label)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.grid(alpha=0.3)
@@ -74,10 +74,10 @@ def draw_bars(panels: Mapping[str, Mapping[str, Mapping[str, float | None]]]) ->
     for each, (quantity, cases) in zip(axes[0], panels.items()):
         names = list(dict.fromkeys(name for case in cases.values() for name in case))
         for index, name in enumerate(names):
-            places = [place + index / (len(names) + 1) for place in range(len(cases))]
-            bars = each.bar(places, [case.get(name) or 0 for case in cases.values()], 1 / (len(names) + 1), label=name)
+            x = [each_x + index / (len(names) + 1) for each_x in range(len(cases))]
+            bars = each.bar(x, [case.get(name) or 0 for case in cases.values()], 1 / (len(names) + 1), label=name)
             each.bar_label(bars, ["-" if case.get(name) is None else "" for case in cases.values()])
-        each.set_xticks([place + (len(names) - 1) / (len(names) + 1) / 2 for place in range(len(cases))], list(cases))
+        each.set_xticks([each_x + (len(names) - 1) / (len(names) + 1) / 2 for each_x in range(len(cases))], list(cases))
         each.set_title(quantity)
     axes[0][0].legend()
     figure.tight_layout()

@@ -61,15 +61,15 @@ def unsharded() -> Any:
     return tf.compat.v1.train.Scaffold(saver=tf.compat.v1.train.Saver(sharded=False, max_to_keep=2))
 
 
-def train(arguments: hyperparameters.Namespace, place: images.Trainer) -> tuple[Any, Progress]:
+def train(arguments: hyperparameters.Namespace, position: images.Trainer) -> tuple[Any, Progress]:
     """Train until all trainers together have made the steps of all epochs."""
     channel = hyperparameters.TRAIN_CHANNEL
     whole = images.load(hyperparameters.channel(channel))
-    mine = place.share(whole, sharded=hyperparameters.is_sharded(channel))
+    mine = position.share(whole, sharded=hyperparameters.is_sharded(channel))
     held_out = images.load(hyperparameters.channel(hyperparameters.EVAL_CHANNEL))
     own_steps = arguments.steps_per_epoch or len(mine) // arguments.batch_size
-    epoch_steps = own_steps * place.count
-    progress = Progress("parameter_server_estimator", place.count, arguments.batch_size, arguments.batch_size)
+    epoch_steps = own_steps * position.count
+    progress = Progress("parameter_server_estimator", position.count, arguments.batch_size, arguments.batch_size)
     estimator = tf.estimator.Estimator(
         estimators.model_function(
             progress,
@@ -95,11 +95,11 @@ def main() -> None:
     estimators.require()
     arguments = hyperparameters.parser(__doc__).parse_args()
     job, index, cluster = hyperparameters.task()
-    place = trainer(job, index, len(cluster.get("worker", ())))
+    position = trainer(job, index, len(cluster.get("worker", ())))
     if job == "worker":
         wait_for_master(cluster["ps"][0])
-    estimator, progress = train(arguments, place)
-    if place.index == 0:
+    estimator, progress = train(arguments, position)
+    if position.index == 0:
         folder = hyperparameters.model_folder()
         estimator.export_saved_model(str(folder), estimators.receive_images)
         held_out = images.load(hyperparameters.channel(hyperparameters.EVAL_CHANNEL))

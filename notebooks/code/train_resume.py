@@ -64,9 +64,9 @@ class Training:
 
 def batch(mine: images.Images, arguments: hyperparameters.Namespace, steps: int, number: int) -> tuple[Any, Any]:
     """Return the batch of step `number`, counted from 0 over all epochs of `steps` steps."""
-    epoch, place = divmod(number, steps)
+    epoch, position = divmod(number, steps)
     order = np.random.default_rng((arguments.seed, epoch)).permutation(len(mine))
-    chosen = order[place * arguments.batch_size :][: arguments.batch_size]
+    chosen = order[position * arguments.batch_size :][: arguments.batch_size]
     return tf.constant(mine.x[chosen]), tf.constant(mine.y[chosen])
 
 

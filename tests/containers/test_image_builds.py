@@ -101,7 +101,7 @@ def test_a_context_without_the_runtime_fails_at_once_and_says_what_to_do(base_im
     done = subprocess.run(words, check=False, text=True, capture_output=True, timeout=100, env=environ)
     assert done.returncode != 0
     said = done.stdout + done.stderr
-    assert "the build context lacks the folder scriptmode_runtime: build with 'scriptmode image build'" in said
+    assert "the build context lacks the directory scriptmode_runtime: build with 'scriptmode image build'" in said
     assert "apt-get" not in said
 
 
