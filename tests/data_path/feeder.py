@@ -1,8 +1,8 @@
-"""A producer of its own process: ``feeder.py PLACE PLAN``, PLAN a JSON list of epochs, each a list of texts,
-or numbers: so many times ``x``.
+"""A producer in a process of its own: ``feeder.py CHANNEL PLAN``, PLAN a JSON list of epochs.
 
-The last epoch is repeated for ever. ``null`` for a text is a source that breaks, ``false`` one that gives nothing until
-whoever waits has enough. Says on stdout what it does, and lives until its stdin is closed.
+An epoch is a list of texts, or numbers of ``x``. The last epoch is repeated for ever. ``null`` instead of a text is a
+source that fails, ``false`` one that yields nothing until ``waiting`` raises. Prints what it does, and lives until its
+stdin is closed.
 """
 
 import json

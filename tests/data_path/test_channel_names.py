@@ -1,4 +1,4 @@
-"""Where an object of a prefix lies below its channel."""
+"""Which path an object of a prefix has below its channel."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from scriptmode.errors import DataError
         ("", "a/b", "a/b"),
     ],
 )
-def test_an_object_lies_in_its_channel_where_the_prefix_ends(prefix, key, name):
+def test_an_objects_path_in_its_channel_is_its_key_after_the_prefix(prefix, key, name):
     assert channel_name(prefix, key) == name
 
 

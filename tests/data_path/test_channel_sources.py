@@ -1,4 +1,4 @@
-"""An entry of InputDataConfig is read with the service's defaults filled in."""
+"""An entry of InputDataConfig is parsed with the service's defaults filled in."""
 
 import pytest
 
@@ -14,11 +14,11 @@ def entry(source=(), **fields):
     return {"ChannelName": "train", "DataSource": {"S3DataSource": s3}, **fields}
 
 
-def test_the_least_entry_is_a_prefix_as_files_for_every_host():
+def test_the_smallest_entry_is_a_replicated_prefix_in_file_mode():
     assert parse_channel(request(), entry()) == ChannelSource("train", "File", "S3Prefix", "s3://b/x")
 
 
-def test_everything_an_entry_can_say_is_read():
+def test_every_field_of_an_entry_is_parsed():
     source = {
         "S3DataType": "AugmentedManifestFile",
         "S3DataDistributionType": "ShardedByS3Key",
@@ -57,7 +57,7 @@ def test_a_channel_has_its_own_mode_else_the_jobs(own, of_the_job, mode):
     assert parse_channel(request(**of_the_job), entry(**own)).mode == mode
 
 
-def test_what_is_spelled_out_as_none_is_none():
+def test_an_explicit_none_is_the_default():
     fields = {"CompressionType": "None", "RecordWrapperType": "None"}
     assert parse_channel(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **fields)) == parse_channel(
         request(), entry()

@@ -1,4 +1,4 @@
-"""A connection to S3 that dies ends, after retries, as an error that names the object, the endpoint and the cause."""
+"""A dead connection to S3 raises, after retries, an error that names the object, the endpoint and the reason."""
 
 import pytest
 from fakes.faulty_s3 import Fault, FaultyS3
@@ -32,27 +32,29 @@ def server(monkeypatch, no_credentials):
         yield running
 
 
-class Impatient:
+class ShortTimeouts:
     """The stores of a process, with short time-outs."""
 
-    def of(self, _):
+    def store_of(self, _):
         return S3Store(retry_seconds=1, stall=0.3)
 
 
 def file_mode(_, tmp_path):
-    store = Impatient().of("")
-    staging.fetch([(store.find("s3://bkt/x"), "x")], tmp_path / "data", lambda _done, _total: None, stores=Impatient())
+    store = ShortTimeouts().store_of("")
+    staging.fetch(
+        [(store.find("s3://bkt/x"), "x")], tmp_path / "data", lambda _done, _total: None, stores=ShortTimeouts()
+    )
 
 
 def pipe_mode(_, __):
-    store = Impatient().of("")
+    store = ShortTimeouts().store_of("")
     for chunk in prefetch(lambda _: store, iter([store.find("s3://bkt/x")])):
         assert not chunk.data
 
 
 def fast_file_mode(views, tmp_path):
     def make():
-        store = Impatient().of("")
+        store = ShortTimeouts().store_of("")
         return ObjectTree([(store.find("s3://bkt/x"), "x")], lambda _: store)
 
     view = views.mount(make, tmp_path / "train")
@@ -64,7 +66,7 @@ def fast_file_mode(views, tmp_path):
 
 @pytest.mark.parametrize("mode", [file_mode, pipe_mode, fast_file_mode])
 @pytest.mark.parametrize(("fault", "reason"), DEATHS.values(), ids=DEATHS.keys())
-def test_a_dead_connection_is_an_error_that_says_what_happened(server, views, tmp_path, mode, fault, reason):
+def test_a_dead_connection_raises_an_error_with_the_reason(server, views, tmp_path, mode, fault, reason):
     server.fault = lambda request: fault if request.is_get else None
     with pytest.raises(DataError) as caught:
         mode(views, tmp_path)
@@ -85,7 +87,7 @@ def test_an_error_is_not_its_own_cause(server):
         error = error.__cause__ or error.__context__
 
 
-def test_a_chain_of_causes_without_an_end_is_no_full_disk():
+def test_an_endless_chain_of_causes_is_not_a_full_disk():
     error = DataError("x")
     error.__cause__ = error
     assert not is_full(error)
@@ -95,7 +97,7 @@ def test_a_chain_of_causes_without_an_end_is_no_full_disk():
     "action", [lambda store: store.find("s3://bkt/x"), lambda store: list(store.objects("s3://bkt/"))]
 )
 @pytest.mark.parametrize("fault", [Fault(cut=True), Fault(stall=True)], ids=["closed", "stalled"])
-def test_listing_and_looking_up_end_the_same_way(server, action, fault):
+def test_listing_and_looking_up_raise_the_same_error(server, action, fault):
     server.fault = lambda _: fault
     with pytest.raises(DataError, match=rf"the connection to the S3 endpoint {server.endpoint} broke: "):
         action(S3Store(retry_seconds=1, stall=0.3))
@@ -107,7 +109,7 @@ def test_a_small_object_whose_transfer_breaks_once_is_read_again(server):
     assert s3.S3().read_bytes("s3://bkt/x") == CONTENT
 
 
-def test_a_small_object_whose_transfer_always_breaks_is_told_as_that(server):
+def test_a_small_object_whose_transfer_always_breaks_raises_that_error(server):
     server.fault = lambda request: Fault(cut=True, at=0) if request.is_get else None
     with pytest.raises(DataError) as caught:
         s3.S3().read_bytes("s3://bkt/x")
@@ -133,7 +135,7 @@ def test_another_librarys_sentence_ends_without_its_full_stop(server, uri):
     assert "\n" not in str(caught.value)
 
 
-def test_an_answer_that_never_came_was_not_a_retried_one():
+def test_a_missing_response_is_not_reported_as_a_retried_one():
     from botocore.exceptions import ReadTimeoutError
 
     error = TransientError("no answer")

@@ -53,7 +53,7 @@ def test_every_file_is_its_object_byte_for_byte(objects, views, place):
         assert done.returncode == 0, done.stdout
 
 
-def test_nothing_is_fetched_before_somebody_reads(objects, views, place):
+def test_nothing_is_downloaded_before_the_first_read(objects, views, place):
     store = objects({"a": noise(10), "b/c": noise(MIB)})
     views.mount(store.tree, place)
     assert subprocess.run(["find", place, "-type", "f", "-size", "+1"], stdout=subprocess.PIPE, check=True).stdout
@@ -62,7 +62,7 @@ def test_nothing_is_fetched_before_somebody_reads(objects, views, place):
     assert store.reads() == [(0, 10)]
 
 
-def test_names_are_the_paths_of_objects_whatever_is_in_them(objects, views, place):
+def test_names_are_the_paths_of_objects_with_any_characters(objects, views, place):
     contents = {name: os.fsencode(name) for name in ODD_NAMES}
     views.mount(objects(contents).tree, place)
     found = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
@@ -75,7 +75,7 @@ def test_names_are_the_paths_of_objects_whatever_is_in_them(objects, views, plac
         (place / "plain.txt" / "below").stat()
 
 
-def test_a_folder_lists_as_it_was_listed(objects, views, place):
+def test_a_directory_has_the_order_of_the_listing(objects, views, place):
     store = objects({"b": b"", "a/2": b"", "c": b"", "a/1": b""})
     views.mount(store.tree, place)
     assert [path.name for path in place.iterdir()] == ["b", "a", "c"]
@@ -115,7 +115,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_every_write_meets_a_read_only_file_system(objects, views, place, write):
+def test_every_write_fails_with_erofs(objects, views, place, write):
     views.mount(objects({"file": b"content", "folder/file": b""}).tree, place)
     with pytest.raises(OSError) as caught:
         write(place)
@@ -161,7 +161,7 @@ def test_several_processes_read_several_files_at_once(objects, views, place):
     assert all(answer == digests[turn:] + digests[:turn] for turn, answer in enumerate(answers))
 
 
-def test_threads_that_share_a_file_get_what_they_asked_for(objects, views, place):
+def test_threads_that_share_a_file_get_their_own_ranges(objects, views, place):
     content = noise(24 * MIB)
     views.mount(objects({"large": content}).tree, place)
     descriptor = os.open(place / "large", os.O_RDONLY)

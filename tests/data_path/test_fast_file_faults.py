@@ -1,4 +1,4 @@
-"""What can go wrong below a mount ends with a reason, and never with a mount that stays."""
+"""An error below a mount has a reason, and never leaves a mount behind."""
 
 import errno
 import os
@@ -46,7 +46,7 @@ def test_an_object_that_was_deleted_is_an_input_output_error_with_its_reason(obj
     assert view.unreadable == ["s3://b/a: there is no such object any more"]
     assert view.error == ""
     (tmp_path / "control" / "deleted").unlink()
-    # The page that could not be read is asked for anew.
+    # The page that could not be read is requested again.
     assert (place / "a").read_bytes() == b"content"
 
 
@@ -63,7 +63,7 @@ def test_an_error_in_the_middle_of_a_file_cuts_the_read_there(objects, views, pl
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, SystemExit])
-def test_what_a_store_did_not_expect_is_told_too(views, place, kind):
+def test_an_unexpected_error_of_a_store_is_reported_too(views, place, kind):
     class Broken:
         def read(self, item, start, end):
             raise kind("half a bug")
@@ -74,7 +74,7 @@ def test_what_a_store_did_not_expect_is_told_too(views, place, kind):
     assert view.unreadable == [f"{kind.__name__}: half a bug"]
 
 
-def test_an_answer_that_the_kernel_refuses_is_told_and_nobody_waits_for_it(views, place):
+def test_a_reply_that_the_kernel_refuses_is_reported_and_the_reader_fails(views, place):
     class TooMuch:
         def read(self, start, size, answer):
             threading.Thread(target=answer, args=([bytes(size + 4096)],)).start()
@@ -102,7 +102,7 @@ def test_an_answer_that_the_kernel_refuses_is_told_and_nobody_waits_for_it(views
         (["../b"], "s3://1/../b: its name cannot be a file's path"),
     ],
 )
-def test_paths_that_cannot_be_are_the_reason_why_there_is_no_mount(views, place, paths, said):
+def test_impossible_paths_are_the_reason_for_a_missing_mount(views, place, paths, said):
     entries = [(StoredObject(f"s3://{number}/{path}", 1), path) for number, path in enumerate(paths, 1)]
     view = views.begin(lambda: ObjectTree(entries, lambda _: None), place)
     wait(view)
@@ -117,7 +117,7 @@ def test_an_object_that_a_manifest_names_twice_is_one_file(views, place):
     assert [path.name for path in place.iterdir()] == ["a"]
 
 
-def test_a_killed_server_is_the_reason_and_leaves_a_mount_that_goes(objects, views, place, tmp_path):
+def test_a_killed_server_is_the_reason_and_its_mount_can_be_unmounted(objects, views, place, tmp_path):
     view = views.mount(objects({"a": b"content"}).tree, place)
     os.kill(view.pid, signal.SIGKILL)
     until(lambda: view.poll() or view.error)
@@ -130,14 +130,14 @@ def test_a_killed_server_is_the_reason_and_leaves_a_mount_that_goes(objects, vie
     view.end()
 
 
-def test_a_mount_that_somebody_took_away_is_the_reason(objects, views, place):
+def test_an_unmounted_mount_is_the_reason(objects, views, place):
     view = views.mount(objects({"a": b"content"}).tree, place)
     fuse_mounts.detach(place)
     until(lambda: view.poll() or view.error)
     assert view.error == f"the mount at {str(place)!r} is gone: somebody unmounted it"
 
 
-def test_a_mount_is_not_taken_away_through_a_link(tmp_path):
+def test_a_mount_is_not_unmounted_through_a_link(tmp_path):
     real, place = tmp_path / "real", tmp_path / "real" / "channel"
     place.mkdir(parents=True)
     (tmp_path / "link").symlink_to(real)
@@ -152,7 +152,7 @@ def test_a_mount_is_not_taken_away_through_a_link(tmp_path):
     assert fuse_mounts.mounted_below(place) == []
 
 
-def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views, place, tmp_path):
+def test_stopping_frees_a_reader_of_a_store_that_hangs(objects, views, place, tmp_path):
     store = objects({"a": bytes(MIB)})
     view = views.mount(store.tree, place)
     (tmp_path / "control" / "held").touch()
@@ -167,7 +167,7 @@ def test_ending_frees_a_reader_that_waits_for_a_store_that_hangs(objects, views,
 
 
 @pytest.mark.parametrize("start", [0, 2 * MIB])
-def test_a_killed_reader_goes_though_its_store_hangs(objects, views, place, tmp_path, start):
+def test_a_killed_reader_ends_though_its_store_hangs(objects, views, place, tmp_path, start):
     store = objects({"a": bytes(3 * MIB)})
     views.mount(store.tree, place)
     (tmp_path / "control" / "held").touch()
@@ -178,7 +178,7 @@ def test_a_killed_reader_goes_though_its_store_hangs(objects, views, place, tmp_
         assert reader.wait(timeout=60) == -signal.SIGKILL
 
 
-def test_a_file_that_hangs_holds_up_no_other(objects, views, place, tmp_path):
+def test_a_file_that_hangs_delays_no_other(objects, views, place, tmp_path):
     store = objects({"a": b"a", "b": b"b"})
     views.mount(store.tree, place)
     assert (place / "b").read_bytes() == b"b"
@@ -207,7 +207,7 @@ def test_a_signal_does_not_cut_a_read_short(objects, views, place, tmp_path):
     assert sorted(answer) == ["100", "signal"]
 
 
-def test_mounts_of_an_agent_that_died_can_be_taken_away(objects, tmp_path):
+def test_mounts_of_a_dead_agent_can_be_unmounted(objects, tmp_path):
     job = tmp_path / "job with spaces\n"
     store = objects({"a": b"content"})
     places = [job / "hosts" / host / "train" for host in ("algo-1", "algo-2")]
@@ -232,7 +232,7 @@ def test_mounts_of_an_agent_that_died_can_be_taken_away(objects, tmp_path):
     fuse_mounts.detach(job)
 
 
-def test_a_mount_in_use_goes_at_once(objects, views, place):
+def test_a_mount_in_use_is_unmounted_at_once(objects, views, place):
     view = views.mount(objects({"folder/a": bytes(MIB)}).tree, place)
     file, folder = (os.open(place / path, os.O_RDONLY) for path in ("folder/a", "folder"))
     assert os.pread(file, 10, 0) == bytes(10)
@@ -245,7 +245,7 @@ def test_a_mount_in_use_goes_at_once(objects, views, place):
     assert list(place.iterdir()) == []
 
 
-def test_ending_twice_and_after_all_children_were_killed_is_no_error(objects, views, place):
+def test_stopping_twice_and_after_all_children_were_killed_is_not_an_error(objects, views, place):
     view = views.mount(objects({}).tree, place)
     os.kill(view.pid, signal.SIGKILL)
     os.waitpid(view.pid, 0)
@@ -294,7 +294,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
 
 @needs_root
-def test_root_without_the_right_to_mount_is_told_so(tmp_path):
+def test_root_without_the_right_to_mount_gets_the_reason(tmp_path):
     program = "from scriptmode.data import fuse_mounts; print(fuse_mounts.mount_obstacle())"
     answer = subprocess.run(
         ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
@@ -306,14 +306,14 @@ def test_root_without_the_right_to_mount_is_told_so(tmp_path):
     )
 
 
-def test_a_machine_without_the_device_is_told_so(monkeypatch, place):
+def test_a_machine_without_the_device_gets_the_reason(monkeypatch, place):
     monkeypatch.setattr(fuse_mounts, "DEVICE", "/dev/no-fuse")
     assert fuse_mounts.mount_obstacle().startswith("there is no /dev/no-fuse; load the kernel's module fuse")
     with pytest.raises(DataError, match="there is no /dev/no-fuse"):
         fuse_mounts.attach(place)
 
 
-def test_a_user_without_the_helper_is_told_which_package_has_it(monkeypatch):
+def test_a_user_without_the_helper_gets_the_name_of_its_package(monkeypatch):
     monkeypatch.setattr(fuse_mounts, "HELPERS", ())
     said = as_nobody(fuse_mounts.mount_obstacle)
     assert (
@@ -321,7 +321,7 @@ def test_a_user_without_the_helper_is_told_which_package_has_it(monkeypatch):
     )
 
 
-def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):
+def test_the_helpers_error_output_is_the_reason(monkeypatch, tmp_path):
     helper = tmp_path / "fusermount3"
     helper.write_text("#!/bin/sh\necho 'fusermount3: not today' >&2\nexit 1\n")
     helper.chmod(0o755)
@@ -331,7 +331,7 @@ def test_what_the_helper_says_is_the_reason(monkeypatch, tmp_path):
 
 
 @pytest.mark.prompt
-def test_a_trial_leaves_nothing(tmp_path):
+def test_a_trial_mount_leaves_nothing(tmp_path):
     before = time.monotonic()
     assert fuse_mounts.mount_obstacle(tmp_path) == ""
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""What is fetched for whom: ahead for who reads in sequence, little for who does not, never more than the bound."""
+"""Prefetching for files: far ahead of reads in sequence, little for others, never more than the budget."""
 
 import random
 import subprocess
@@ -82,7 +82,7 @@ def item(size, name="a"):
     reads=st.lists(st.tuples(st.integers(0, 400), st.integers(1, 200), st.booleans()), max_size=12),
     budget=st.integers(0, 200),
 )
-def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
+def test_any_reads_in_any_order_return_their_bytes(size, reads, budget):
     content = random.Random(size).randbytes(size)
 
     class Small:
@@ -110,12 +110,12 @@ def test_whatever_is_asked_in_whatever_order_is_what_comes(size, reads, budget):
     prefetcher.close()
 
 
-def test_a_small_file_comes_in_one_piece(store, prefetcher):
+def test_a_small_file_is_one_chunk(store, prefetcher):
     sequence(prefetcher.open(item(3 * MIB)), 0, 3 * MIB)
     assert store.reads == [(0, 3 * MIB)]
 
 
-def test_a_large_file_comes_in_parts_that_grow_and_each_byte_once(store, prefetcher):
+def test_chunks_of_a_large_file_grow_and_each_byte_is_read_once(store, prefetcher):
     size = 200 * MIB
     sequence(prefetcher.open(item(size)), 0, size)
     reads = sorted(store.reads)
@@ -126,26 +126,26 @@ def test_a_large_file_comes_in_parts_that_grow_and_each_byte_once(store, prefetc
     assert len(reads) < 50
 
 
-def test_who_reads_the_beginning_alone_gets_little_more(store, prefetcher):
+def test_reading_only_the_beginning_prefetches_little(store, prefetcher):
     assert get(prefetcher.open(item(1000 * MIB)), 0, 4096) == 4096
     assert sum(end - start for start, end in store.reads) <= 2 * MIB
 
 
-def test_who_jumps_about_gets_what_was_asked_for_and_no_more(store, prefetcher):
+def test_random_reads_prefetch_nothing(store, prefetcher):
     reading = prefetcher.open(item(1000 * MIB))
     wanted = [(500 * MIB, 4096), (3 * MIB, 100), (900 * MIB, KERNEL_READ), (1000 * MIB - 10, 4096)]
     assert [get(reading, start, size) for start, size in wanted] == [4096, 100, KERNEL_READ, 10]
     assert store.reads == [(start, min(start + size, 1000 * MIB)) for start, size in wanted]
 
 
-def test_a_sequence_in_the_middle_is_noticed(store, prefetcher):
+def test_reading_in_sequence_in_the_middle_prefetches(store, prefetcher):
     reading = prefetcher.open(item(1000 * MIB))
     sequence(reading, 500 * MIB, 532 * MIB)
     assert len(store.reads) < 40
     assert min(store.reads) == (500 * MIB, 500 * MIB + KERNEL_READ)
 
 
-def test_a_look_elsewhere_does_not_end_a_sequence(store, prefetcher):
+def test_a_read_elsewhere_does_not_end_a_sequence(store, prefetcher):
     reading = prefetcher.open(item(1000 * MIB))
     sequence(reading, 0, 16 * MIB)
     assert get(reading, 999 * MIB, 4096) == 4096
@@ -154,7 +154,7 @@ def test_a_look_elsewhere_does_not_end_a_sequence(store, prefetcher):
     assert all(start > 16 * MIB for start, _ in store.reads[before:])
 
 
-def test_what_is_ahead_is_bounded_for_one_and_for_all(store, prefetcher):
+def test_prefetched_bytes_are_bounded_for_one_file_and_for_all(store, prefetcher):
     readings = [prefetcher.open(item(1000 * MIB, name)) for name in "abcd"]
     for reading in readings:
         sequence(reading, 0, 100 * MIB)
@@ -166,7 +166,7 @@ def test_what_is_ahead_is_bounded_for_one_and_for_all(store, prefetcher):
     assert prefetcher.held() == 0
 
 
-def test_who_reads_takes_the_room_of_who_rests(store):
+def test_an_active_file_gets_the_budget_of_an_idle_one(store):
     now = [0.0]
     prefetcher = Prefetcher(lambda _: store, budget=24 * MIB, clock=lambda: now[0])
     resting, *busy = (prefetcher.open(item(1000 * MIB, name)) for name in "abcdefghi")
@@ -182,7 +182,7 @@ def test_who_reads_takes_the_room_of_who_rests(store):
     prefetcher.close()
 
 
-def test_more_readers_than_there_is_room_for_get_what_they_ask_for_and_no_more(store):
+def test_readers_beyond_the_budget_get_their_bytes_without_prefetching(store):
     prefetcher = Prefetcher(lambda _: store, budget=10 * MIB, clock=lambda: 0.0)
     readings = [prefetcher.open(item(1000 * MIB, str(number))) for number in range(100)]
     for at in range(0, 2 * MIB, KERNEL_READ):
@@ -193,7 +193,7 @@ def test_more_readers_than_there_is_room_for_get_what_they_ask_for_and_no_more(s
     prefetcher.close()
 
 
-def test_after_an_error_the_next_read_asks_again(store, prefetcher):
+def test_a_read_after_an_error_asks_the_store_again(store, prefetcher):
     reading = prefetcher.open(item(MIB))
     store.failing = True
     assert str(get(reading, 0)) == "no route"
@@ -202,7 +202,7 @@ def test_after_an_error_the_next_read_asks_again(store, prefetcher):
     assert store.reads == [(0, MIB), (0, MIB)]
 
 
-def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, prefetcher):
+def test_a_waiting_read_is_not_queued_behind_prefetches(store, prefetcher):
     greedy, other = prefetcher.open(item(1000 * MIB, "a")), prefetcher.open(item(100, "b"))
     sequence(greedy, 0, 8 * MIB)
     store.free.clear()
@@ -216,7 +216,7 @@ def test_who_waits_does_not_stand_behind_what_somebody_might_want(store, prefetc
     assert answered.wait(30)
 
 
-def test_closing_ends_the_fetching_that_nobody_waits_for(store):
+def test_closing_cancels_prefetches_without_a_reader(store):
     prefetcher = Prefetcher(lambda _: store, fetchers=1)
     reading = prefetcher.open(item(1000 * MIB))
     store.free.clear()
@@ -232,7 +232,7 @@ def test_closing_ends_the_fetching_that_nobody_waits_for(store):
 
 
 @pytest.mark.slow
-def test_a_server_of_large_files_stays_small(views, tmp_path):
+def test_a_server_of_large_files_uses_little_memory(views, tmp_path):
     size = 2000 * MIB
     place = tmp_path / "train"
 

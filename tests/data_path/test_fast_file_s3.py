@@ -1,4 +1,4 @@
-"""Objects of an S3 server below a mount, named and dealt out as a channel's listing says."""
+"""Objects of an S3 server below a mount, named and sharded as in a channel's listing."""
 
 import errno
 import random
@@ -64,7 +64,7 @@ def test_hosts_of_a_sharded_channel_see_their_own_objects(s3, mounted):
 
 
 @pytest.mark.parametrize("change", ["changed", "deleted"])
-def test_an_object_that_is_another_by_now_is_the_jobs_reason(s3, mounted, change):
+def test_a_changed_object_is_the_jobs_failure_reason(s3, mounted, change):
     bucket = s3.bucket(f"fast-{change}", {"data/a": b"content", "data/b": b"content"})
     place, view = mounted(f"s3://{bucket}/data/")
     assert (place / "b").read_bytes() == b"content"

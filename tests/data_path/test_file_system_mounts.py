@@ -1,4 +1,4 @@
-"""A folder below a read-only mount: everything of it can be read, and nothing changed."""
+"""A directory below a read-only mount can be read and not changed."""
 
 import errno
 import os
@@ -56,7 +56,7 @@ def everything(folder):
     return found
 
 
-def test_everything_is_as_it_is_in_the_folder(place, data):
+def test_a_mount_shows_the_directory_unchanged(place, data):
     assert everything(place) == everything(data)
     assert len(everything(data)) == 8
     subprocess.run(["diff", "-r", "--no-dereference", data / "below", place / "below"], check=True)
@@ -78,7 +78,7 @@ def test_nothing_can_be_changed(place, data):
     assert everything(data) == before
 
 
-def test_changes_of_the_folder_show(place, data):
+def test_changes_of_the_directory_are_visible(place, data):
     assert (place / "file").read_bytes() == b"content"
     assert not (place / "new").exists()
     (data / "new").write_bytes(b"new")
@@ -89,7 +89,7 @@ def test_changes_of_the_folder_show(place, data):
     assert {path.name for path in place.iterdir()} == {path.name for path in data.iterdir()}
 
 
-def test_a_folder_that_is_replaced_under_a_reader_is_found_anew(place, data):
+def test_a_directory_that_is_replaced_under_a_reader_is_found_again(place, data):
     assert (place / "below" / "large").stat().st_size == 5_000_001
     shutil.rmtree(data / "below")
     (data / "below").write_text("a file now")
@@ -97,7 +97,7 @@ def test_a_folder_that_is_replaced_under_a_reader_is_found_anew(place, data):
     assert (place / "below").read_text() == "a file now"
 
 
-def test_threads_read_parts_of_one_file_and_it_may_be_gone_by_then(place, data):
+def test_threads_read_parts_of_one_file_that_may_be_deleted(place, data):
     content = (data / "below" / "large").read_bytes()
     descriptor = os.open(place / "below" / "large", os.O_RDONLY)
     os.pread(descriptor, 1, 0)
@@ -129,19 +129,19 @@ def test_a_mount_never_hangs_on_a_pipe(place):
     assert caught.value.errno in (errno.EROFS, errno.ENXIO)
 
 
-def test_what_is_no_folder_is_the_reason_why_there_is_no_mount(data):
+def test_a_path_that_is_not_a_directory_is_the_reason_for_a_missing_mount(data):
     with pytest.raises(DataError, match="is no folder"):
         FolderTree(data / "file")
 
 
-def test_folders_that_are_listed_again_and_again_are_known_once(place, data):
+def test_directories_that_are_listed_repeatedly_are_stored_once(place, data):
     for _ in range(3):
         everything(place)
     # The folder itself, and what is below it.
     assert os.statvfs(place).f_files <= 1 + len(everything(data))
 
 
-def test_whatever_goes_wrong_with_reading_a_file_is_an_answer(data):
+def test_every_error_of_reading_a_file_is_replied(data):
     tree, answers = FolderTree(data), []
     number = tree.lookup(1, b"file").number
     tree.open(number).read(2**70, 1, answers.append)

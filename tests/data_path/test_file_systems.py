@@ -37,7 +37,7 @@ def test_the_variable_names_a_folder_for_each_file_system(text, expected):
     assert file_systems.parse_file_systems(None, {FILE_SYSTEMS_VARIABLE: text}) == expected
 
 
-def test_what_is_given_goes_before_the_variable():
+def test_an_argument_takes_precedence_over_the_variable():
     environ = {FILE_SYSTEMS_VARIABLE: "fs-1=/one,fs-2=/two"}
     assert file_systems.parse_file_systems({"fs-1": Path("/other")}, environ) == {"fs-1": "/other", "fs-2": "/two"}
     assert file_systems.parse_file_systems({"fs-1": "/other"}, {}) == {"fs-1": "/other"}
@@ -63,7 +63,7 @@ def test_what_is_given_goes_before_the_variable():
         ("fs-1=/x", "", "file_systems is 'fs-1=/x'; give a dict of ids to folders"),
     ],
 )
-def test_an_entry_that_is_none_is_an_error_by_its_name(given, text, said):
+def test_an_invalid_entry_is_an_error_that_names_it(given, text, said):
     with pytest.raises(SpecError) as caught:
         file_systems.parse_file_systems(given, {FILE_SYSTEMS_VARIABLE: text})
     assert str(caught.value).startswith(said)
@@ -85,7 +85,7 @@ def test_an_unknown_file_system_says_how_to_name_its_folder():
     )
 
 
-def test_a_folder_that_is_missing_is_told_with_the_id(tmp_path):
+def test_the_error_of_a_missing_directory_names_the_id(tmp_path):
     folders = {ID: str(tmp_path / "gone")}
     with pytest.raises(DataError, match=f"^file system '{ID}': its folder '.*gone' is not on this machine"):
         file_systems.find_folder(source(), folders)
@@ -111,7 +111,7 @@ def test_a_channel_that_may_be_written_is_a_link(tmp_path):
     assert not file_systems.is_read_only(source())
 
 
-def test_a_read_only_channel_without_a_mount_is_a_link_and_a_word(tmp_path):
+def test_a_read_only_channel_without_a_mount_is_a_link_with_a_warning(tmp_path):
     said = file_systems.link_folder(source(mode="ro"), {ID: str(tmp_path)}, tmp_path / "train", "there is no /dev/fuse")
     assert said == (
         f"channel 'train' is file system {ID!r}, read-only, but nothing keeps the script from writing to "
@@ -119,7 +119,7 @@ def test_a_read_only_channel_without_a_mount_is_a_link_and_a_word(tmp_path):
     )
 
 
-def test_a_place_that_is_taken_is_left_as_it_is(tmp_path):
+def test_an_existing_path_is_left_unchanged(tmp_path):
     place = tmp_path / "train"
     place.mkdir()
     (place / "kept").touch()
@@ -129,6 +129,6 @@ def test_a_place_that_is_taken_is_left_as_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("without", ["FileSystemAccessMode", None])
-def test_the_service_mounts_read_only_unless_told_otherwise(without):
+def test_the_service_mounts_read_only_by_default(without):
     asked = {name: value for name, value in source(mode="ro").items() if name != without}
     assert file_systems.is_read_only(json.loads(json.dumps(asked)))

@@ -23,7 +23,7 @@ def framed(chunks, spool, *, is_gzipped=True, is_wrapped=False):
     return b"".join(bytes(buffer) for buffer in buffers)
 
 
-def test_without_framing_buffers_pass_as_they_are(tmp_path):
+def test_without_framing_buffers_pass_unchanged(tmp_path):
     given_ones = [bytearray(b"one"), memoryview(b"two"), b""]
     chunks = (Chunk(data, ends=True, uri="s3://b/x") for data in given_ones)
     passed = list(framing.frame(chunks, is_gzipped=False, is_wrapped=False, spool=tmp_path))
@@ -53,13 +53,13 @@ def test_gzip_of_any_members_in_any_chunks_is_decompressed(tmp_path_factory, obj
     assert (records(found) if is_wrapped else [found]) == (contents if is_wrapped else [b"".join(contents)])
 
 
-def test_members_may_be_apart_by_zeros(tmp_path):
+def test_gzip_members_may_be_separated_by_zeros(tmp_path):
     data = gzip.compress(b"one") + bytes(512) + gzip.compress(b"two") + bytes(512)
     assert framed(chunks_of(data, [100] * 9), tmp_path) == b"onetwo"
 
 
 @pytest.mark.slow
-def test_what_decompresses_to_very_much_more_comes_in_small_buffers(tmp_path):
+def test_a_high_compression_ratio_gives_small_buffers(tmp_path):
     data = gzip.compress(bytes(100_000_000))
     assert len(data) < 200_000
     tracemalloc.start()
@@ -76,7 +76,7 @@ CONTENT = gzip.compress(b"some text that has a few bytes", mtime=0)
 
 @pytest.mark.parametrize("length", range(1, len(CONTENT)))
 @pytest.mark.parametrize("sizes", [(), (5, 5, 5)], ids=["at once", "in chunks"])
-def test_gzip_that_is_cut_is_an_error_wherever_it_is_cut(tmp_path, length, sizes):
+def test_truncated_gzip_data_is_an_error_at_any_byte(tmp_path, length, sizes):
     with pytest.raises(
         DataError, match="s3://b/x: the gzip data is incomplete, the object may be truncated; upload it"
     ):
@@ -97,14 +97,14 @@ def spoiled(content, at):
         pytest.param(zlib.compress(b"x"), id="zlib"),
     ],
 )
-def test_what_is_no_gzip_is_an_error(tmp_path, data):
+def test_data_that_is_not_gzip_is_an_error(tmp_path, data):
     with pytest.raises(
         DataError, match=r"s3://b/x: this is not gzip data, or it is damaged \(.*leave CompressionType out"
     ):
         framed(chunks_of(data), tmp_path)
 
 
-def test_the_objects_before_a_broken_one_are_sent(tmp_path):
+def test_the_objects_before_a_damaged_one_are_sent(tmp_path):
     chunks = [*chunks_of(CONTENT), *chunks_of(b"broken", uri="s3://b/y")]
     buffers = framing.frame((chunk for chunk in chunks), is_gzipped=True, is_wrapped=False, spool=tmp_path)
     assert next(buffers) == b"some text that has a few bytes"
@@ -113,13 +113,13 @@ def test_the_objects_before_a_broken_one_are_sent(tmp_path):
 
 
 @pytest.mark.parametrize("is_wrapped", [True, False])
-def test_an_empty_object_is_nothing_compressed(tmp_path, is_wrapped):
+def test_an_empty_object_decompresses_to_nothing(tmp_path, is_wrapped):
     found = framed([*chunks_of(b""), *chunks_of(CONTENT)], tmp_path, is_wrapped=is_wrapped)
     text = b"some text that has a few bytes"
     assert (records(found) if is_wrapped else found) == ([b"", text] if is_wrapped else text)
 
 
-def test_a_manifests_attributes_are_sent_as_they_are(tmp_path):
+def test_a_manifests_attributes_are_sent_unchanged(tmp_path):
     chunks = [*chunks_of(CONTENT), *chunks_of(b'"label"', uri=MANIFEST), *chunks_of(CONTENT)]
     text = b"some text that has a few bytes"
     assert records(framed(chunks, tmp_path, is_wrapped=True)) == [text, b'"label"', text]

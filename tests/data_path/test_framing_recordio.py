@@ -1,4 +1,4 @@
-"""Each piece becomes one record that an independent reader gives back, whatever its bytes and however they came."""
+"""Each piece becomes one record that an independent reader parses, for any bytes in any chunks."""
 
 import gc
 import os
@@ -34,7 +34,7 @@ def test_any_bytes_in_any_chunks_come_back(tmp_path_factory, payloads):
 
 @pytest.mark.slow
 @given(payload=BYTES, sizes=st.lists(st.integers(0, 7), max_size=12), memory=st.integers(0, 9))
-def test_a_part_that_waits_in_a_file_comes_back(tmp_path_factory, payload, sizes, memory):
+def test_a_part_that_is_spooled_to_a_file_comes_back(tmp_path_factory, payload, sizes, memory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recordio, "IN_MEMORY", memory)
         patch.setattr(recordio, "_READ", 3)
@@ -67,7 +67,7 @@ def test_a_record_is_written_like_this(tmp_path, payload, stream, sizes):
 
 
 @pytest.mark.parametrize("sizes", [(), (1000,)], ids=["at once", "in chunks"])
-def test_a_part_longer_than_the_format_can_say_is_an_error(tmp_path, monkeypatch, sizes):
+def test_a_part_longer_than_the_format_allows_is_an_error(tmp_path, monkeypatch, sizes):
     monkeypatch.setattr(recordio, "LONGEST", 2000)
     assert len(records(wrapped(chunks_of(bytes(2000), sizes), tmp_path))[0]) == 2000
     assert len(records(wrapped(chunks_of(bytes(2000) + MAGIC + bytes(2000), sizes), tmp_path))[0]) == 4004
@@ -82,7 +82,7 @@ def test_the_longest_part_is_what_29_bits_hold():
 
 
 @pytest.mark.slow
-def test_a_large_object_waits_in_a_file_and_little_in_memory(tmp_path):
+def test_a_large_object_is_spooled_to_a_file_with_little_memory(tmp_path):
     block = os.urandom(4 * 1024 * 1024 - 1)
     chunks = (Chunk(block, number == 49, "s3://b/x") for number in range(50))
     tracemalloc.start()
@@ -97,7 +97,7 @@ def test_a_large_object_waits_in_a_file_and_little_in_memory(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_hold_the_object_is_named(tmp_path, monkeypatch):
+def test_a_directory_without_space_for_the_object_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(recordio, "IN_MEMORY", 10)
     with pytest.raises(DataError, match="s3://b/x: .*gone' cannot hold the object until .*; free space there"):
         wrapped(chunks_of(bytes(100), (50,)), tmp_path / "gone")
@@ -108,7 +108,7 @@ def open_files():
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_closes_the_chunks_and_the_file(tmp_path, monkeypatch):
+def test_closing_the_stream_closes_the_chunks_and_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(recordio, "IN_MEMORY", 10)
     closed = []
 

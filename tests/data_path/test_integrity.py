@@ -1,4 +1,4 @@
-"""Bytes that are not the object's are read again where they were not handed on yet, and else end the channel."""
+"""Damaged bytes are read again where they were not passed on yet; otherwise the channel fails."""
 
 import base64
 import hashlib
@@ -78,7 +78,7 @@ MODES = pytest.mark.parametrize("mode", [file_mode, pipe_mode, fast_file_mode])
 @pytest.mark.parametrize(
     "fault", [Fault(shift=1), Fault(shift=-1), Fault(resize=7)], ids=["later", "earlier", "resized"]
 )
-def test_another_range_than_was_asked_for_is_never_taken(server, views, tmp_path, mode, fault):
+def test_a_response_with_another_range_is_rejected(server, views, tmp_path, mode, fault):
     server.etags["large"] = LARGE, '"no-checksum-1"'
     server.fault = lambda request: fault if request.span and not request.span.startswith("bytes=0-") else None
     with pytest.raises(DataError, match=r"s3://bkt/large: (S3 returned the range|the object was changed)"):
@@ -88,12 +88,12 @@ def test_another_range_than_was_asked_for_is_never_taken(server, views, tmp_path
 @MODES
 @pytest.mark.parametrize("excess", [1, 4_000, 3_000_000])
 @pytest.mark.parametrize("key", ["small", "large"])
-def test_bytes_beyond_the_length_are_never_taken(server, views, tmp_path, mode, excess, key):
+def test_bytes_beyond_the_length_are_rejected(server, views, tmp_path, mode, excess, key):
     server.fault = lambda request: Fault(excess=excess) if request.is_get else None
     assert mode(server, key, views, tmp_path) == server.contents[key]
 
 
-def test_bytes_beyond_the_length_do_not_begin_the_next_answer(server):
+def test_bytes_beyond_the_length_do_not_start_the_next_response(server):
     server.fault = lambda request: Fault(excess=50) if request.is_get else None
     store = S3Store()
     item = store.find("s3://bkt/small")
@@ -135,7 +135,7 @@ def test_a_bit_that_flips_each_time_is_an_error(server, views, tmp_path, mode, k
 
 
 @pytest.mark.parametrize("mode", [pipe_mode, fast_file_mode])
-def test_of_a_large_object_without_a_checksum_nothing_more_is_asked(server, views, tmp_path, mode):
+def test_a_large_object_without_a_checksum_costs_no_further_request(server, views, tmp_path, mode):
     server.etags["large"] = LARGE, '"no-checksum-3"'
     assert mode(server, "large", views, tmp_path) == LARGE
     # One looks the object up.
@@ -173,7 +173,7 @@ def test_every_algorithm_of_s3_is_compared(server, views, tmp_path, mode, algori
             mode(server, "y", views, tmp_path)
 
 
-def test_the_cheapest_checksum_is_taken():
+def test_the_cheapest_checksum_is_compared():
     headers = {f"x-amz-checksum-{name}": "x" for name in integrity.ALGORITHMS}
     etag = f'"{"a" * 32}"'
     order = []
@@ -186,7 +186,7 @@ def test_the_cheapest_checksum_is_taken():
     assert integrity.checksum({}, '"' + "a" * 32 + '-2"') is None
 
 
-def test_parts_are_compared_in_whatever_order_they_come():
+def test_chunks_are_verified_in_any_order():
     item = StoredObject("s3://b/k", 1_000, "v")
     content = SMALL[:1_000]
     expected = integrity.Checksum("crc32", crc32(content))

@@ -1,4 +1,4 @@
-"""Which objects a prefix stands for, what they are called, and how they are dealt out and shuffled."""
+"""Which objects a prefix has, how they are named, sharded and shuffled."""
 
 import os
 from itertools import chain, islice
@@ -26,7 +26,7 @@ def uris(channel, objects, spool, *, epoch=0, host=0, count=1):
     return [piece.uri for piece in found]
 
 
-def test_a_prefix_is_its_objects_as_they_are_listed(tmp_path):
+def test_a_prefix_gives_its_objects_in_the_order_of_the_listing(tmp_path):
     found = listing.pieces(source(), store(3).of, epoch=0, host=0, count=1, spool=tmp_path)
     assert list(found) == [StoredObject(f"s3://b/data/{index:03}", index, "v1") for index in range(3)]
 
@@ -39,7 +39,7 @@ def test_replicated_objects_go_to_every_host(tmp_path):
 
 @pytest.mark.parametrize("seed", [None, 7, -1, 0])
 @pytest.mark.parametrize("count", [1, 2, 3, 12])
-def test_sharded_objects_go_to_one_host_each_and_about_as_many_to_all(tmp_path, seed, count):
+def test_each_sharded_object_goes_to_one_host_and_shards_are_equal(tmp_path, seed, count):
     channel = source(is_sharded=True, shuffle_seed=seed)
     shares = [uris(channel, store(), tmp_path, host=host, count=count) for host in range(count)]
     assert sorted(chain.from_iterable(shares)) == uris(source(), store(), tmp_path)
@@ -61,13 +61,13 @@ def test_a_seed_gives_the_same_order_again_and_another_seed_another(tmp_path):
     assert first == again != other
 
 
-def test_objects_are_shuffled_before_they_are_dealt_so_a_host_gets_others_in_the_next_epoch(tmp_path):
+def test_objects_are_shuffled_before_sharding_so_a_host_gets_others_in_the_next_epoch(tmp_path):
     channel = source(is_sharded=True, shuffle_seed=1)
     shares = [frozenset(uris(channel, store(100), tmp_path, epoch=epoch, count=2)) for epoch in range(3)]
     assert len(set(shares)) == 3
 
 
-def test_what_was_shuffled_is_as_it_was_listed(tmp_path):
+def test_shuffled_objects_are_those_that_were_listed(tmp_path):
     objects = MemoryObjects(
         {"s3://b/data/図 \n": b"12", "s3://b/data/" + os.fsdecode(b"\xff"): b"", "s3://b/data/x" * 99: b"1"}
     )
@@ -75,14 +75,14 @@ def test_what_was_shuffled_is_as_it_was_listed(tmp_path):
     assert sorted(shuffled) == sorted(objects.objects("s3://b/data/"))
 
 
-def test_shuffling_leaves_nothing_in_the_folder(tmp_path):
+def test_shuffling_leaves_nothing_in_the_directory(tmp_path):
     found = listing.pieces(source(shuffle_seed=1), store().of, epoch=0, host=0, count=1, spool=tmp_path)
     next(found)
     assert list(tmp_path.iterdir()) == []
     found.close()
 
 
-def test_a_folder_that_cannot_hold_the_list_is_named(tmp_path):
+def test_a_directory_without_space_for_the_list_is_named(tmp_path):
     with pytest.raises(DataError, match=r"cannot be written to '.*gone': No such file.*; free some space"):
         uris(source(shuffle_seed=1), store(), tmp_path / "gone")
 
@@ -95,16 +95,16 @@ def test_a_folder_that_cannot_hold_the_list_is_named(tmp_path):
     ],
 )
 @pytest.mark.parametrize("seed", [None, 1])
-def test_a_uri_that_stands_for_nothing_is_an_error(tmp_path, uri, why, seed):
+def test_a_uri_without_objects_is_an_error(tmp_path, uri, why, seed):
     with pytest.raises(DataError, match=why):
         uris(source(uri, shuffle_seed=seed), store(), tmp_path)
 
 
-def test_a_host_without_a_share_gets_nothing_and_no_error(tmp_path):
+def test_a_host_with_an_empty_shard_gets_nothing_and_no_error(tmp_path):
     assert uris(source(is_sharded=True), store(2), tmp_path, host=2, count=3) == []
 
 
-def test_the_first_objects_are_there_before_the_last_is_listed(tmp_path):
+def test_the_first_objects_come_before_the_last_is_listed(tmp_path):
     class Endless(MemoryObjects):
         def objects(self, prefix):
             number = 0
@@ -126,14 +126,14 @@ def test_the_first_objects_are_there_before_the_last_is_listed(tmp_path):
         ("", "a/b", "a/b"),
     ],
 )
-def test_an_entry_is_called_by_its_key_below_the_prefix(tmp_path, prefix, key, name):
+def test_an_entrys_name_is_its_key_below_the_prefix(tmp_path, prefix, key, name):
     objects = MemoryObjects({f"s3://b/{key}": b""})
     found = listing.entries(source(f"s3://b/{prefix}"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
     assert [entry.name for entry in found] == [name]
 
 
 @pytest.mark.parametrize("key", ["data/../../etc", "data/a//b", "data/a/./b", "data/a\0b"])
-def test_a_key_that_is_no_path_is_refused_as_a_file_and_fine_in_a_pipe(tmp_path, key):
+def test_a_key_that_cannot_be_a_path_is_refused_as_a_file_and_valid_in_a_pipe(tmp_path, key):
     objects = MemoryObjects({f"s3://b/{key}": b""})
     assert uris(source("s3://b/data/"), objects, tmp_path) == [f"s3://b/{key}"]
     with pytest.raises(DataError, match="cannot be a file's path; rename the object"):
@@ -141,7 +141,7 @@ def test_a_key_that_is_no_path_is_refused_as_a_file_and_fine_in_a_pipe(tmp_path,
 
 
 @pytest.mark.parametrize("is_encoded", [True, False])
-def test_files_of_a_folder_are_called_by_their_path_in_it(tmp_path, hostile_name, is_encoded):
+def test_names_of_files_are_their_paths_in_the_directory(tmp_path, hostile_name, is_encoded):
     folder = tmp_path / hostile_name
     (folder / hostile_name).mkdir(parents=True)
     (folder / hostile_name / hostile_name).write_text("x")
@@ -150,7 +150,7 @@ def test_files_of_a_folder_are_called_by_their_path_in_it(tmp_path, hostile_name
     assert [entry.name for entry in found] == [f"{hostile_name}/{hostile_name}"]
 
 
-def test_a_file_alone_keeps_its_name(tmp_path):
+def test_a_single_file_keeps_its_name(tmp_path):
     (tmp_path / "a.csv").write_text("x")
     found = listing.entries(
         source(f"file://{tmp_path}/a.csv"), lambda _: FileStore(), epoch=0, host=0, count=1, spool=tmp_path

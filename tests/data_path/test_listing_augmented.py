@@ -35,7 +35,7 @@ def texts(objects, channel, spool, **place):
     return [piece.data.decode() for piece in pieces(objects, channel, spool, **place)]
 
 
-def test_attributes_are_picked_and_ordered_by_their_names(tmp_path):
+def test_attributes_are_selected_and_ordered_by_their_names(tmp_path):
     objects = store(
         {"is-a-cat": 1, "image-ref": "s3://b/one", "author": "x"},
         {"image-ref": "s3://b/two", "is-a-cat": 0},
@@ -72,12 +72,12 @@ def test_an_attribute_is_sent_as_it_is_written(tmp_path, text):
     assert texts(store(line), source("a"), tmp_path) == [text]
 
 
-def test_what_labelling_jobs_write_beside_a_label_can_be_asked_for(tmp_path):
+def test_metadata_of_labelling_jobs_can_be_sent(tmp_path):
     line = {"source-ref": "s3://b/one", "cat": 1, "cat-metadata": {"class-name": "cat", "human-annotated": "yes"}}
     assert texts(store(line), source("cat-metadata"), tmp_path) == ['{"class-name": "cat", "human-annotated": "yes"}']
 
 
-def test_empty_lines_and_a_missing_last_line_feed_are_passed_over(tmp_path):
+def test_empty_lines_and_a_missing_last_line_feed_are_ignored(tmp_path):
     assert texts(store('{"a": 1}', "", " \r", '{"a": 2}'), source("a"), tmp_path) == ["1", "2"]
 
 
@@ -90,7 +90,7 @@ def test_files_of_this_machine_are_referenced_too(tmp_path):
 
 
 @pytest.mark.parametrize("seed", [None, 4])
-def test_lines_are_dealt_out_whole(tmp_path, seed):
+def test_lines_are_sharded_whole(tmp_path, seed):
     objects = store(*({"a": number, "b": -number} for number in range(10)))
     channel = source("a", "b", is_sharded=True, shuffle_seed=seed)
     shares = [texts(objects, channel, tmp_path, host=host, count=3) for host in range(3)]
@@ -99,7 +99,7 @@ def test_lines_are_dealt_out_whole(tmp_path, seed):
     assert sorted(map(len, shares)) == [6, 6, 8]
 
 
-def test_lines_are_shuffled_anew_each_epoch(tmp_path):
+def test_lines_are_shuffled_again_for_each_epoch(tmp_path):
     objects = store(*({"a": number} for number in range(20)))
     orders = [texts(objects, source("a", shuffle_seed=4), tmp_path, epoch=epoch) for epoch in (0, 0, 1)]
     assert orders[0] == orders[1] != orders[2]
@@ -127,13 +127,13 @@ def test_lines_are_shuffled_anew_each_epoch(tmp_path):
     ],
 )
 @pytest.mark.parametrize("seed", [None, 1])
-def test_a_broken_line_is_named_with_its_number_and_attribute(tmp_path, line, names, message, seed):
+def test_an_invalid_line_is_named_with_its_number_and_attribute(tmp_path, line, names, message, seed):
     good = json.dumps(dict.fromkeys(names, "s3://b/one"))
     with pytest.raises(DataError, match=f"^{URI}: {message}"):
         pieces(store(good, line, one=b""), source(*names, shuffle_seed=seed), tmp_path)
 
 
-def test_an_object_that_is_not_there_is_named_with_its_line_after_all_before_it(tmp_path):
+def test_a_missing_object_is_named_with_its_line_after_all_before_it(tmp_path):
     objects = store({"a-ref": "s3://b/one"}, {"a-ref": "s3://b/gone"}, one=b"")
     found = listing.pieces(source("a-ref"), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
     assert next(found).uri == "s3://b/one"
@@ -154,7 +154,7 @@ def test_a_manifest_that_cannot_be_read_is_named(tmp_path, content, message):
         pieces(MemoryObjects({URI: content}), source("a"), tmp_path)
 
 
-def test_a_channel_that_asks_for_nothing_of_a_line_is_an_error(tmp_path):
+def test_a_channel_without_attribute_names_is_an_error(tmp_path):
     with pytest.raises(
         DataError, match="the channel has no AttributeNames, which an augmented manifest needs; add them"
     ):
@@ -168,7 +168,7 @@ def test_a_file_without_lines_is_not_read_into_memory(tmp_path, monkeypatch):
         pieces(MemoryObjects({URI: b'{"a": 1}\n' + b"x" * 100}), source("a"), tmp_path)
 
 
-def test_the_first_lines_are_there_before_the_last_is_read(tmp_path):
+def test_the_first_lines_come_before_the_last_is_read(tmp_path):
     class Endless(MemoryObjects):
         def find(self, uri):
             return StoredObject(uri, 1 << 50)
@@ -189,7 +189,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(values=st.lists(JSON, min_size=1, max_size=4), part=st.integers(1, 60), ascii_only=st.booleans())
-def test_any_value_comes_as_its_text_from_parts_of_any_size(tmp_path_factory, values, part, ascii_only):
+def test_any_value_is_sent_as_its_text_from_chunks_of_any_size(tmp_path_factory, values, part, ascii_only):
     objects = store(*(json.dumps({"x": 1, "a": value}, ensure_ascii=ascii_only) for value in values))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifests, "MANIFEST_CHUNK_BYTES", part)

@@ -1,4 +1,4 @@
-"""A manifest is a prefix and names in their order; each of them must be there."""
+"""A manifest is a prefix and names in their order; each of them must exist."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ def entries(objects, spool, channel=None, *, epoch=0, host=0, count=1):
     return list(listing.entries(channel or source(), objects.of, epoch=epoch, host=host, count=count, spool=spool))
 
 
-def test_a_manifest_is_its_objects_in_its_order(tmp_path):
+def test_a_manifest_gives_its_objects_in_its_order(tmp_path):
     objects = store([{"prefix": "s3://b/data/"}, "z", "a/b", "z"], "z", "a/b", "never named")
     pieces = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
     z = StoredObject("s3://b/data/z", 1, "v1")
@@ -47,7 +47,7 @@ def test_thousands_of_objects_keep_their_order(tmp_path):
     assert [entry.name for entry in found] == names
 
 
-def test_objects_are_looked_up_several_at_a_time(tmp_path):
+def test_objects_are_looked_up_in_parallel(tmp_path):
     together = threading.Barrier(8, timeout=20)
 
     class Slow(MemoryObjects):
@@ -61,7 +61,7 @@ def test_objects_are_looked_up_several_at_a_time(tmp_path):
     assert [entry.name for entry in entries(objects, tmp_path)] == names
 
 
-def test_a_reader_that_goes_away_ends_the_looking_up(tmp_path):
+def test_closing_the_listing_stops_the_lookups(tmp_path):
     names = [str(number) for number in range(5000)]
     objects = store([{"prefix": "s3://b/data/"}, *names], *names)
     found = listing.entries(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
@@ -70,7 +70,7 @@ def test_a_reader_that_goes_away_ends_the_looking_up(tmp_path):
     assert len(objects.asked) < 200
 
 
-def test_what_is_named_before_a_broken_element_comes_before_the_error(tmp_path):
+def test_objects_before_an_invalid_element_come_before_the_error(tmp_path):
     names = [str(number) for number in range(30)]
     objects = store([{"prefix": "s3://b/data/"}, *names, 7], *names)
     found, got = listing.entries(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path), []
@@ -79,7 +79,7 @@ def test_what_is_named_before_a_broken_element_comes_before_the_error(tmp_path):
     assert got == names
 
 
-def test_the_first_is_given_before_many_are_named(tmp_path):
+def test_the_first_object_comes_before_many_are_read(tmp_path):
     begun = []
     done = threading.Event()
 
@@ -101,7 +101,7 @@ def test_the_first_is_given_before_many_are_named(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_ends_the_trying_again(tmp_path, monkeypatch, no_credentials):
+def test_closing_the_listing_stops_the_retries(tmp_path, monkeypatch, no_credentials):
     names = [f"{number:02}" for number in range(40)]
     manifest = json.dumps([{"prefix": "s3://bkt/"}, *names]).encode()
     others = threading.enumerate()
@@ -123,7 +123,7 @@ def test_a_reader_that_goes_away_ends_the_trying_again(tmp_path, monkeypatch, no
         assert len(server.asked) <= begun + 16
 
 
-def test_a_host_looks_up_its_own_share_only(tmp_path):
+def test_a_host_looks_up_its_own_shard_only(tmp_path):
     names = [str(number) for number in range(10)]
     objects = store([{"prefix": "s3://b/data/"}, *names], *names)
     found = entries(objects, tmp_path, source(is_sharded=True), host=1, count=3)
@@ -131,7 +131,7 @@ def test_a_host_looks_up_its_own_share_only(tmp_path):
     assert len(objects.asked) == 1 + 3
 
 
-def test_the_order_is_shuffled_anew_each_epoch(tmp_path):
+def test_the_order_is_shuffled_again_for_each_epoch(tmp_path):
     names = [str(number) for number in range(20)]
     objects = store([{"prefix": "s3://b/data/"}, *names], *names)
     orders = [
@@ -230,14 +230,14 @@ FORM = r'the form is \[{"prefix": "s3://bucket/folder/"}, "name", "name", ...\]'
         pytest.param(b'[{"prefix": "s3://b/"}, "\xff"]', "invalid start byte", id="not UTF-8"),
     ],
 )
-def test_a_broken_manifest_is_named_with_what_is_wrong_with_it(tmp_path, manifest, message):
+def test_the_error_of_an_invalid_manifest_names_it_and_the_reason(tmp_path, manifest, message):
     objects = store(manifest, "a", prefix="s3://b/")
     with pytest.raises(DataError, match=message) as raised:
         entries(objects, tmp_path)
     assert str(raised.value).startswith(URI)
 
 
-def test_an_object_that_is_not_there_is_named_with_the_manifest(tmp_path):
+def test_a_missing_object_is_named_with_the_manifest(tmp_path):
     objects = store([{"prefix": "s3://b/data/"}, "a", "gone", "b"], "a", "b")
     found = listing.pieces(source(), objects.of, epoch=0, host=0, count=1, spool=tmp_path)
     assert next(found).uri == "s3://b/data/a"
@@ -245,7 +245,7 @@ def test_an_object_that_is_not_there_is_named_with_the_manifest(tmp_path):
         next(found)
 
 
-def test_what_kind_of_error_it_was_is_kept(tmp_path):
+def test_the_class_of_the_error_is_kept(tmp_path):
     class Denied(MemoryObjects):
         def find(self, uri):
             if uri != URI:
@@ -267,7 +267,7 @@ NAMES = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), max_size=8)
     mark=st.booleans(),
     ascii_only=st.booleans(),
 )
-def test_a_manifest_is_read_in_parts_of_any_size(names, part, indent, mark, ascii_only):
+def test_a_manifest_is_read_in_chunks_of_any_size(names, part, indent, mark, ascii_only):
     text = json.dumps([{"prefix": "s3://b/"}, *names], indent=indent, ensure_ascii=ascii_only)
     objects = MemoryObjects({URI: text.encode("utf-8-sig" if mark else "utf-8")})
     with pytest.MonkeyPatch.context() as patch:

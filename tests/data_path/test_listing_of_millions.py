@@ -1,4 +1,4 @@
-"""A million objects are listed, dealt out and shuffled with little memory; the first are there at once without a seed."""
+"""A million objects are listed, sharded and shuffled with little memory; without a seed the first come at once."""
 
 import gc
 import json

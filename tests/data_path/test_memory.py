@@ -65,7 +65,7 @@ def resident(buffers):
     return sum(capacity * len(kept) for capacity, kept in buffers._kept.items())
 
 
-def test_what_is_kept_and_in_use_is_no_more_than_was_in_use_at_once():
+def test_kept_and_used_memory_is_at_most_what_was_used_at_once():
     chance, buffers, used, most = random.Random(10), Buffers(), [], 0
     for _ in range(2_000):
         used.append(buffers.of(chance.randrange(LEAST_KEPT, CHUNK_BYTES)))
@@ -75,7 +75,7 @@ def test_what_is_kept_and_in_use_is_no_more_than_was_in_use_at_once():
     assert most < 64 * MIB * 17 / 16 + 2 * CHUNK_BYTES
 
 
-def test_memory_that_nobody_uses_is_taken_again_and_what_is_used_is_not():
+def test_unused_memory_is_reused_and_used_memory_is_not():
     buffers = Buffers()
     first, second = buffers.of(CHUNK_BYTES), buffers.of(CHUNK_BYTES)
     first[0], second[0] = 1, 2
@@ -87,5 +87,5 @@ def test_memory_that_nobody_uses_is_taken_again_and_what_is_used_is_not():
 
 
 @pytest.mark.parametrize("size", [*chain.from_iterable((2**n - 1, 2**n, 2**n + 1) for n in range(16, 24)), 0, 1])
-def test_a_buffer_is_as_long_as_it_was_asked_for(size):
+def test_a_buffer_has_the_requested_length(size):
     assert len(Buffers().of(size)) == size

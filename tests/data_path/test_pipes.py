@@ -37,12 +37,12 @@ def read(place, epoch):
         return fifo.read().decode()
 
 
-def test_each_epoch_is_a_fifo_of_its_own(feeder):
+def test_each_epoch_has_its_own_fifo(feeder):
     place, _ = feeder(["a", "b"], ["", "c"], [LONG])
     assert [read(place, epoch) for epoch in range(4)] == ["ab", "c", "x" * LONG, "x" * LONG]
 
 
-def test_the_next_fifo_is_there_before_the_first_byte_and_an_ended_one_is_gone(feeder):
+def test_the_next_fifo_exists_before_the_first_byte_and_an_ended_one_is_removed(feeder):
     place, _ = feeder(["a"])
     assert min(path.name for path in place.parent.iterdir() if path.is_fifo()) == "train_0"
     with Path(f"{place}_0").open("rb") as fifo:
@@ -54,7 +54,7 @@ def test_the_next_fifo_is_there_before_the_first_byte_and_an_ended_one_is_gone(f
         read(place, 0)
 
 
-def test_a_reader_that_closes_early_ends_the_epoch_and_what_fetches_it(feeder):
+def test_a_reader_that_closes_early_ends_the_epoch_and_its_downloads(feeder):
     place, process = feeder(["first", *[LONG] * 100])
     for epoch in range(3):
         with Path(f"{place}_{epoch}").open("rb") as fifo:
@@ -74,7 +74,7 @@ def test_channels_do_not_wait_for_each_other(feeder, tmp_path):
     assert (tmp_path / "unread_0").is_fifo()
 
 
-def test_a_broken_source_does_not_look_like_the_end_of_the_epoch(feeder):
+def test_a_failed_source_does_not_look_like_the_end_of_the_epoch(feeder):
     place, process = feeder(["whole", None])
     with Path(f"{place}_0").open("rb", buffering=0) as fifo:
         assert fifo.read(5) == b"whole"
@@ -85,7 +85,7 @@ def test_a_broken_source_does_not_look_like_the_end_of_the_epoch(feeder):
         assert select.select([fifo], [], [], 10)[0] == [fifo]
 
 
-def test_a_reader_that_goes_away_while_nothing_comes_ends_the_epoch(feeder):
+def test_a_reader_that_closes_while_no_bytes_come_ends_the_epoch(feeder):
     place, process = feeder(["first", False], ["second"])
     with Path(f"{place}_0").open("rb") as fifo:
         assert fifo.read(5) == b"first"
@@ -93,7 +93,7 @@ def test_a_reader_that_goes_away_while_nothing_comes_ends_the_epoch(feeder):
     assert read(place, 1) == "second"
 
 
-def test_what_breaks_after_the_reader_went_away_is_nobodys_loss(feeder):
+def test_an_error_after_the_reader_has_closed_is_ignored(feeder):
     place, process = feeder(["first", LONG * 20, None], ["second"])
     with Path(f"{place}_0").open("rb") as fifo:
         assert fifo.read(5) == b"first"
@@ -110,7 +110,7 @@ def test_the_pipe_holds_a_mebibyte(feeder):
         assert fcntl.fcntl(fifo, 1032) == 1024 * 1024
 
 
-def test_a_reader_that_looks_without_waiting_sees_the_end(feeder):
+def test_a_nonblocking_reader_sees_the_end(feeder):
     place, _ = feeder(["abc"])
     fifo = os.open(f"{place}_0", os.O_RDONLY | os.O_NONBLOCK)
     found = b""

@@ -1,4 +1,4 @@
-"""Pieces come in their order, in bounded memory, and stop where they fail or nobody reads them any more."""
+"""Pieces are prefetched in their order, in bounded memory, until one fails or the stream is closed."""
 
 import itertools
 import os
@@ -77,11 +77,11 @@ def test_pieces_come_whole_and_in_order_whatever_their_sizes():
     assert got == expected
 
 
-def test_no_pieces_are_no_chunks():
+def test_no_pieces_give_no_chunks():
     assert list(prefetch(Recorder().of, [])) == []
 
 
-def test_order_is_kept_when_later_ones_are_faster():
+def test_order_is_kept_when_later_chunks_are_faster():
     uris = [chunk.uri for chunk in prefetch(Recorder(wait=0.005).of, [stored(number) for number in range(500)])]
     assert uris == [f"s3://b/{number}" for number in range(500)]
 
@@ -97,12 +97,12 @@ def test_memory_is_bounded_by_bytes():
     stream.close()
 
 
-def test_an_object_larger_than_the_window_comes_too():
+def test_an_object_larger_than_the_window_is_read():
     chunks = list(prefetch(Recorder().of, [stored(1, 3 * CHUNK_BYTES)], window_bytes=1000, workers=4))
     assert [(len(chunk.data), chunk.ends) for chunk in chunks] == [(CHUNK_BYTES, False)] * 2 + [(CHUNK_BYTES, True)]
 
 
-def test_parts_of_a_large_object_are_read_at_the_same_time():
+def test_chunks_of_a_large_object_are_read_in_parallel():
     store = Recorder()
     store.gate.clear()
     stream = prefetch(store.of, [stored(1, 8 * CHUNK_BYTES)], workers=8)
@@ -115,7 +115,7 @@ def test_parts_of_a_large_object_are_read_at_the_same_time():
         reader.join()
 
 
-def test_millions_of_empty_pieces_are_not_listed_ahead():
+def test_empty_pieces_count_towards_the_window():
     taken = []
     pieces = (taken.append(number) or stored(number, 0) for number in itertools.count())
     stream = prefetch(Recorder().of, pieces)
@@ -129,7 +129,7 @@ def collect(stream, got):
         got.append(chunk.uri)
 
 
-def test_a_failure_comes_after_everything_before_it():
+def test_an_error_is_raised_after_everything_before_it():
     store, got = Recorder(wait=0.002, fail={"s3://b/300"}), []
     stream = prefetch(store.of, (stored(number) for number in itertools.count()))
     with pytest.raises(DataError, match=r"s3://b/300: gone"):
@@ -138,7 +138,7 @@ def test_a_failure_comes_after_everything_before_it():
     assert len(store.begun) < 20_000
 
 
-def test_a_listing_that_fails_is_told_after_what_it_gave():
+def test_a_listings_error_is_raised_after_its_objects():
     def pieces():
         yield from (stored(number) for number in range(5))
         raise DataError("s3://b: access denied")
@@ -149,7 +149,7 @@ def test_a_listing_that_fails_is_told_after_what_it_gave():
     assert len(got) == 5
 
 
-def test_a_slow_listing_holds_nothing_back():
+def test_a_slow_listing_delays_no_listed_object():
     going_on = threading.Event()
 
     def pieces():
@@ -163,7 +163,7 @@ def test_a_slow_listing_holds_nothing_back():
     assert [chunk.uri for chunk in stream] == ["s3://b/2"]
 
 
-def test_closing_ends_the_requests_and_the_listing():
+def test_closing_stops_the_requests_and_the_listing():
     closed = threading.Event()
 
     def pieces():
@@ -183,7 +183,7 @@ def test_closing_ends_the_requests_and_the_listing():
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]
 
 
-def test_closing_while_the_listing_is_busy_closes_it_when_it_comes_back():
+def test_closing_while_the_listing_is_busy_closes_it_when_it_returns():
     going_on, closed = threading.Event(), threading.Event()
 
     def pieces():
@@ -202,7 +202,7 @@ def test_closing_while_the_listing_is_busy_closes_it_when_it_comes_back():
     assert closed.wait(10)
 
 
-def test_nothing_is_asked_for_before_the_first_chunk_is():
+def test_no_request_is_sent_before_the_first_chunk_is_needed():
     store = Recorder()
     stream = prefetch(store.of, [stored(1)])
     assert settled(lambda: len(store.begun)) == 0
@@ -211,7 +211,7 @@ def test_nothing_is_asked_for_before_the_first_chunk_is():
 
 
 @pytest.mark.slow
-def test_a_stream_over_a_bad_line_is_byte_for_byte_the_objects(monkeypatch, no_credentials):
+def test_a_stream_over_a_bad_connection_has_the_bytes_of_the_objects(monkeypatch, no_credentials):
     chance = random.Random(5)
     contents = {
         f"{number:03}": chance.randbytes(chance.choice([0, 10, 100_000, CHUNK_BYTES + 12_345])) for number in range(40)
@@ -230,7 +230,7 @@ def test_a_stream_over_a_bad_line_is_byte_for_byte_the_objects(monkeypatch, no_c
     assert streamed == b"".join(contents.values())
 
 
-def test_an_early_close_ends_the_requests_to_s3(monkeypatch, no_credentials):
+def test_an_early_close_stops_the_requests_to_s3(monkeypatch, no_credentials):
     with FaultyS3({f"{number:05}": b"x" * 100_000 for number in range(3_000)}) as server:
         server.use(monkeypatch)
         store = S3Store()
@@ -241,7 +241,7 @@ def test_an_early_close_ends_the_requests_to_s3(monkeypatch, no_credentials):
         assert settled(lambda: len(server.asked)) < 150
 
 
-def test_an_early_close_breaks_off_what_is_under_way(monkeypatch, no_credentials):
+def test_an_early_close_aborts_the_requests_in_progress(monkeypatch, no_credentials):
     with FaultyS3({"first": b"1", "second": b"x" * CHUNK_BYTES}) as server:
         server.use(monkeypatch)
         server.fault = lambda request: Fault(rate=1_000_000) if request.key == "second" else None
@@ -255,7 +255,7 @@ def test_an_early_close_breaks_off_what_is_under_way(monkeypatch, no_credentials
             time.sleep(0.01)
 
 
-def test_an_early_close_ends_the_trying_again_too(monkeypatch, no_credentials):
+def test_an_early_close_stops_the_retries_too(monkeypatch, no_credentials):
     with FaultyS3({f"{number:02}": b"x" * 1_000 for number in range(40)}) as server:
         server.use(monkeypatch)
         server.fault = lambda request: Fault(status=503, code="SlowDown") if request.key > "00" else None

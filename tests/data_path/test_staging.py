@@ -1,4 +1,4 @@
-"""File mode fetches every object whole, checks it, and says why it cannot."""
+"""File mode downloads and verifies every object whole, or raises an error with the reason."""
 
 import errno
 import hashlib
@@ -41,7 +41,7 @@ def fetched(folder, found, reports=None):
     return names, {name: (folder / name).read_bytes() for name in names}
 
 
-def test_objects_of_any_size_are_fetched_whole(server, tmp_path):
+def test_objects_of_any_size_are_downloaded_whole(server, tmp_path):
     sizes = [0, 1, 100_000, PART - 1, PART, PART + 1, 3 * PART + 5]
     server.contents = {f"{number}/x y": os.urandom(size) for number, size in enumerate(sizes)}
     reports = []
@@ -59,7 +59,7 @@ def test_a_real_server_gives_the_same(s3_server, s3, tmp_path):
     assert got == contents
 
 
-def test_what_breaks_on_the_way_is_fetched_again(server, tmp_path):
+def test_a_broken_download_is_retried(server, tmp_path):
     chance = random.Random(6)
     server.contents = {f"{number}": chance.randbytes(chance.choice([10, 100_000, PART + 1])) for number in range(30)}
     found = entries()
@@ -82,7 +82,7 @@ def test_files_are_copied_and_the_originals_stay(tmp_path):
     assert all(path.stat().st_nlink == 1 and path.stat().st_mode & 0o200 for path in source.iterdir())
 
 
-def test_a_file_that_changed_since_it_was_listed_is_told(tmp_path):
+def test_a_file_that_changed_since_it_was_listed_is_an_error(tmp_path):
     (tmp_path / "file").write_bytes(b"content")
     item = staging.Stores().store_of("file:///").find(f"file://{tmp_path}/file")
     (tmp_path / "file").write_bytes(b"another content")
@@ -90,7 +90,7 @@ def test_a_file_that_changed_since_it_was_listed_is_told(tmp_path):
         fetched(tmp_path / "data", [(item, "file")])
 
 
-def test_an_object_that_is_gone_stops_the_fetching(server, tmp_path):
+def test_a_deleted_object_stops_the_downloads(server, tmp_path):
     server.contents = {f"{number:04}": b"x" * 10_000 for number in range(2_000)}
     found = entries()
     del server.contents["0003"]
@@ -123,7 +123,7 @@ def test_an_object_that_a_manifest_names_twice_is_one_file(server, tmp_path):
     assert contents == server.contents
 
 
-def test_a_name_that_is_too_long_for_a_file_is_told_with_its_object(server, tmp_path):
+def test_a_name_that_is_too_long_for_a_file_is_an_error_that_names_its_object(server, tmp_path):
     name = "n" * 300
     server.contents = {"a": b"a", name: b"b"}
     message = (
@@ -152,7 +152,7 @@ def test_a_disk_that_is_too_small_opens_no_file_for_objects_of_s3(tmp_path, monk
         fetched(tmp_path / "data", [(StoredObject("s3://bkt/0", 10**17), "0")])
 
 
-def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(server, tmp_path):
+def test_a_disk_that_is_too_small_is_an_error_before_any_download(server, tmp_path):
     message = r"2 objects of 2,?\d*\.\d GB do not fit on the disk of .*, which has .* free; free some space, set SCRIPTMODE_DATA_DIR"
     with pytest.raises(DataError, match=message.replace("2,?\\d*", "[0-9]+")):
         fetched(tmp_path / "data", [(StoredObject(f"s3://bkt/{number}", 10**17), f"{number}") for number in range(2)])
@@ -160,7 +160,7 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(server, tmp
     assert list((tmp_path / "data").iterdir()) == []
 
 
-def test_a_disk_that_is_full_after_all_is_told(server, tmp_path):
+def test_a_disk_that_fills_up_meanwhile_is_an_error(server, tmp_path):
     server.contents = {"x": b"x" * 3_000_000}
     code = (
         "import resource, signal, sys; from pathlib import Path; from scriptmode.data import staging\n"
@@ -199,13 +199,13 @@ class Corrupting:
 
 
 @pytest.mark.parametrize("size", [1_000, PART + 10])
-def test_bytes_that_came_broken_are_read_again(server, tmp_path, size):
+def test_damaged_bytes_are_read_again(server, tmp_path, size):
     content = bytes(random.Random(7).randbytes(size))
     Corrupting(server, content, [0] * (size // PART + 1) + [None])
     assert fetched(tmp_path / "data", entries())[1] == {"x": content}
 
 
-def test_bytes_that_are_broken_each_time_are_told(server, tmp_path):
+def test_bytes_that_are_damaged_each_time_are_an_error(server, tmp_path):
     content = bytes(1_000)
     Corrupting(server, content, [0, 1, 2])
     with pytest.raises(
@@ -214,7 +214,7 @@ def test_bytes_that_are_broken_each_time_are_told(server, tmp_path):
         fetched(tmp_path / "data", entries())
 
 
-def test_an_object_that_is_broken_in_the_store_is_told_where_others_are_whole(server, tmp_path):
+def test_an_object_that_is_damaged_in_the_store_is_an_error_where_others_are_not(server, tmp_path):
     Corrupting(server, bytes(1_000), [0])
     found = entries()
     whole = StoredObject("s3://bkt/whole", 5, f'"{hashlib.md5(b"whole").hexdigest()}"')
@@ -229,7 +229,7 @@ def test_an_object_that_is_broken_in_the_store_is_told_where_others_are_whole(se
     "headers",
     [{"x-amz-server-side-encryption": "aws:kms"}, {"x-amz-server-side-encryption-customer-algorithm": "AES256"}],
 )
-def test_an_etag_under_a_key_of_ones_own_is_no_checksum(server, tmp_path, headers):
+def test_an_etag_of_an_object_with_a_customer_key_is_not_a_checksum(server, tmp_path, headers):
     server.headers = headers
     server.contents = {f"{number}": b"content" for number in range(200)}
     server.etags = {key: (content, f'"{"a" * 32}"') for key, content in server.contents.items()}
@@ -239,18 +239,18 @@ def test_an_etag_under_a_key_of_ones_own_is_no_checksum(server, tmp_path, header
     assert sum(request.method == "HEAD" for request in server.asked) <= 16
 
 
-def test_a_store_whose_etags_are_no_md5s_is_believed(server, tmp_path):
+def test_other_etags_than_md5s_are_accepted(server, tmp_path):
     server.contents = {f"{number}": b"content" for number in range(100)}
     server.etags = {key: (content, f'"{"a" * 32}"') for key, content in server.contents.items()}
     _, contents = fetched(tmp_path / "data", entries())
     assert contents == server.contents
 
 
-def test_nothing_to_fetch_is_no_names(tmp_path):
+def test_no_entries_give_no_names(tmp_path):
     assert staging.fetch([], tmp_path / "data", lambda *_: None) == []
 
 
-def test_memory_stays_bounded_while_large_objects_come(server, tmp_path):
+def test_memory_stays_bounded_while_large_objects_are_downloaded(server, tmp_path):
     server.contents = {"x": random.Random(8).randbytes(PART) * 30}
     code = (
         "import sys; from pathlib import Path; from scriptmode.data import staging\n"

@@ -1,4 +1,4 @@
-"""What breaks between the job and S3 costs time and never a byte."""
+"""Faults between the job and S3 cost time and never a byte."""
 
 import os
 import random
@@ -31,7 +31,7 @@ def read(store, start=0, end=None):
 
 
 def first(count, fault):
-    """Let so many GETs fail."""
+    """Let ``count`` GETs fail."""
     left = iter(range(count))
     return lambda request: fault if request.is_get and next(left, None) is not None else None
 
@@ -41,19 +41,19 @@ CUTS = [None, 0, 1, 65_535, 65_536, 65_537, 262_144, len(CONTENT) - 1, *random.R
 
 @pytest.mark.parametrize("at", CUTS)
 @pytest.mark.parametrize("start", [0, 1_000])
-def test_a_connection_that_breaks_at_any_byte_loses_and_doubles_none(server, at, start):
+def test_a_connection_that_breaks_at_any_byte_loses_and_repeats_none(server, at, start):
     server.fault = first(1, Fault(cut=True, at=at))
     assert read(S3Store(), start) == CONTENT[start:]
 
 
-def test_what_has_come_is_not_asked_for_again(server):
+def test_a_retry_requests_only_the_missing_bytes(server):
     server.fault = first(3, Fault(cut=True, at=70_000))
     assert read(S3Store()) == CONTENT
     asked = [request.span for request in server.asked if request.is_get]
     assert asked == ["", *(f"bytes={70_000 * turn}-{len(CONTENT) - 1}" for turn in (1, 2, 3))]
 
 
-def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
+def test_an_object_is_read_over_a_connection_that_breaks_repeatedly(server):
     server.fault = first(1_000, Fault(cut=True, at=20_000))
     assert read(S3Store(retry_seconds=2)) == CONTENT
 
@@ -68,13 +68,13 @@ def test_an_object_comes_over_a_line_that_breaks_again_and_again(server):
         (400, "RequestTimeout"),
     ],
 )
-def test_a_server_in_trouble_is_asked_again(server, status, code):
+def test_transient_errors_are_retried(server, status, code):
     server.fault = first(4, Fault(status=status, code=code))
     assert read(S3Store(retry_seconds=20)) == CONTENT
 
 
 @pytest.mark.prompt
-def test_patience_ends_with_the_reason(server):
+def test_retrying_ends_with_the_last_error(server):
     server.fault = first(10_000, Fault(status=503, code="SlowDown"))
     began = time.monotonic()
     with pytest.raises(DataError, match=r"s3://bkt/x: S3 answered SlowDown: SlowDown; try again later"):
@@ -93,7 +93,7 @@ def test_a_connection_that_stalls_once_more_counts_as_broken_once_more(server):
     assert read(S3Store(stall=0.5)) == CONTENT
 
 
-def test_a_slow_connection_is_no_stall(server):
+def test_a_slow_connection_is_not_a_stall(server):
     server.contents["x"] = CONTENT[:10_000]
     server.fault = first(1, Fault(rate=5_000))
     assert read(S3Store(stall=1), 0, 10_000) == CONTENT[:10_000]
@@ -101,7 +101,7 @@ def test_a_slow_connection_is_no_stall(server):
 
 
 @pytest.mark.parametrize("heeds_if_match", [True, False])
-def test_an_object_that_changes_between_two_parts_is_told(server, heeds_if_match):
+def test_an_object_that_changes_between_two_requests_is_an_error(server, heeds_if_match):
     server.heeds_if_match = heeds_if_match
     store = S3Store()
     item = store.find("s3://bkt/x")
@@ -113,7 +113,7 @@ def test_an_object_that_changes_between_two_parts_is_told(server, heeds_if_match
         store.read(item, 10, 20)
 
 
-def test_an_object_that_changes_while_a_broken_answer_is_gone_on_with_is_told(server):
+def test_an_object_that_changes_before_a_download_is_resumed_is_an_error(server):
     store = S3Store()
     item = store.find("s3://bkt/x")
     change = Fault(act=lambda: server.contents.update(x=CONTENT[::-1]))
@@ -122,14 +122,14 @@ def test_an_object_that_changes_while_a_broken_answer_is_gone_on_with_is_told(se
         store.read(item, 0, item.size)
 
 
-def test_an_object_that_may_not_be_read_any_more_is_told_at_once(server):
+def test_an_object_that_may_not_be_read_any_more_is_an_error_at_once(server):
     server.fault = first(10_000, Fault(status=403, code="AccessDenied"))
     with pytest.raises(DataAccessError, match=r"s3://bkt/x: access denied"):
         read(S3Store())
     assert server.gets <= 2
 
 
-def test_a_bucket_of_another_region_is_told(server):
+def test_a_bucket_of_another_region_is_an_error_that_names_it(server):
     server.fault = first(10_000, Fault(status=301, code="PermanentRedirect"))
     with pytest.raises(
         DataError, match=r"s3://bkt/x: S3 answered PermanentRedirect: .*; the bucket is in another Region"
@@ -140,7 +140,7 @@ def test_a_bucket_of_another_region_is_told(server):
 @pytest.mark.parametrize(
     "fault", [Fault(status=503, code="SlowDown"), Fault(cut=True), Fault(status=500, code="InternalError")]
 )
-def test_a_listing_is_asked_for_again(server, fault):
+def test_a_listing_is_retried(server, fault):
     server.contents.update({f"many/{number:05}": b"1" for number in range(2_500)})
     failing = iter([False, True, False, True, True])
     server.fault = lambda request: fault if not request.key and next(failing, False) else None
@@ -160,7 +160,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced(server):
 @pytest.mark.parametrize(
     "key", ["a//b", "/a", "a/", "a/./b", "../a", ".", "a\nb", "a\x01b", "é\u0301/😀 %41?#&+=;:@!$'()*,", "//", "a\\b"]
 )
-def test_a_key_is_asked_for_as_it_is_written(server, key):
+def test_a_key_is_requested_as_it_is_written(server, key):
     server.contents[key] = key.encode()
     store = S3Store()
     item = StoredObject(f"s3://bkt/{key}", len(key.encode()), server.etag(key))
@@ -169,7 +169,7 @@ def test_a_key_is_asked_for_as_it_is_written(server, key):
     assert server.gets == 1
 
 
-def test_many_threads_read_whatever_breaks(server):
+def test_many_threads_read_over_broken_connections(server):
     chance = random.Random(3)
     faults = [
         Fault(cut=True),

@@ -1,4 +1,4 @@
-"""Files of this machine as objects: what counts as one, in which order, and what is told of those that change."""
+"""Files of this machine as objects: which are listed, in which order, and the errors of those that change."""
 
 import os
 
@@ -20,7 +20,7 @@ def write(folder, *paths):
         (folder / path).write_text(path)
 
 
-def test_files_come_in_the_order_s3_would_list_them(tmp_path):
+def test_files_come_in_the_order_of_an_s3_listing(tmp_path):
     paths = ["a/x", "a-b", "a.txt", "a/b/c", "a0", "B", "é", "z", "a/b.c", "\U0001f600", "\uffee"]
     write(tmp_path, *paths)
     assert names(tmp_path) == sorted(paths, key=str.encode)
@@ -49,14 +49,14 @@ def test_a_folder_that_two_names_lead_to_is_listed_by_both(tmp_path):
     assert names(tmp_path) == ["latest/f", "x2024/f", "y/again/f", "y/g"]
 
 
-def test_folders_that_lead_to_each_other_end(tmp_path):
+def test_directories_that_link_to_each_other_do_not_recurse(tmp_path):
     write(tmp_path, "a/1", "b/2")
     (tmp_path / "a/to-b").symlink_to(tmp_path / "b")
     (tmp_path / "b/to-a").symlink_to(tmp_path / "a")
     assert names(tmp_path) == ["a/1", "a/to-b/2", "b/2", "b/to-a/1"]
 
 
-def test_what_is_no_file_is_passed_over(tmp_path):
+def test_entries_that_are_not_files_are_skipped(tmp_path):
     write(tmp_path, "a")
     os.mkfifo(tmp_path / "fifo")
     assert names(tmp_path) == ["a"]
@@ -72,7 +72,7 @@ def test_any_name_is_listed_found_and_read_as_it_is_written(tmp_path, hostile_na
 
 
 @pytest.mark.parametrize("ask", [lambda uri: list(FileStore().objects(uri)), lambda uri: FileStore().find(uri)])
-def test_what_is_not_there_is_told(tmp_path, ask):
+def test_a_missing_file_is_an_error(tmp_path, ask):
     with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/none: there is no such file; correct the URI"):
         ask(f"file://{tmp_path}/none")
     (tmp_path / "link").symlink_to("nowhere")
@@ -82,18 +82,18 @@ def test_what_is_not_there_is_told(tmp_path, ask):
         ask("file://relative")
 
 
-def test_a_link_to_nowhere_in_a_folder_is_told(tmp_path):
+def test_a_link_to_nowhere_in_a_directory_is_an_error(tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(DataNotFoundError, match=rf"file://{tmp_path}/link: the link leads to 'nowhere'"):
         names(tmp_path)
 
 
-def test_a_folder_is_no_object(tmp_path):
+def test_a_directory_is_not_an_object(tmp_path):
     with pytest.raises(DataNotFoundError, match="is a folder, not a file"):
         FileStore().find(f"file://{tmp_path}")
 
 
-def test_a_file_that_may_not_be_read_is_told(tmp_path):
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path):
     write(tmp_path, "secret")
     item = FileStore().find(f"file://{tmp_path}/secret")
     (tmp_path / "secret").chmod(0)
@@ -122,7 +122,7 @@ def replace(path):
 
 
 @pytest.mark.parametrize("change", [grow, shrink, rewrite, replace])
-def test_a_file_that_changed_is_told(tmp_path, change):
+def test_a_file_that_changed_is_an_error(tmp_path, change):
     path = tmp_path / "file"
     path.write_bytes(b"content")
     item = FileStore().find(f"file://{path}")
@@ -133,7 +133,7 @@ def test_a_file_that_changed_is_told(tmp_path, change):
         FileStore().read(item, 0, 7)
 
 
-def test_a_file_that_was_deleted_is_told(tmp_path):
+def test_a_file_that_was_deleted_is_an_error(tmp_path):
     write(tmp_path, "file")
     item = FileStore().find(f"file://{tmp_path}/file")
     (tmp_path / "file").unlink()
@@ -143,7 +143,7 @@ def test_a_file_that_was_deleted_is_told(tmp_path):
         FileStore().read(item, 0, 1)
 
 
-def test_a_fifo_in_a_files_place_is_told_and_not_waited_for(tmp_path):
+def test_a_fifo_instead_of_a_file_is_an_error_without_waiting(tmp_path):
     write(tmp_path, "file")
     item = FileStore().find(f"file://{tmp_path}/file")
     (tmp_path / "file").unlink()

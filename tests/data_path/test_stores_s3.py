@@ -41,7 +41,7 @@ def keys(store, uri):
 
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.usefixtures("s3")
-def test_any_stretch_of_an_object_is_read(bucket, contents, name):
+def test_any_range_of_an_object_is_read(bucket, contents, name):
     store, content = S3Store(), contents[f"sizes/{name}"]
     item = store.find(f"s3://{bucket}/sizes/{name}")
     assert item.size == len(content)
@@ -62,7 +62,7 @@ def test_every_key_is_listed_found_and_read_as_it_is_written(bucket):
 
 
 @pytest.mark.usefixtures("s3")
-def test_a_prefix_is_the_beginning_of_keys_and_no_folder(bucket):
+def test_a_prefix_is_the_beginning_of_keys_and_not_a_directory(bucket):
     assert keys(S3Store(), f"s3://{bucket}/data/part") == ["data/part-1", "data/part-2"]
     assert keys(S3Store(), f"s3://{bucket}/data/p") == ["data/p", "data/part-1", "data/part-2"]
     assert keys(S3Store(), f"s3://{bucket}/none") == []
@@ -70,13 +70,13 @@ def test_a_prefix_is_the_beginning_of_keys_and_no_folder(bucket):
 
 @pytest.mark.parametrize("key", ["none", "sizes"])
 @pytest.mark.usefixtures("s3")
-def test_an_object_that_is_not_there_is_told(bucket, key):
+def test_a_missing_object_is_an_error(bucket, key):
     with pytest.raises(DataNotFoundError, match=rf"s3://{bucket}/{key}: there is no such object; correct the URI"):
         S3Store().find(f"s3://{bucket}/{key}")
 
 
 @pytest.mark.usefixtures("s3")
-def test_a_bucket_that_is_not_there_is_told():
+def test_a_missing_bucket_is_an_error():
     for ask in (
         lambda store: list(store.objects("s3://no-bucket/x")),
         lambda store: store.read(StoredObject("s3://no-bucket/x", 1), 0, 1),
@@ -85,7 +85,7 @@ def test_a_bucket_that_is_not_there_is_told():
             ask(S3Store())
 
 
-def test_what_one_may_not_read_is_told(s3, bucket, monkeypatch):
+def test_an_object_without_permission_to_read_is_an_error(s3, bucket, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "weak")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "weak-secret")
     item = StoredObject(f"s3://{bucket}/sizes/one", 1)
@@ -94,18 +94,18 @@ def test_what_one_may_not_read_is_told(s3, bucket, monkeypatch):
             ask(S3Store())
 
 
-def test_wrong_credentials_are_told(s3, bucket, monkeypatch):
+def test_wrong_credentials_are_an_error(s3, bucket, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(CredentialsError, match=r"S3 does not accept the credentials .*aws configure"):
         S3Store().read(StoredObject(f"s3://{bucket}/sizes/one", 1), 0, 1)
 
 
-def test_no_credentials_are_told(no_credentials):
+def test_missing_credentials_are_an_error(no_credentials):
     with pytest.raises(CredentialsError, match=r"s3://b/x: there are no AWS credentials"):
         next(S3Store().objects("s3://b/x"))
 
 
-def test_an_endpoint_that_cannot_be_reached_is_told_soon(s3, monkeypatch):
+def test_an_endpoint_that_cannot_be_reached_is_an_error_soon(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     for ask in (
         lambda store: next(store.objects("s3://b/x")),
@@ -118,7 +118,7 @@ def test_an_endpoint_that_cannot_be_reached_is_told_soon(s3, monkeypatch):
 
 
 @pytest.mark.usefixtures("s3")
-def test_an_object_that_is_written_anew_is_not_mixed_with_the_old_one(s3_server, bucket):
+def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, bucket):
     s3_server.client.put_object(Bucket=bucket, Key="changing", Body=b"first")
     store = S3Store()
     item = store.find(f"s3://{bucket}/changing")

@@ -29,7 +29,7 @@ def secure_server(certificate, monkeypatch, no_credentials):
         yield running
 
 
-def test_a_bundle_of_ones_own_is_what_a_server_is_checked_against(secure_server, certificate, monkeypatch):
+def test_servers_are_verified_against_a_custom_ca_bundle(secure_server, certificate, monkeypatch):
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate[0]))
     store = S3Store()
     item = store.find("s3://bkt/x")
@@ -39,7 +39,7 @@ def test_a_bundle_of_ones_own_is_what_a_server_is_checked_against(secure_server,
     assert store._bucket("bkt").works
 
 
-def test_a_server_that_is_not_trusted_is_not_read(secure_server, monkeypatch):
+def test_an_untrusted_server_is_not_read(secure_server, monkeypatch):
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
     monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
     with pytest.raises(DataError, match="certificate"):
@@ -65,13 +65,13 @@ def process_credentials(folder, monkeypatch, expires):
         monkeypatch.delenv(name)
 
 
-def test_credentials_that_end_are_renewed_while_reading(tmp_path, monkeypatch, no_credentials):
+def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch, no_credentials):
     soon = (dt.datetime.now(dt.timezone.utc) + dt.timedelta(minutes=12)).strftime("%Y-%m-%dT%H:%M:%SZ")
     with FaultyS3({"x": CONTENT}) as server:
         server.use(monkeypatch)
         process_credentials(tmp_path, monkeypatch, soon)
         wire = S3(settings={"read_timeout": 5}).wire("bkt")
-        # boto3 asks anew in the last 15 minutes.
+        # boto3 renews them in the last 15 minutes.
         first, second = wire.credentials(), wire.credentials()
         assert first != second
         assert second[2] == "token"
@@ -102,7 +102,7 @@ def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, u
     assert (wire.url, wire.region, wire.credentials()) == (url, region, ("a", "b", None))
 
 
-def test_what_leads_through_a_proxy_is_left_to_boto3(monkeypatch, no_credentials):
+def test_requests_through_a_proxy_are_left_to_boto3(monkeypatch, no_credentials):
     with FaultyS3({"x": CONTENT}) as proxy:
         proxy.use(monkeypatch)
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
