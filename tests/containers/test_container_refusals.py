@@ -36,7 +36,7 @@ def test_an_image_of_this_project_that_is_not_built_is_told_with_the_command(job
     assert nothing_was_begun(jobs)
 
 
-def test_an_image_that_nobody_has_fails_the_job(jobs):
+def test_an_unknown_image_fails_the_job(jobs):
     description = jobs.run("pass", image=UNREACHABLE)
     assert description["TrainingJobStatus"] == "Failed"
     assert f"image {UNREACHABLE} cannot be pulled: " in description["FailureReason"]

@@ -76,7 +76,7 @@ def test_no_image_keeps_credentials_of_package_indexes(last, fails, base_image):
     assert docker(*stages).stdout != ""
 
 
-def test_a_stage_that_is_built_anew_is_used_from_then_on(base_image):
+def test_a_stage_that_is_built_again_is_used_from_then_on(base_image):
     context = packed({"Dockerfile": RANDOM.replace("FROM BASE", f"FROM {base_image}")})
     name = "scriptmode-test:refreshed"
 

@@ -111,7 +111,7 @@ def test_a_cuda_base_is_built_beside_in_the_image_that_has_headers():
     ],
     ids=["an old TensorFlow", "no version", "no CUDA"],
 )
-def test_what_there_is_no_recipe_for_is_refused_without_docker(arguments, message, nowhere):
+def test_a_version_without_a_recipe_is_refused_without_docker(arguments, message, nowhere):
     with pytest.raises(SpecError, match=message):
         build_image(**arguments)
 
@@ -181,7 +181,7 @@ def test_a_build_that_fails_says(said, message):
     assert str(raised.value) == message
 
 
-def test_progress_of_a_layer_is_no_line():
+def test_progress_of_a_layer_is_not_a_line():
     lines = []
     moving = {"status": "Pushing", "progressDetail": {"current": 1, "total": 2}, "id": "a"}
     docker_client._read_progress(

@@ -103,7 +103,7 @@ def test_an_image_that_is_not_there_says_how_it_is_built(docker_daemon):
 
 
 @pytest.mark.parametrize("repository", ["", "a b", "/a", "a//b", "x@sha256:0"])
-def test_what_is_no_repository_is_refused(repository):
+def test_an_invalid_repository_is_refused(repository):
     with pytest.raises(SpecError, match="is no name that an image may have"):
         push_image(repository, "a:1")
 
@@ -122,6 +122,6 @@ def test_a_build_that_fails_shows_the_step_and_its_last_words(base_image):
 
 
 @needs_docker
-def test_a_base_that_nobody_has_says_what_to_do(docker_daemon):
+def test_an_unknown_base_says_what_to_do(docker_daemon):
     with pytest.raises(ContainerError, match="image 127.0.0.1:1/none:7 cannot be pulled: .*; or name another base"):
         build_image("2.15.1", base="127.0.0.1:1/none:7")

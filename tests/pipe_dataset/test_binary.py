@@ -100,7 +100,7 @@ def test_a_cache_that_others_may_write_is_not_used(monkeypatch, tmp_path, change
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_root_makes_nothing_in_the_home_of_somebody_else(monkeypatch, tmp_path):
+def test_root_makes_nothing_in_the_home_of_another_user(monkeypatch, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     anothers(home)

@@ -132,19 +132,19 @@ def test_the_benchmark_is_written_to_stderr(pipe_host, reader, dataset, capfd):
         ("labels", r"channel 'labels' is in File mode .*input_mode='Pipe'"),
     ],
 )
-def test_a_channel_that_is_no_pipe_is_named(pipe_host, reader, dataset, tf, channel, message):
+def test_a_channel_that_is_not_a_pipe_is_named(pipe_host, reader, dataset, tf, channel, message):
     pipe_host.channels(train="Pipe", labels="File")
     with pytest.raises(tf.errors.OpError, match=message):
         listed(dataset(channel))
 
 
-def test_a_folder_that_is_no_hosts_is_named(pipe_host, reader, dataset, tf, monkeypatch):
+def test_a_folder_of_another_host_is_named(pipe_host, reader, dataset, tf, monkeypatch):
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", "/nowhere")
     with pytest.raises(tf.errors.OpError, match="/nowhere/input/config/inputdataconfig.json cannot be read"):
         listed(dataset())
 
 
-def test_what_is_no_fifo_is_named(pipe_host, reader, dataset, tf):
+def test_a_file_that_is_not_a_fifo_is_named(pipe_host, reader, dataset, tf):
     (pipe_host.data / "train_0").write_bytes(b"")
     with pytest.raises(tf.errors.OpError, match="train_0 is no FIFO"):
         listed(dataset())

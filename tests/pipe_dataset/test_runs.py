@@ -49,7 +49,7 @@ def test_another_job_in_the_same_folder_begins_with_the_first_epoch(pipe_host, r
     assert read() == [b"again"]
 
 
-def test_a_job_whose_files_were_written_anew_begins_with_the_first_epoch(pipe_host, reader, read):
+def test_a_job_whose_files_were_written_again_begins_with_the_first_epoch(pipe_host, reader, read):
     pipe_host.feed(tf_record(b"0"), tf_record(b"1"))
     assert [read(), read()] == [[b"0"], [b"1"]]
     pipe_host.config.write_text(json.dumps({"train": {"TrainingInputMode": "Pipe"}}))
@@ -57,7 +57,7 @@ def test_a_job_whose_files_were_written_anew_begins_with_the_first_epoch(pipe_ho
     assert read() == [b"again"]
 
 
-def test_a_first_fifo_that_was_made_anew_is_the_first_epoch(pipe_host, reader, read):
+def test_a_first_fifo_that_was_created_again_is_the_first_epoch(pipe_host, reader, read):
     pipe_host.feed(tf_record(b"0"), tf_record(b"1"))
     assert [read(), read()] == [[b"0"], [b"1"]]
     pipe_host.fed()
@@ -77,7 +77,7 @@ def test_a_first_fifo_that_is_kept_is_read_once(pipe_host, reader, read):
     assert read() == [b"1"]
 
 
-def test_what_a_killed_process_left_of_the_state_is_no_hindrance(pipe_host, reader, read):
+def test_what_a_killed_process_left_of_the_state_does_no_harm(pipe_host, reader, read):
     state = pipe_host.base / "pipe_state" / "train"
     state.parent.mkdir()
     state.write_text("something\nels")

@@ -81,7 +81,7 @@ def test_a_fifo_that_never_comes_is_an_error_in_time(pipe_host, reader, dataset,
     soon(took, 3)
 
 
-def test_a_fifo_that_nobody_writes_to_is_an_error_in_time(pipe_host, reader, dataset, tf):
+def test_a_fifo_without_a_writer_is_an_error_in_time(pipe_host, reader, dataset, tf):
     pipe_host.fifo(0)
     with pytest.raises(tf.errors.OpError, match=r"nobody opened .*train_0 for writing within 0.5 s"):
         list(dataset(timeout=0.5))
@@ -111,7 +111,7 @@ def test_a_writer_that_writes_nothing_is_an_empty_epoch(pipe_host, reader, datas
 
 
 @pytest.mark.prompt
-def test_an_idle_pipe_keeps_nobody_from_computing(pipe_host, dataset, tf, gate, monkeypatch):
+def test_an_idle_pipe_does_not_block_computation(pipe_host, dataset, tf, gate, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_PIPE_READER", "compiled")
     pipe_host.channels(train="Pipe", a="Pipe", b="Pipe", c="Pipe")
     from scriptmode_runtime.tensorflow import PipeModeDataset

@@ -158,7 +158,7 @@ def shell(request, user):
         ("run train.py --source-dir dat", "run train.py --source-dir data/"),
     ],
 )
-def test_the_tabulator_completes_what_somebody_types(shell, typed, completed):
+def test_the_tab_key_completes_typed_words(shell, typed, completed):
     shell.clear()
     shell.type(f"scriptmode {typed}\t")
     shell.until(lambda lines: any(line.endswith(f" scriptmode {completed}") for line in lines))

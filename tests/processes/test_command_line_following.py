@@ -147,7 +147,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(start, words):
     assert job.status == "InProgress"
 
 
-def test_whoever_comes_back_sees_the_job_to_its_end(start, tmp_path):
+def test_a_user_who_attaches_again_sees_the_job_to_its_end(start, tmp_path):
     start("first")
     asleep("first")
     terminal = Terminal("attach", "--last", "--plain")
@@ -166,7 +166,7 @@ def test_ctrl_c_in_run_ends_with_130(start, tmp_path):
     assert "scriptmode logs -f typed" in terminal.seen
 
 
-def test_a_reader_that_leaves_ends_the_command_without_a_word(start, tmp_path):
+def test_a_reader_that_leaves_ends_the_command_without_a_message(start, tmp_path):
     start("first")
     asleep("first")
     command = [PROGRAM, "logs", "-f", "first", "--json"]
@@ -178,7 +178,7 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(start, tmp_path):
         assert process.stderr.read() == ""
 
 
-def test_whoever_reads_no_more_is_told_once_that_the_new_job_goes_on(start, tmp_path):
+def test_a_reader_that_left_is_told_once_that_the_new_job_goes_on(start, tmp_path):
     start("first")
     with Path("/dev/full").open("w") as full:
         command = [PROGRAM, "rerun", "first", "--job-name", "second"]

@@ -107,7 +107,7 @@ def test_a_killed_producer_fails_the_job_however_well_the_script_ends(jobs, data
     assert "SIGKILL" in said
 
 
-def test_a_channel_that_nobody_opens_is_told_when_the_job_ends(jobs, data):
+def test_a_channel_that_is_never_opened_is_told_when_the_job_ends(jobs, data):
     description = jobs.run("print('done')", hosts=2, channels=piped(data))
     assert description["TrainingJobStatus"] == "Completed"
     told = [line for line in jobs.lines(description["TrainingJobName"]) if "in Pipe mode" in line]
@@ -165,7 +165,7 @@ def test_producers_end_with_a_killed_agent(jobs, data):
     assert "agent" in reason(jobs.platform.describe(name))
 
 
-def test_a_manifest_that_names_what_is_not_there_says_so(jobs, data, tmp_path):
+def test_a_manifest_that_names_missing_objects_says_so(jobs, data, tmp_path):
     manifest = tmp_path / "manifest"
     manifest.write_text(f'[{{"prefix": "file://{data}/"}}, "nowhere"]')
     wanted = channel("train", f"file://{manifest}", InputMode="Pipe")

@@ -70,7 +70,9 @@ def test_the_directory_of_a_launcher_that_runs_or_of_another_program_stays(tmp_p
 @pytest.mark.mpi
 @pytest.mark.parametrize("python", ["/usr/bin/python3", None], ids=["Open MPI 4", "Open MPI 5"])
 @pytest.mark.parametrize("victim", ["mpirun", "launcher", "rank"])
-def test_no_session_directory_stays_whoever_of_mpi_is_killed(tmp_path, launch, tmpdir_of_job, victim, python):
+def test_no_session_directory_remains_whichever_process_of_mpi_is_killed(
+    tmp_path, launch, tmpdir_of_job, victim, python
+):
     job = write_job(tmp_path / "job", 2, {"train.py": child("fails_on_one_rank.py")}, **MPI, how="sleep")
     options = {"python": python} if python else {}
     launchers = [launch(base, TMPDIR=str(tmpdir_of_job), **options) for base in job.values()]
@@ -91,7 +93,7 @@ def test_no_session_directory_stays_whoever_of_mpi_is_killed(tmp_path, launch, t
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("victim", ["agent", "launcher", "mpirun"])
-def test_a_local_job_leaves_nothing_in_tmpdir_whoever_is_killed(jobs, monkeypatch, tmpdir_of_job, victim):
+def test_a_local_job_leaves_nothing_in_tmpdir_whichever_process_is_killed(jobs, monkeypatch, tmpdir_of_job, victim):
     monkeypatch.setenv("TMPDIR", str(tmpdir_of_job))
     parameters = {name: value for name, value in MPI.items() if name != "sagemaker_program"}
     name = jobs.start(child("sleeps.py"), hyperparameters=parameters)

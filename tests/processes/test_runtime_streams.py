@@ -101,7 +101,7 @@ def test_a_service_is_stopped_after_the_script_and_its_end_is_none_of_the_script
     assert b"service0 ended by SIGTERM" in ran.stderr
 
 
-def test_output_nobody_reads_any_more_does_not_hurt(tmp_path):
+def test_output_without_a_reader_does_not_hurt(tmp_path):
     base = write_host(
         tmp_path / "algo-1", code={"train.py": child("talks_a_lot.py")}, sagemaker_program="train.py", blocks=100
     )

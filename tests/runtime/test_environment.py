@@ -92,7 +92,7 @@ def test_no_platform_at_all_says_which_variable_moves_the_root(tmp_path):
         read(tmp_path)
 
 
-def test_a_grace_that_is_no_number_is_named(tmp_path):
+def test_a_grace_period_that_is_not_a_number_is_named(tmp_path):
     with pytest.raises(ConfigurationError, match="SCRIPTMODE_STOP_GRACE_SECONDS='soon'"):
         read(write_host(tmp_path), SCRIPTMODE_STOP_GRACE_SECONDS="soon")
 
@@ -133,7 +133,7 @@ def test_the_region_is_the_one_said_most_closely(tmp_path, hyperparameters, envi
     assert read(write_host(tmp_path, **hyperparameters), **environ).region == region
 
 
-def test_what_is_the_toolkits_is_no_hyperparameter_of_the_users(tmp_path):
+def test_the_toolkits_own_values_are_not_hyperparameters_of_the_users(tmp_path):
     base = write_host(tmp_path, sagemaker_x=1, _tuning_objective_metric="loss", default_user_module_name="m", epochs=2)
     assert read(base).hyperparameters == {"epochs": 2}
 

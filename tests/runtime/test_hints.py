@@ -213,7 +213,7 @@ def test_the_reason_at_the_beginning_of_a_chain_of_tracebacks_is_found():
     assert "disk" in hint(chain, 1, SPEC)
 
 
-def test_without_a_cluster_a_port_is_somebody_elses():
+def test_without_a_cluster_a_port_belongs_to_another_program():
     assert "another run" in hint("Address already in use", 1, SPEC._replace(env={}))
 
 

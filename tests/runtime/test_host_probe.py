@@ -38,6 +38,6 @@ def test_programs_that_a_job_would_start_are_named_with_their_paths(examined, tm
     assert found["folder"] == str(ROOT / "entrypoints" / "scriptmode_runtime")
 
 
-def test_what_is_not_there_is_said_to_be_not_there(examined):
+def test_missing_programs_are_reported_as_missing(examined):
     found = examined(CXX="no-such-compiler")
     assert (found["mpirun"], found["ssh"], found["reader"], found["compiler"]) == (None, None, "", "")

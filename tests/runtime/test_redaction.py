@@ -43,7 +43,7 @@ def test_other_names_tell_of_no_secret(name):
     [("token", 512, False), ("tokens", 0.5, False), ("password", 12345678, True), ("use_secret", True, False),
      ("secret", None, False)],
 )  # fmt: skip
-def test_switches_and_counts_are_no_secrets_and_numbers_may_be_passwords(name, value, secret):
+def test_switches_and_counts_are_not_secrets_and_numbers_may_be_passwords(name, value, secret):
     assert is_secret(name, value) is secret
 
 

@@ -203,7 +203,7 @@ def test_a_long_message_is_cut_to_the_limit_in_characters_and_keeps_both_ends(ou
     assert text.endswith(" end")
 
 
-def test_a_folder_that_cannot_be_written_is_no_further_error(tmp_path):
+def test_a_folder_that_cannot_be_written_is_not_another_error(tmp_path):
     (tmp_path / "output").write_text("a file")
     report.prepare(str(tmp_path / "output"))
     report.write(str(tmp_path / "output"), "it broke")

@@ -271,7 +271,7 @@ def test_a_task_that_the_host_was_told_is_taken_as_it_is(tmp_path, kind, role, s
 
 
 @pytest.mark.parametrize(("kind", "role"), [(BETWEEN_GRAPH, "ps"), (COORDINATOR, "worker")])
-def test_a_server_of_a_cluster_that_nobody_here_knows_is_what_the_host_does(tmp_path, kind, role):
+def test_a_server_of_an_unknown_cluster_is_what_the_host_does(tmp_path, kind, role):
     one = plan(tmp_path, environ=given(role, 0), **kind)
     assert one.main.name == role
     assert "scriptmode_runtime.tensorflow.server" in one.main.argv

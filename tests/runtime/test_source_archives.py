@@ -143,7 +143,7 @@ def test_any_name_survives(tmp_path, name, packed):
     [(b"not an archive", "no whole tar archive"), (None, "cannot be unpacked"), (b"", "no whole tar archive")],
     ids=["other bytes", "absent", "empty"],
 )
-def test_what_is_no_archive_is_named(tmp_path, content, said):
+def test_a_file_that_is_not_an_archive_is_named(tmp_path, content, said):
     path = tmp_path / "a.tar.gz"
     if content is not None:
         path.write_bytes(content)

@@ -34,7 +34,7 @@ def test_every_line_has_the_prefix_once_in_whatever_pieces_it_comes(pieces):
         (b"no end", b"> no end"),
     ],
 )
-def test_carriage_returns_begin_a_line_anew_and_ends_of_lines_stay_whole(stream, shown):
+def test_carriage_returns_begin_a_line_again_and_ends_of_lines_stay_whole(stream, shown):
     assert Prefix("> ").before(stream) == shown
 
 

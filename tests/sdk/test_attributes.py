@@ -171,6 +171,6 @@ def test_seconds_of_the_wrong_kind_are_named(code, arguments):
         job.wait(**arguments)
 
 
-def test_a_wait_that_is_no_answer_is_refused(code):
+def test_a_wait_that_is_not_a_bool_is_refused(code):
     with pytest.raises(SpecError, match="wait is 'False'; give True or False"):
         estimator(code).fit(wait="False")

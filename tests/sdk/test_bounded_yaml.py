@@ -117,7 +117,7 @@ def test_a_fifo_that_is_opened_for_writing_a_little_later_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["a: *b", "a: [", "a: &a b: c", "a: &a [1]\nb: &a [2]"])
-def test_what_is_no_yaml_is_pyyamls_error(text):
+def test_invalid_yaml_is_pyyamls_error(text):
     with pytest.raises(yaml.YAMLError):
         bounded_yaml.load_yaml(text)
 

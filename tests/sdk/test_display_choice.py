@@ -75,7 +75,7 @@ def test_a_failure_says_how_to_see_its_log_and_how_to_try_again():
     assert caught.value.reason == reason
 
 
-def test_a_failure_is_told_where_nobody_says_the_place_of_its_log():
+def test_a_failure_is_told_where_the_path_of_its_log_is_unknown():
     fake, job = started(Life.failed("AlgorithmError: boom"))
     fake.disconnect("describe_log_streams", times=100)
     with pytest.raises(TrainingJobFailed, match="boom") as caught:

@@ -146,7 +146,7 @@ def test_a_terminal_of_few_characters_is_written_to_in_those():
     assert "_@" in screen.frames[-1]
 
 
-def test_roles_that_nobody_can_tell_are_none():
+def test_unknown_roles_are_none():
     assert find_roles({}) == {}
     assert (
         find_roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": {"sagemaker_program": "x"}})

@@ -50,14 +50,14 @@ def test_what_is_overwritten_keeps_no_colour():
 
 
 @pytest.mark.parametrize("colours", [True, False])
-def test_all_of_a_long_line_is_shown_where_it_was_not_drawn_anew(colours):
+def test_all_of_a_long_line_is_shown_where_it_was_not_redrawn(colours):
     line = f"start\t{RED}" + "x" * 200_000 + "\x1b]0;title\x07 end"
     text = render_line(line, colours=colours)
     assert text.replace(RED, "").replace(RESET, "") == "start\t" + "x" * 200_000 + " end"
     assert (RED in text, text.endswith(RESET)) == (colours, colours)
 
 
-def test_a_line_that_was_drawn_anew_for_days_takes_little_time():
+def test_a_line_that_was_redrawn_for_days_takes_little_time():
     line = "".join(f"\x1b[3{n % 8}m{n} of many\r" for n in range(200_000))
     assert render_line(line, colours=True).endswith(RESET)
     assert len(render_line(line)) < 30
@@ -122,7 +122,7 @@ def test_very_many_values_are_kept_in_little_room_and_none_is_passed_over():
     assert sum(points) / len(points) == pytest.approx(50_000, rel=0.02)
 
 
-def test_values_whose_sum_is_no_number_are_drawn():
+def test_values_whose_sum_is_not_a_number_are_drawn():
     most = sys.float_info.max
     assert DownsampledSeries([most] * 130).points() == (most,) * 65
     assert DownsampledSeries([1e308, -1e308] * 130).points()[:2] == (0.0, 0.0)
@@ -130,6 +130,6 @@ def test_values_whose_sum_is_no_number_are_drawn():
     assert re.search('points="1.0,2.0 159.0,20.0"', line_chart([most, -most], "loss"))
 
 
-def test_what_is_no_number_is_counted_and_not_drawn():
+def test_a_value_that_is_not_a_number_is_counted_and_not_drawn():
     series = DownsampledSeries([1.0, math.nan, math.inf, 2.0])
     assert (series.count, series.points()) == (4, (1.0, 2.0))

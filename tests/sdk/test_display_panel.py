@@ -161,7 +161,7 @@ def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
     assert [(each.rate, each.left) for each in rates.statuses()] == [(None, None), (0.0, None)]
 
 
-def test_data_that_is_begun_anew_comes_at_no_negative_rate():
+def test_data_that_is_read_again_comes_at_no_negative_rate():
     rates = ChannelRates()
     for second, done in enumerate((9, 3)):
         rates.add([ChannelProgress("train", "File", done, 10)], float(second))

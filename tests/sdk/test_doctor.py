@@ -103,7 +103,7 @@ def test_what_is_not_looked_at_names_the_check_that_says_why(environment):
     assert "report it" in found["memory"]["advice"]
 
 
-def test_a_home_that_nobody_knows_is_told_with_the_variables_that_name_one(environment):
+def test_an_unknown_home_is_told_with_the_variables_that_name_one(environment):
     done = doctor({**environment, "SCRIPTMODE_DATA_DIR": "~who-is-that/data"}, "--json")
     for name in ("disk", "jobs", "ports"):
         assert by_name(done)[name]["found"].startswith("there is no data directory: ")
@@ -118,7 +118,7 @@ def test_jobs_elsewhere_need_no_linux(environment):
     assert by_name(doctor(environment, "--json", prelude=prelude))["Python"]["outcome"] == "problem"
 
 
-def test_a_disk_that_is_full_is_no_problem_for_jobs_elsewhere(environment, tmp_path):
+def test_a_disk_that_is_full_is_not_a_problem_for_jobs_elsewhere(environment, tmp_path):
     (tmp_path / "data").write_text("a file")
     assert by_name(doctor(environment, "--json", "--platform", "sagemaker"))["disk"]["outcome"] == "warning"
 

@@ -95,7 +95,7 @@ def test_credentials_that_expired_are_told_with_where_they_are_from(account):
     assert found["Amazon SageMaker"].advice == "see credentials"
 
 
-def test_an_endpoint_that_nobody_is_at_is_told_and_the_variable_that_named_it(account, monkeypatch):
+def test_an_endpoint_without_a_server_is_told_and_the_variable_that_named_it(account, monkeypatch):
     account()
     # Nobody is there any more.
     found = {check.name: check for check in aws_checks.account(asks_service=False)}
@@ -132,7 +132,7 @@ def test_a_config_file_that_names_the_role_is_ok(no_settings, tmp_path, monkeypa
     assert (check.outcome, check.found) == ("ok", "can be read, or is not there; it names role training")
 
 
-def test_a_config_file_that_is_no_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):
+def test_a_config_file_that_is_not_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("SchemaVersion: ['1.0'\n")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
     (check,) = aws_checks.config_file()

@@ -99,7 +99,7 @@ def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch
 
 
 @pytest.mark.slow
-def test_what_is_asked_ends_with_whoever_asked(tmp_path):
+def test_a_program_ends_with_the_process_that_runs_it(tmp_path):
     argv = f"'sh', '-c', 'echo $$ >{tmp_path}/pid; exec sleep 100'"
     asks = f"from scriptmode.doctor.program_runner import run_program; run_program({argv})"
     waits = f"while not os.path.exists('{tmp_path}/pid') or not os.path.getsize('{tmp_path}/pid'): time.sleep(0.01)"

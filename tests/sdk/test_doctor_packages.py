@@ -23,7 +23,7 @@ def found(tmp_path, monkeypatch):
     return look
 
 
-def test_what_is_there_is_told_with_its_version_and_folder(found, tmp_path):
+def test_installed_packages_are_reported_with_their_version_and_folder(found, tmp_path):
     checks = found()
     assert [check.outcome for check in checks.values()] == ["ok", "ok", "ok"]
     assert checks["TensorFlow"].found == f"2.15.1 at {tmp_path}/tensorflow"

@@ -97,7 +97,7 @@ def test_a_job_that_was_deleted_and_made_again_is_the_new_one(store):
     ],
     ids=["empty", "half", "list", "number", "short", "nul", "type", "status", "infinite", "late", "deep"],
 )
-def test_a_broken_file_is_made_anew(store, content):
+def test_a_broken_file_is_created_again(store, content):
     ended(store, "a")
     ((_, version),) = store.versions()
     store.ended_jobs.write_text(with_checksum(content.replace("VERSION", ", ".join(map(str, version)))))

@@ -56,7 +56,7 @@ def test_a_job_without_event_files_in_its_output_is_searched_further(gathered):
     assert names(gathered) == [f"model/eval/{EVENTS}"]
 
 
-def test_what_may_not_be_read_is_not_taken_for_what_is_not_there(gathered):
+def test_what_may_not_be_read_is_not_taken_for_a_missing_file(gathered):
     fake, job = started(Life.completed())
     job.wait()
     fake.fault("head_object", ServiceError("403", "Forbidden", 403), times=9)
@@ -131,7 +131,7 @@ def test_only_jobs_of_this_machine_have_folders_here(jobs, tmp_path):
     }
 
 
-def test_what_a_container_links_to_is_no_event_file_of_its(tmp_path):
+def test_the_target_of_a_containers_link_is_not_an_event_file_of_its(tmp_path):
     (tmp_path / "elsewhere" / "data").mkdir(parents=True)
     (tmp_path / "elsewhere" / "data" / "events.out.tfevents.1").write_bytes(b"of this machine")
     host = tmp_path / "algo-1"

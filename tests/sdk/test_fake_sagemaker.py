@@ -305,7 +305,7 @@ def test_a_list_that_the_service_refuses_is_refused(sagemaker, arguments, text):
     assert code_of(error) == "ValidationException"
 
 
-def test_throttled_calls_go_well_again_after_so_many(fake, sagemaker):
+def test_throttled_calls_succeed_again_after_a_number_of_failures(fake, sagemaker):
     fake.throttle("list_training_jobs", times=2, after=1)
     assert names(sagemaker.list_training_jobs()) == []
     for _ in range(2):

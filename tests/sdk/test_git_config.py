@@ -5,7 +5,7 @@ from scriptmode.spec.git_source import GitSource, parse_git_config
 
 
 @pytest.mark.parametrize("nothing", [None, {}])
-def test_no_git_config_is_no_source(nothing):
+def test_no_git_config_gives_no_source(nothing):
     assert parse_git_config(nothing) is None
 
 

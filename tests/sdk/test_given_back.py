@@ -39,7 +39,7 @@ def uids(folder):
     return {path.relative_to(folder).as_posix(): path.lstat().st_uid for path in folder.rglob("*")}
 
 
-def test_all_below_a_folder_of_somebody_else_is_given_back(folder):
+def test_all_below_a_folder_of_another_user_is_given_back(folder):
     assert restore_owner([WrittenFolder(folder, OWNER)], "image", "job") == ""
     assert set(uids(folder).values()) == {OWNER[0]}
 

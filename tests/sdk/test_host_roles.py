@@ -62,7 +62,7 @@ def test_hosts_have_the_role_of_their_group():
     ],
     ids=["an image's own program", "no hosts", "what the runtime refuses", "nothing"],
 )
-def test_where_nobody_can_know_there_are_none(unknown):
+def test_unknown_roles_are_empty(unknown):
     assert host_roles(unknown) == {}
 
 

@@ -10,7 +10,7 @@ def test_one_string_is_the_channel_named_training():
     assert parse_inputs("s3://bucket/train") == (Channel("training", TrainingInput("s3://bucket/train")),)
 
 
-def test_no_inputs_are_no_channels():
+def test_no_inputs_give_no_channels():
     assert parse_inputs(None) == ()
 
 

@@ -243,7 +243,7 @@ def test_a_model_with_more_files_than_any_model_has_is_refused_and_leaves_nothin
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_that_is_no_archive_is_refused_and_leaves_nothing(tmp_path):
+def test_a_model_that_is_not_an_archive_is_refused_and_leaves_nothing(tmp_path):
     _, job = started(Life.completed(model=archive(a=b"b" * 5000)[:-20]))
     job.wait()
     with pytest.raises(DataError, match=r"^the model s3://out/\S+ is no whole tar archive"):

@@ -88,7 +88,7 @@ def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path,
     assert kept(tmp_path) == {"data": "1", "index": "of data"}
 
 
-def test_a_draft_of_a_job_that_was_killed_is_no_checkpoint(tmp_path, hosts):
+def test_a_draft_of_a_job_that_was_killed_is_not_a_checkpoint(tmp_path, hosts):
     made = keeper(tmp_path, hosts)
     (tmp_path / "kept" / ".state.part").write_text("half")
     made.restore()

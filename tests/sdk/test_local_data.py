@@ -80,7 +80,7 @@ def test_a_dangling_link_is_told(tmp_path, data):
         staged(tmp_path, channel("train", f"file://{data}"))
 
 
-def test_a_pipe_in_the_input_blocks_nobody(tmp_path, data):
+def test_a_pipe_in_the_input_blocks_no_reader(tmp_path, data):
     os.mkfifo(data / "pipe")
     hosts = staged(tmp_path, channel("train", f"file://{data}"))
     assert files(hosts / "algo-1/input/data/train") == {"b": "B", "deep/a": "A"}

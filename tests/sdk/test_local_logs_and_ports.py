@@ -79,7 +79,7 @@ def test_a_long_line_comes_in_pieces_that_joined_are_the_line(tmp_path, reader):
     assert len(pieces) > 3
 
 
-def test_a_long_line_is_cut_where_a_progress_bar_begins_anew(tmp_path, reader):
+def test_a_long_line_is_cut_where_a_progress_bar_begins_again(tmp_path, reader):
     line = "".join(f"\r{number:06} loss={number}.5" for number in range(100_000))
     (tmp_path / "log").write_text(line)
     pieces = list(reader.lines(final=True))

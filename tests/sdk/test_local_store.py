@@ -133,7 +133,7 @@ def test_a_creation_that_is_interrupted_leaves_no_draft(store, content, raised):
     assert list(store.jobs.iterdir()) == []
 
 
-def test_a_draft_that_was_left_is_no_job(store):
+def test_a_draft_that_was_left_is_not_a_job(store):
     folder = made(store)
     folder.write_state(folder.read_state().with_status("Failed", 1.0))
     folder.path.rename(store.jobs / ".new-left")
@@ -207,7 +207,7 @@ def test_importing_the_platform_imports_no_client_of_aws():
     assert done.stdout == "[]\n"
 
 
-def test_a_folder_that_is_no_job_disturbs_nobody(store):
+def test_a_folder_that_is_not_a_job_is_ignored(store):
     made(store)
     (store.jobs / "model of another life").mkdir()
     (store.jobs / "file").write_text("")

@@ -230,7 +230,7 @@ def test_gpus_are_as_many_as_the_service_of_the_instances_answers():
     ],
     ids=str,
 )
-def test_what_nobody_can_know_before_is_said(ours, arguments, said):
+def test_assumptions_of_a_plan_are_named(ours, arguments, said):
     assert any(said in each for each in ours(**arguments).plan().assumed)
 
 

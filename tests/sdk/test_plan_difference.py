@@ -107,13 +107,13 @@ def test_looking_at_a_job_stores_nothing(again, before, fake):
     assert not [name for name in called if name.startswith(("put", "upload", "create", "delete"))]
 
 
-def test_a_job_that_nobody_knows_is_an_error(again):
+def test_an_unknown_job_is_an_error(again):
     with pytest.raises(JobNotFoundError, match="never"):
         again().plan(against="never")
 
 
 @pytest.mark.parametrize("against", ["", 7])
-def test_what_is_no_job_is_an_error(again, against):
+def test_a_value_that_is_not_a_job_is_an_error(again, against):
     with pytest.raises(SpecError, match=f"against is {against!r}"):
         again().plan(against=against)
 
@@ -151,7 +151,7 @@ def test_members_of_lists_are_told_apart_by_their_names():
     assert path == "InputDataConfig.b.DataSource.S3DataSource.S3Uri"
 
 
-def test_what_the_service_describes_unasked_is_no_difference():
+def test_what_the_service_describes_unasked_is_not_a_difference():
     described = {
         "EnableNetworkIsolation": False,
         "OutputDataConfig": {"S3OutputPath": "s3://b", "CompressionType": "GZIP"},

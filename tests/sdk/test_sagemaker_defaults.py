@@ -100,7 +100,7 @@ def test_a_default_bucket_that_is_not_there_is_made(fake, code):
     assert list(fake.buckets) == ["sagemaker-eu-west-1-123456789012"]
 
 
-def test_a_default_bucket_that_somebody_else_made_is_not_written_to(fake, code):
+def test_a_default_bucket_of_another_account_is_not_written_to(fake, code):
     fake.buckets["sagemaker-eu-west-1-123456789012"] = "999999999999"
     with pytest.raises(DataError, match="sagemaker-eu-west-1-123456789012"):
         estimator(fake, code).fit(wait=False)
@@ -281,7 +281,7 @@ def test_a_creation_that_never_arrived_is_an_error_that_one_can_retry(fake, code
     made.fit(wait=False, job_name="job-1")
 
 
-def test_a_creation_of_which_nobody_can_tell_says_how_to_find_out(fake, code):
+def test_a_creation_with_an_unknown_result_says_how_to_find_out(fake, code):
     fake.disconnect("create_training_job", answer_lost=True)
     fake.disconnect("describe_training_job")
     with pytest.raises(TransientError, match="may have been started: scriptmode describe job-1"):
@@ -354,7 +354,7 @@ def test_an_additional_field_that_an_argument_says_is_refused(fake, code):
         estimator(fake, code, additional_request_fields=fields).request()
 
 
-def test_an_error_that_nobody_foresaw_keeps_its_code(fake, code):
+def test_an_unexpected_error_keeps_its_code(fake, code):
     fake.fault("create_training_job", ServiceError("TeapotException", "short and stout"))
     with pytest.raises(PlatformError, match="short and stout .TeapotException"):
         estimator(fake, code).fit(wait=False)

@@ -320,7 +320,7 @@ def test_a_hyperparameter_that_only_script_mode_can_carry_is_refused_without_a_s
         plain.request()
 
 
-def test_no_tags_are_no_tags(code):
+def test_no_tags_give_no_tags(code):
     assert "Tags" not in estimator(code, tags={}, sagemaker_session=FakeSageMaker()).request()
 
 

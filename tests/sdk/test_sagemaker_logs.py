@@ -134,7 +134,7 @@ def test_a_place_that_cloudwatch_has_forgotten_is_found_again_by_time():
     assert logs.refused == 3
 
 
-def test_a_stream_that_somebody_deleted_does_not_end_the_following():
+def test_a_deleted_stream_does_not_end_the_following():
     logs = {"algo-1": lines_of("algo-1", 5), "algo-2": lines_of("algo-2", 5)}
     fake, job = started(Life.completed(logs=logs), instance_count=2)
     fake.fault("get_log_events", ServiceError("ResourceNotFoundException", "The log stream does not exist."), 3)

@@ -40,7 +40,7 @@ def test_a_job_that_goes_on_tells_what_it_has():
     assert rows_of(job) == [("loss", 0.9)]
 
 
-def test_a_job_without_metrics_asks_nobody():
+def test_a_job_without_metrics_sends_no_request():
     fake, job = started(Life.completed())
     job.wait()
     fake.calls.clear()

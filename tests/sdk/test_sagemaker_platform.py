@@ -109,7 +109,7 @@ def test_the_execution_role_of_a_notebook_instance_is_asked_of_sagemaker(account
     assert get_execution_role(metadata=metadata) == "arn:aws:iam::123456789012:role/of-the-notebook"
 
 
-def test_metadata_that_nobody_can_read_are_passed_over(account, tmp_path):
+def test_metadata_that_cannot_be_read_are_passed_over(account, tmp_path):
     metadata = tmp_path / "resource-metadata.json"
     metadata.write_text("[")
     with pytest.raises(CredentialsError, match="which is no role; give role="):

@@ -108,7 +108,7 @@ def test_a_packed_source_is_only_referred_to():
         pytest.param("code", None, "is a folder", id="a folder as script"),
     ],
 )
-def test_what_is_not_there_is_named(code, monkeypatch, entry, folder, message):
+def test_missing_files_are_named(code, monkeypatch, entry, folder, message):
     monkeypatch.chdir(code.parent)
     (code.parent / "secret.py").write_text("")
     (code.parent / "x").mkdir()
@@ -172,7 +172,7 @@ def test_links_in_a_circle_are_told_as_such(code):
         pack_source(Script("train.py", str(code)))
 
 
-def test_what_is_no_file_is_left_out_with_a_warning(code):
+def test_an_entry_that_is_not_a_file_is_left_out_with_a_warning(code):
     os.mkfifo(code / "sub" / "pipe")
     with pytest.warns(UserWarning, match="sub/pipe' is neither a file nor a folder .*not packed; name it in"):
         assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
@@ -181,7 +181,7 @@ def test_what_is_no_file_is_left_out_with_a_warning(code):
 
 
 @pytest.mark.prompt
-def test_a_fifo_is_no_entry_point_and_no_dependency(code):
+def test_a_fifo_is_neither_an_entry_point_nor_a_dependency(code):
     os.mkfifo(code / "pipe")
     with pytest.raises(SourceError, match="entry_point .*pipe' is not a regular file"):
         pack_source(Script(str(code / "pipe")))

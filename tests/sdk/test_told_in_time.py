@@ -122,7 +122,7 @@ def test_a_python_that_the_projects_image_does_not_have_is_refused_with_both(mad
     )
 
 
-def test_a_job_that_is_not_here_is_not_found_though_nobody_could_ask_elsewhere(made):
+def test_a_job_that_is_not_here_is_not_found_even_without_access_to_the_cloud(made):
     made().fit(logs=False, job_name="fashion-1")
     with pytest.raises(JobNotFoundError) as raised:
         TrainingJob.attach("fashion-2")
