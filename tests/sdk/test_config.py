@@ -189,18 +189,18 @@ def test_an_empty_file_says_nothing(machine):
 def test_a_named_place_without_a_file_is_an_error(machine):
     machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(machine.folder / "nowhere.yaml")
     with pytest.raises(
-        ConfigError, match="SAGEMAKER_USER_CONFIG_OVERRIDE is '.*nowhere.yaml', which is not there; name"
+        ConfigError, match="SAGEMAKER_USER_CONFIG_OVERRIDE is '.*nowhere.yaml', which does not exist; name"
     ):
         machine.read()
     machine.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(machine.folder)
-    with pytest.raises(ConfigError, match="which is a folder without a config.yaml; name the config file, or unset"):
+    with pytest.raises(ConfigError, match="which is a directory without a config.yaml; name the config file, or unset"):
         machine.read()
 
 
 def test_a_named_object_that_is_not_there_is_an_error(machine):
     machine.environ["SAGEMAKER_ADMIN_CONFIG_OVERRIDE"] = "s3://b/team"
     with pytest.raises(
-        ConfigError, match="ADMIN_CONFIG_OVERRIDE is 's3://b/team', which .*: s3://b/team/config.yaml: there is no"
+        ConfigError, match="ADMIN_CONFIG_OVERRIDE is 's3://b/team', but .*: s3://b/team/config.yaml: there is no"
     ) as caught:
         machine.read()
     assert isinstance(caught.value.__cause__, DataError)
@@ -231,23 +231,23 @@ def test_a_file_that_is_a_folder_is_an_error(machine):
         ("ProfilerConfig: {Disable: true}", "unknown key SageMaker.TrainingJob.ProfilerConfig.Disable"),
         ("ResourceConfig: {InstanceType: x}", "unknown key SageMaker.TrainingJob.ResourceConfig.InstanceType"),
         ("Tags: [{Key: a, Valeu: b}]", "unknown key SageMaker.TrainingJob.Tags[0].Valeu; did you mean 'Value'?"),
-        ("Tags: [{Key: a, Value: b}, {Key: a}]", "SageMaker.TrainingJob.Tags[1] is {'Key': 'a'}; give both Key and Value"),
-        ("Tags: [a]", "SageMaker.TrainingJob.Tags[0] is 'a'; give keys and values"),
-        ("Tags: {Key: a, Value: b}", "SageMaker.TrainingJob.Tags is {'Key': 'a', 'Value': 'b'}; give a list"),
-        ("Tags: [{Key: a, Value: 1}]", "SageMaker.TrainingJob.Tags[0].Value is 1; give text, in quotes: '1'"),
-        ("RoleArn: 123456789012", "SageMaker.TrainingJob.RoleArn is 123456789012; give text, in quotes: '123456789012'"),
-        ("RoleArn: ''", "SageMaker.TrainingJob.RoleArn is ''; give text that is not empty"),
-        ("RoleArn:", "SageMaker.TrainingJob.RoleArn is None; give a value or leave the key out"),
+        ("Tags: [{Key: a, Value: b}, {Key: a}]", "SageMaker.TrainingJob.Tags[1] is {'Key': 'a'}; write both Key and Value"),
+        ("Tags: [a]", "SageMaker.TrainingJob.Tags[0] is 'a'; write keys and values"),
+        ("Tags: {Key: a, Value: b}", "SageMaker.TrainingJob.Tags is {'Key': 'a', 'Value': 'b'}; write a list"),
+        ("Tags: [{Key: a, Value: 1}]", "SageMaker.TrainingJob.Tags[0].Value is 1; write a string in quotes: '1'"),
+        ("RoleArn: 123456789012", "SageMaker.TrainingJob.RoleArn is 123456789012; write a string in quotes: '123456789012'"),
+        ("RoleArn: ''", "SageMaker.TrainingJob.RoleArn is ''; write a string that is not empty"),
+        ("RoleArn:", "SageMaker.TrainingJob.RoleArn is None; write a value, or leave the key out"),
         ("EnableNetworkIsolation: 'true'", "SageMaker.TrainingJob.EnableNetworkIsolation is 'true'; write true or false, without quotes"),
         ("EnableNetworkIsolation: 1", "SageMaker.TrainingJob.EnableNetworkIsolation is 1; write true"),
         ("EnableInterContainerTrafficEncryption: x", "TrafficEncryption is 'x'; write true or false"),
-        ("Environment: [A]", "SageMaker.TrainingJob.Environment is ['A']; give keys and values"),
-        ("Environment: {A: 1}", "SageMaker.TrainingJob.Environment.A is of type int; give text, in quotes: '1'"),
-        ("Environment: {on: x}", "SageMaker.TrainingJob.Environment has the name True; write it in quotes"),
-        ("VpcConfig: {Subnets: subnet-1}", "SageMaker.TrainingJob.VpcConfig.Subnets is 'subnet-1'; give a list"),
+        ("Environment: [A]", "SageMaker.TrainingJob.Environment is ['A']; write keys and values"),
+        ("Environment: {A: 1}", "SageMaker.TrainingJob.Environment.A is of type int; write a string in quotes: '1'"),
+        ("Environment: {on: x}", "SageMaker.TrainingJob.Environment has the key True; write it in quotes"),
+        ("VpcConfig: {Subnets: subnet-1}", "SageMaker.TrainingJob.VpcConfig.Subnets is 'subnet-1'; write a list"),
         ("VpcConfig: {Subnets: []}", "SageMaker.TrainingJob.VpcConfig.Subnets is []; name at least one"),
-        ("VpcConfig: {Subnets: [1]}", "SageMaker.TrainingJob.VpcConfig.Subnets is [1]; give a list of texts"),
-        ("VpcConfig: subnet-1", "SageMaker.TrainingJob.VpcConfig is 'subnet-1'; give keys and values"),
+        ("VpcConfig: {Subnets: [1]}", "SageMaker.TrainingJob.VpcConfig.Subnets is [1]; write a list of strings"),
+        ("VpcConfig: subnet-1", "SageMaker.TrainingJob.VpcConfig is 'subnet-1'; write keys and values"),
         ("ProfilerConfig: {DisableProfiler: no thanks}", "ProfilerConfig.DisableProfiler is 'no thanks'; write true"),
     ],
 )  # fmt: skip
@@ -268,12 +268,12 @@ def test_what_a_training_job_cannot_have_is_named_with_its_file(machine, text, m
         ("SchemaVersion: '2.0'", "SchemaVersion is '2.0'; write SchemaVersion: '1.0'"),
         ("schemaVersion: '1.0'", "unknown key schemaVersion; did you mean 'SchemaVersion'?"),
         ("SchemaVersion: '1.0'\nSagemaker: {}", "unknown key Sagemaker; did you mean 'SageMaker'?"),
-        ("SchemaVersion: '1.0'\nSageMaker:", "SageMaker is None; give a value or leave the key out"),
-        ("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: [x]}", "SageMaker.TrainingJob is ['x']; give keys and values"),
-        ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Session: {DefaultS3Bucket: 1}}}}", "SageMaker.PythonSDK.Modules.Session.DefaultS3Bucket is 1; give text"),
+        ("SchemaVersion: '1.0'\nSageMaker:", "SageMaker is None; write a value, or leave the key out"),
+        ("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: [x]}", "SageMaker.TrainingJob is ['x']; write keys and values"),
+        ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Session: {DefaultS3Bucket: 1}}}}", "SageMaker.PythonSDK.Modules.Session.DefaultS3Bucket is 1; write a string"),
         ("SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {Estimator: {DebugHookConfig: {}}}}}", "Modules.Estimator.DebugHookConfig is {}; write true or false"),
-        ("- a list", "the file holds ['a list']; give keys and values"),
-        ("just text", "the file holds 'just text'; give keys and values"),
+        ("- a list", "the file contains ['a list']; write keys and values"),
+        ("just text", "the file contains 'just text'; write keys and values"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_not_a_config_is_refused(machine, text, message):
@@ -300,7 +300,7 @@ def test_broken_yaml_is_an_error_that_names_file_and_place(machine, content, mes
     file.write_bytes(content)
     with pytest.raises(ConfigError) as caught:
         machine.read()
-    assert str(caught.value).startswith(f"{file} is not YAML: {message}")
+    assert str(caught.value).startswith(f"{file} is not valid YAML: {message}")
     assert str(caught.value).endswith("; correct the file")
 
 
@@ -322,7 +322,7 @@ def test_a_session_s_mapping_is_named_as_the_caller_says():
 @pytest.mark.prompt
 def test_a_machine_without_a_file_neither_imports_yaml_nor_waits(machine):
     code = (
-        "import sys\nfrom scriptmode.aws import config\nassert config.read({}, None) == config.SageMakerConfig()\n"
+        "import sys\nfrom scriptmode.aws import config\nassert config.read_config({}, None) == config.SageMakerConfig()\n"
         "assert not {'yaml', 'boto3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -178,27 +178,29 @@ def test_what_the_repository_does_not_have_is_named(repository, config, message)
         pass
 
 
-def test_a_repository_that_is_not_there_is_an_error_in_gits_words(tmp_path):
+def test_the_error_for_a_missing_repository_contains_gits_message(tmp_path):
     message = error_of(repo=tmp_path.as_uri())
     assert "does not appear to be a git repository" in message
-    assert message.endswith(f"; see whether 'git ls-remote {tmp_path.as_uri()}' works in a terminal")
+    assert message.endswith(f"; check whether 'git ls-remote {tmp_path.as_uri()}' works in a terminal")
 
 
-def test_without_git_the_way_to_install_it_is_named(repository, monkeypatch, tmp_path):
+def test_the_error_for_a_missing_git_says_how_to_install_it(repository, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     message = error_of(repo=repository.url)
     assert message.startswith("git_config needs the git program to fetch 'file:///")
-    assert "and there is none in PATH; install it (apt install git" in message
+    assert "but PATH does not contain it; install it (apt install git" in message
 
 
-def test_ssh_is_never_asked_on_a_terminal(tmp_path, monkeypatch, program):
+def test_ssh_never_prompts_on_a_terminal(tmp_path, monkeypatch, program):
     record = tmp_path / "session"
     ssh = program("my ssh", f"'{sys.executable}' -c 'import os; print(os.getsid(0))' > '{record}'\n"
                   "echo 'git@h: Permission denied (publickey).' >&2; exit 255")  # fmt: skip
     monkeypatch.setenv("GIT_SSH_COMMAND", f"'{ssh}'")
     message = error_of(repo="git@h:o/r")
     assert "git@h: Permission denied (publickey)." in message
-    assert message.endswith("SSH must get there without a question: the host's key in known_hosts, yours in ssh-agent")
+    assert message.endswith(
+        "SSH must connect without a prompt: add the host's key to known_hosts, and your key to ssh-agent"
+    )
     assert int(record.read_text()) != os.getsid(0)
 
 
@@ -252,57 +254,57 @@ def _arguments_of_all():
 
 
 @pytest.mark.parametrize("credentials", [{"token": TOKEN}, {"username": "u", "password": TOKEN}])
-def test_a_login_that_is_not_accepted_is_an_error_without_it(serve, settings, tmp_path, program, credentials):
+def test_the_error_for_rejected_credentials_does_not_contain_them(serve, settings, tmp_path, program, credentials):
     helper = program("helper", f"touch '{tmp_path}/asked'")
     settings.write_text(f"[credential]\n\thelper = {helper}\n")
     server = serve("another:")
     message = error_of(repo=f"{server.url}/r.git", **credentials)
     assert "Authentication failed" in message or "could not read Username" in message
     assert message.endswith(
-        "check that the token may read it; hosts such as GitLab want it as the password beside a username"
+        "check that the token may read it; hosts such as GitLab need the token as password, with a username"
         if "token" in credentials
-        else "check username and password; many hosts want a token as the password"
+        else "check username and password; many hosts need a token as the password"
     )
     assert TOKEN not in message
     assert not (tmp_path / "asked").exists()
 
 
-def test_without_a_login_git_s_own_counts(serve, settings, program):
+def test_without_credentials_git_uses_its_own(serve, settings, program):
     server = serve("mine:secret")
     message = error_of(repo=f"{server.url}/r.git")
     assert message.endswith(
-        "give git_config a token, or username and password, or let git keep them (git help credentials)"
+        "add a token, or username and password, to git_config, or store them with git (git help credentials)"
     )
     helper = program("helper", "printf 'username=mine\\npassword=secret\\n'")
     settings.write_text(f"[credential]\n\thelper = {helper}\n")
     assert fetched(repo=f"{server.url}/r.git") == ("second", 3)
 
 
-def test_a_redirect_is_followed_without_a_login_alone(serve):
+def test_a_redirect_is_followed_only_without_credentials(serve):
     server = serve()
     assert fetched(repo=f"{server.url}/moved/r.git") == ("second", 3)
     server.requests.clear()
     message = error_of(repo=f"{server.url}/moved/r.git", token=TOKEN)
-    assert "give the URL that it leads to" in message
+    assert "use the URL that it redirects to" in message
     assert all(path.startswith("/moved/") for path, _ in server.requests)
 
 
-def test_what_git_says_is_told_without_secrets(serve, program):
+def test_secrets_in_gits_output_are_masked(serve, program):
     encoded = base64.b64encode(f"{TOKEN}:".encode()).decode()
     program(
         "git",
         f"test \"$3\" = version && echo git version 2.40.1 && exit; echo '{TOKEN} {encoded} {quote(TOKEN, '')}'; exit 1",
     )
     message = error_of(repo="https://h/r", token=TOKEN)
-    assert "'https://h/r': *** *** ***; see whether" in message
+    assert "'https://h/r': *** *** ***; check whether" in message
 
 
-def test_credentials_need_a_git_that_takes_settings_from_its_environment(program):
+def test_credentials_need_a_git_that_reads_settings_from_the_environment(program):
     git = program("git", "echo git version 2.30.2")
     message = error_of(repo="https://h/r", token=TOKEN)
     assert message == (
-        f"credentials in git_config need git 2.31, and {git} is 'git version 2.30.2'; upgrade git, or leave them out and "
-        "let git keep them (git help credentials)"
+        f"credentials in git_config need git 2.31 or newer, but {git} is 'git version 2.30.2'; "
+        "upgrade git, or leave them out and store them with git (git help credentials)"
     )
 
 

@@ -31,7 +31,7 @@ def test_these_are_urls_of_repositories(repo):
 )  # fmt: skip
 def test_other_forms_of_urls_are_refused(repo):
     with pytest.raises(
-        SpecError, match="^git_config\\['repo'\\] is '.*'; give https://..., ssh://..., git@host"
+        SpecError, match="^git_config\\['repo'\\] is '.*'; use https://..., ssh://..., git@host"
     ) as caught:
         parse_git_config({"repo": repo})
     assert "secret" not in str(caught.value)
@@ -44,33 +44,33 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(repo):
     with pytest.raises(SpecError) as caught:
         parse_git_config({"repo": repo})
     assert "ecret" not in str(caught.value)
-    assert "s/e" in repo or "carries credentials" in str(caught.value)
+    assert "s/e" in repo or "contains credentials" in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["repo", "branch", "commit"])
 @pytest.mark.parametrize("value", ["--upload-pack=x", "-x", "a\nb", "a\x00b"])
 def test_what_git_would_take_for_an_option_is_refused(key, value):
-    with pytest.raises(SpecError, match="which git would misread"):
+    with pytest.raises(SpecError, match="remove '-' at its start and control characters"):
         parse_git_config({"repo": "https://h/r", key: value})
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("https://secret@h/r", "git_config is a str; give a dict such as {'repo': 'https://...'}"),
-        ({"branch": "main"}, "git_config has no 'repo'; give the repository's URL: https://..."),
+        ("https://secret@h/r", "git_config is a str; pass a dict such as {'repo': 'https://...'}"),
+        ({"branch": "main"}, "git_config has no 'repo'; add the repository's URL: https://..."),
         ({"repo": "https://h/r", "brunch": "main"}, "git_config has no key 'brunch'; did you mean 'branch'?"),
-        ({"repo": "https://h/r", "2FA_enabled": "yes"}, "git_config['2FA_enabled'] is a str; give True or False"),
-        ({"repo": "https://h/r", "token": None}, "git_config['token'] is a NoneType; give a string"),
-        ({"repo": "https://h/r", "token": b"secret"}, "git_config['token'] is a bytes; give a string"),
-        ({"repo": "https://h/r", "branch": ""}, "git_config['branch'] is empty; give a string that is not empty, or leave"),
-        ({"repo": "https://h/r", "username": "u"}, "git_config has 'username' without 'password'; give both, or a token"),
+        ({"repo": "https://h/r", "2FA_enabled": "yes"}, "git_config['2FA_enabled'] is a str; pass True or False"),
+        ({"repo": "https://h/r", "token": None}, "git_config['token'] is a NoneType; pass a string"),
+        ({"repo": "https://h/r", "token": b"secret"}, "git_config['token'] is a bytes; pass a string"),
+        ({"repo": "https://h/r", "branch": ""}, "git_config['branch'] is empty; pass a string that is not empty, or leave"),
+        ({"repo": "https://h/r", "username": "u"}, "git_config has 'username' without 'password'; add 'password', or use a token"),
         ({"repo": "https://h/r", "password": "secret"}, "git_config has 'password' without 'username'"),
-        ({"repo": "https://h/r", "username": "u", "password": "secret", "2FA_enabled": True}, "git_config['2FA_enabled'] is True, which a password cannot satisfy; give a token"),
-        ({"repo": "git@h:r", "token": "secret"}, "git_config['token'] is for https://, but 'git@h:r' is reached by your SSH keys; leave it out"),
+        ({"repo": "https://h/r", "username": "u", "password": "secret", "2FA_enabled": True}, "git_config['2FA_enabled'] is True, for which a password is not sufficient; add a token"),
+        ({"repo": "git@h:r", "token": "secret"}, "git_config['token'] is for https:// URLs, but git uses your SSH keys for 'git@h:r'; leave it out"),
         ({"repo": "ssh://h/r", "username": "u", "password": "secret"}, "git_config['username'] is for https://"),
-        ({"repo": "file:///r", "token": "secret"}, "'file:///r' is reached by git's own file access"),
-        ({"repo": "http://h/r", "token": "secret"}, "git_config['token'] would travel unencrypted to 'http://h/r'; use https://"),
+        ({"repo": "file:///r", "token": "secret"}, "git uses no credentials for 'file:///r'"),
+        ({"repo": "http://h/r", "token": "secret"}, "git_config['token'] would be sent unencrypted to 'http://h/r'; use https://"),
     ],
 )  # fmt: skip
 def test_a_wrong_git_config_is_an_error_before_anything_is_fetched(config, message):

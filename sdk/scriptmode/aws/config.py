@@ -1,4 +1,4 @@
-"""The SageMaker config file: what an administrator and a user set once for every training job of this machine."""
+"""The SageMaker config file: defaults of an administrator and a user for every training job of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 FILE_NAME = "config.yaml"
-#: Variables that move the files (SageMaker SDK, "Configuring and using defaults").
+#: Environment variables with other locations of the files (SageMaker SDK, "Configuring and using defaults").
 ADMIN_OVERRIDE, USER_OVERRIDE = "SAGEMAKER_ADMIN_CONFIG_OVERRIDE", "SAGEMAKER_USER_CONFIG_OVERRIDE"
 SCHEMA_VERSION = "1.0"
 _APPLICATION = "sagemaker"
@@ -23,7 +23,7 @@ _APPLICATION = "sagemaker"
 
 @dataclass(frozen=True)
 class SageMakerConfig:
-    """Defaults for a training job; ``None`` or empty where the file says nothing."""
+    """Defaults for a training job; ``None`` or empty for keys that the file does not contain."""
 
     role: str | None = None
     output_kms_key: str | None = None
@@ -41,26 +41,26 @@ class SageMakerConfig:
 
 
 def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> SageMakerConfig:
-    """Read the administrator's file and the user's over it: mappings are merged, anything else is replaced.
+    """Read the administrator's file, then the user's, which overrides it: mappings are merged, other values replaced.
 
-    They lie in platformdirs' folders for sites and users; ``SAGEMAKER_ADMIN_CONFIG_OVERRIDE`` and
-    ``SAGEMAKER_USER_CONFIG_OVERRIDE`` name a file, a folder that holds ``config.yaml``, or the ``s3://`` URI of either.
-    ``fetch`` gives the bytes at an ``s3://`` URI or raises `DataError`. Raises `ConfigError` for a place that a
-    variable names and that has no file, and for a file that cannot be read or says something unknown.
+    The files are in platformdirs' directories for sites and users. ``SAGEMAKER_ADMIN_CONFIG_OVERRIDE`` and
+    ``SAGEMAKER_USER_CONFIG_OVERRIDE`` name a file, a directory that contains ``config.yaml``, or the ``s3://`` URI of
+    either. ``fetch`` returns the bytes at an ``s3://`` URI or raises `DataError`. Raises `ConfigError` if a variable
+    names a file that does not exist, and for a file that is unreadable or has unknown keys.
     """
     from platformdirs import site_config_dir, user_config_dir
 
     merged: dict[str, Any] = {}
     names = []
-    for variable, folder in ((ADMIN_OVERRIDE, site_config_dir), (USER_OVERRIDE, user_config_dir)):
-        place = environ.get(variable)
-        if not place:
-            file = _local(Path(folder(_APPLICATION)) / FILE_NAME)
-        elif place.startswith(SCHEME):
-            file = _fetched(place, variable, fetch)
+    for variable, directory in ((ADMIN_OVERRIDE, site_config_dir), (USER_OVERRIDE, user_config_dir)):
+        location = environ.get(variable)
+        if not location:
+            file = _read_local(Path(directory(_APPLICATION)) / FILE_NAME)
+        elif location.startswith(SCHEME):
+            file = _fetch_file(location, variable, fetch)
         else:
-            file = _named(place, variable)
-        document = file and _document(*file)
+            file = _read_named(location, variable)
+        document = file and _parse_document(*file)
         if document and file:
             parse_config(document, file[0])
             merged = _merge(merged, document)
@@ -69,9 +69,9 @@ def read_config(environ: Mapping[str, str], fetch: Callable[[str], bytes]) -> Sa
 
 
 def parse_config(document: Mapping[str, Any] | None, where: str) -> SageMakerConfig:
-    """Parse the sections of a loaded config file that concern training jobs; other programs use the others.
+    """Parse the defaults for training jobs from a loaded config file; its other sections belong to other programs.
 
-    ``where`` names the file for errors. Subnets may come without security groups: the job may have the other itself.
+    ``where`` names the file in errors. Subnets are accepted without security groups, because the job may set those.
     """
     if not document:
         return SageMakerConfig()
@@ -118,26 +118,26 @@ _VPC = frozenset({"SecurityGroupIds", "Subnets"})
 
 @dataclass(frozen=True)
 class _Section:
-    """A mapping of the file. ``path`` is the keys that lead to it, each with a dot behind."""
+    """A mapping within the file. ``path`` is the keys that lead to it, each followed by a dot."""
 
     content: Any
     where: str
     path: str = ""
 
     def __post_init__(self) -> None:
-        # A sagemaker.Session may give any mapping; YAML gives dicts alone.
+        # A sagemaker.Session may contain any mapping, YAML only dicts.
         if not hasattr(self.content, "items"):
             name = self.path.rstrip(".")
             raise ConfigError(
-                f"{self.where}: {f'{name} is' if name else 'the file holds'} {self.content!r}; "
-                "give keys and values, or leave it out"
+                f"{self.where}: {f'{name} is' if name else 'the file contains'} {self.content!r}; "
+                "write keys and values, or leave it out"
             )
 
     def get(self, key: str) -> Any:
-        """Return a key's value or ``None``; raise `ConfigError` for the key in other letter case, and for ``null``."""
+        """Return a key's value or ``None``; raise `ConfigError` for a key in the wrong case, and for ``null``."""
         if key in self.content:
             if self.content[key] is None:
-                raise self.error(key, "give a value or leave the key out")
+                raise self.error(key, "write a value, or leave the key out")
             return self.content[key]
         for other in self.content:
             if str(other).lower() == key.lower():
@@ -145,24 +145,24 @@ class _Section:
         return None
 
     def error(self, key: str, advice: str) -> ConfigError:
-        # Values of the job's environment may be secrets.
+        # The values of environment variables may be secrets.
         value = self.content[key]
         shown = f"of type {type(value).__name__}" if self.path.endswith("Environment.") else repr(value)
         return ConfigError(f"{self.where}: {self.path}{key} is {shown}; {advice}")
 
     def allow(self, known: Collection[str]) -> None:
-        """Refuse every other key."""
+        """Raise `ConfigError` for any other key."""
         for key in self.content:
             if key not in known:
                 raise ConfigError(f"{self.where}: unknown key {self.path}{key}{did_you_mean(str(key), known)}")
 
     def section(self, key: str) -> _Section:
-        """Return the mapping below a key; an empty one where the key is missing."""
+        """Return the mapping below a key, an empty one if the key is missing."""
         value = self.get(key)
         return _Section({} if value is None else value, self.where, f"{self.path}{key}.")
 
     def only(self, key: str, known: Collection[str]) -> _Section:
-        """Return the mapping below a key; raise `ConfigError` for keys other than these."""
+        """Return the mapping below a key; raise `ConfigError` unless all its keys are known."""
         section = self.section(key)
         section.allow(known)
         return section
@@ -172,9 +172,9 @@ class _Section:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise self.error(key, f"give text, in quotes: '{value}'")
+            raise self.error(key, f"write a string in quotes: '{value}'")
         if not value and not may_be_empty:
-            raise self.error(key, "give text that is not empty, or leave the key out")
+            raise self.error(key, "write a string that is not empty, or leave the key out")
         return value
 
     def switch(self, key: str) -> bool | None:
@@ -188,7 +188,7 @@ class _Section:
         if value is None:
             return []
         if not isinstance(value, (list, tuple)):
-            raise self.error(key, "give a list")
+            raise self.error(key, "write a list")
         return list(value)
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ class _Section:
         if key in self.content and not values:
             raise self.error(key, "name at least one, or leave the key out")
         if not all(isinstance(value, str) and value for value in values):
-            raise self.error(key, "give a list of texts")
+            raise self.error(key, "write a list of strings")
         return tuple(values)
 
 
@@ -207,7 +207,9 @@ def _check_version(whole: _Section) -> None:
             f"{whole.where}: SchemaVersion is missing; begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
         )
     if version != SCHEMA_VERSION:
-        raise whole.error("SchemaVersion", f"write SchemaVersion: '{SCHEMA_VERSION}', in quotes; no other is known")
+        raise whole.error(
+            "SchemaVersion", f"write SchemaVersion: '{SCHEMA_VERSION}', in quotes; this is the only supported version"
+        )
 
 
 def _environment(job: _Section) -> dict[str, str] | None:
@@ -216,7 +218,7 @@ def _environment(job: _Section) -> dict[str, str] | None:
     section = job.section("Environment")
     for name in section.content:
         if not isinstance(name, str):
-            raise ConfigError(f"{job.where}: {section.path.rstrip('.')} has the name {name!r}; write it in quotes")
+            raise ConfigError(f"{job.where}: {section.path.rstrip('.')} has the key {name!r}; write it in quotes")
     return {name: section.text(name, may_be_empty=True) or "" for name in section.content}
 
 
@@ -227,30 +229,30 @@ def _tags(job: _Section) -> tuple[tuple[str, str], ...]:
         tag.allow({"Key", "Value"})
         key, value = tag.text("Key"), tag.text("Value", may_be_empty=True)
         if key is None or value is None:
-            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}; give both Key and Value")
+            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}; write both Key and Value")
         tags.append((key, value))
     return tuple(tags)
 
 
-def _fetched(uri: str, variable: str, fetch: Callable[[str], bytes]) -> tuple[str, bytes]:
+def _fetch_file(uri: str, variable: str, fetch: Callable[[str], bytes]) -> tuple[str, bytes]:
     file = uri if uri.endswith((".yaml", ".yml")) else f"{uri.rstrip('/')}/{FILE_NAME}"
     try:
         return file, fetch(file)
     except DataError as error:
-        raise ConfigError(f"{variable} is {uri!r}, which gives no config file: {error}") from error
+        raise ConfigError(f"{variable} is {uri!r}, but no config file can be read there: {error}") from error
 
 
-def _named(place: str, variable: str) -> tuple[str, bytes]:
-    path = Path(place)
-    file = _local(path / FILE_NAME if path.is_dir() else path)
+def _read_named(location: str, variable: str) -> tuple[str, bytes]:
+    path = Path(location)
+    file = _read_local(path / FILE_NAME if path.is_dir() else path)
     if file is None:
-        what = f"a folder without a {FILE_NAME}" if path.is_dir() else "not there"
-        raise ConfigError(f"{variable} is {place!r}, which is {what}; name the config file, or unset the variable")
+        problem = f"is a directory without a {FILE_NAME}" if path.is_dir() else "does not exist"
+        raise ConfigError(f"{variable} is {location!r}, which {problem}; name the config file, or unset the variable")
     return file
 
 
-def _local(path: Path) -> tuple[str, bytes] | None:
-    """Return a file's name and bytes; ``None`` where it does not exist."""
+def _read_local(path: Path) -> tuple[str, bytes] | None:
+    """Return a file's name and bytes, or ``None`` if it does not exist."""
     try:
         return str(path), bounded_yaml.read_yaml(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -259,7 +261,7 @@ def _local(path: Path) -> tuple[str, bytes] | None:
         raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}; make it readable") from error
 
 
-def _document(name: str, content: bytes) -> Any:
+def _parse_document(name: str, content: bytes) -> Any:
     import yaml
 
     try:
@@ -268,16 +270,16 @@ def _document(name: str, content: bytes) -> Any:
         raise ConfigError(f"config file {name!r} is refused: {error}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"{name} is not YAML: {place}{error.problem}; correct the file") from error
-    # Bytes that are not text; a date such as 2020-13-45.
+        position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise ConfigError(f"{name} is not valid YAML: {position}{error.problem}; correct the file") from error
+    # Bytes that are not text, and values such as the date 2020-13-45.
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{name} is not YAML: {error}; correct the file") from error
+        raise ConfigError(f"{name} is not valid YAML: {error}; correct the file") from error
 
 
-def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        ours = merged.get(key)
-        merged[key] = _merge(ours, value) if isinstance(ours, dict) and isinstance(value, dict) else value
+def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in override.items():
+        current = merged.get(key)
+        merged[key] = _merge(current, value) if isinstance(current, dict) and isinstance(value, dict) else value
     return merged

@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def checkout(source: GitSource, *, timeout: float = 600.0, clock: Clock = SYSTEM) -> Iterator[Path]:
-    """Fetch the tree into a folder that is there until the context ends; submodules are not followed.
+    """Yield a temporary directory with the tree, without submodules; it is removed when the context ends.
 
-    With ``commit`` the branch is not looked at. History is left out where the server allows it. Without credentials in
-    ``source``, git's own (a credential helper, SSH keys) are used; git never prompts. Raises `SourceError`, with
-    git's own words, also when it takes longer than ``timeout`` seconds.
+    ``commit`` takes precedence over ``branch``. History is omitted if the server supports that. Without credentials in
+    ``source``, git uses its own (a credential helper, SSH keys), but never prompts for any. Raises `SourceError` with
+    git's own message, also if all of it takes longer than ``timeout`` seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as folder:
+    with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as directory:
         git = _Git(source, timeout, clock)
-        fetch = _at_tip if source.commit is None else _at_commit
+        fetch = _clone_branch if source.commit is None else _checkout_commit
         try:
-            tree = fetch(git, source, Path(folder))
+            tree = fetch(git, source, Path(directory))
         except _GitError as error:
             raise SourceError(str(error)) from error
         yield tree
 
 
-def _at_tip(git: _Git, source: GitSource, folder: Path) -> Path:
-    tree = folder / "tree"
+def _clone_branch(git: _Git, source: GitSource, directory: Path) -> Path:
+    tree = directory / "tree"
     branch = (f"--branch={source.branch}",) if source.branch else ()
     arguments = ("--single-branch", *branch, "--", source.repo, str(tree))
     with suppress(_NoShallowError):
@@ -52,10 +52,10 @@ def _at_tip(git: _Git, source: GitSource, folder: Path) -> Path:
     return tree
 
 
-def _at_commit(git: _Git, source: GitSource, folder: Path) -> Path:
-    """Fetch one commit, which needs its whole name and a server that gives it; else everything."""
+def _checkout_commit(git: _Git, source: GitSource, directory: Path) -> Path:
+    """Fetch one commit if its hash is complete and the server allows it, else clone the whole repository."""
     if re.fullmatch("[0-9a-f]{40}", str(source.commit)):
-        tree = folder / "tree"
+        tree = directory / "tree"
         with suppress(_GitError):
             git.run("init", "--quiet", "--template=", str(tree))
             git.run(
@@ -63,28 +63,29 @@ def _at_commit(git: _Git, source: GitSource, folder: Path) -> Path:
             )
             git.run("-C", str(tree), "checkout", "--quiet", "--detach", "FETCH_HEAD", "--")
             return tree
-    tree = folder / "whole"
+    tree = directory / "whole"
     git.run(*_CLONE, "--no-checkout", "--", source.repo, str(tree))
     git.run("-C", str(tree), "checkout", "--quiet", "--detach", str(source.commit), "--")
     return tree
 
 
-#: Without the user's templates, which may hold hooks.
+#: An empty --template skips the user's templates, which may contain hooks.
 _CLONE = ("clone", "--quiet", "--template=", "--no-recurse-submodules")
-#: Variables that tie git to another repository (git rev-parse --local-env-vars), as they are set inside a git hook.
-_OF_ANOTHER_REPOSITORY = frozenset(
+#: Environment variables that bind git to another repository (git rev-parse --local-env-vars); git hooks set them.
+_REPOSITORY_VARIABLES = frozenset(
     {"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_PREFIX",
      "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE"}
 )  # fmt: skip
+#: Seconds between SIGTERM and SIGKILL.
 _STOP_GRACE = 5.0
 
 
 class _GitError(SourceError):
-    """Git ended with an error."""
+    """Git exited with an error."""
 
 
 class _NoShallowError(_GitError):
-    """The server gives out plain files, and those only with all history."""
+    """The server does not support shallow clones (the "dumb" HTTP protocol)."""
 
 
 class _Git:
@@ -94,7 +95,7 @@ class _Git:
         program = shutil.which("git")
         if program is None:
             raise SourceError(
-                f"git_config needs the git program to fetch {source.repo!r}, and there is none in PATH; "
+                f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it; "
                 "install it (apt install git, dnf install git, brew install git, https://git-scm.com)"
             )
         self._program = program
@@ -102,23 +103,23 @@ class _Git:
         self._timeout = timeout
         self._clock = clock
         self._deadline = clock.now() + timeout
-        self._environment = _plain_environment(os.environ)
+        self._environment = _git_environment(os.environ)
         if source.login is not None:
             self._check_version()
             self._environment = _with_login(self._environment, source)
 
     def run(self, *arguments: str) -> str:
-        """Run git to its end and give what it said."""
+        """Run git, and return its output; raise `SourceError` if it fails or exceeds the deadline."""
         import subprocess
 
         command = (self._program, "-c", "submodule.recurse=false", *arguments)
-        # A session of its own has no terminal, on which ssh would ask; and it is stopped as a whole.
-        # What it says goes into a file: a pipe would be held open by what git leaves in the background, as ssh may.
-        with tempfile.TemporaryFile() as said:
+        # A new session has no terminal on which ssh could prompt, and all its processes can be stopped together.
+        # The output goes to a file: background processes of git, such as ssh, would keep a pipe open.
+        with tempfile.TemporaryFile() as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=log,
                 stderr=subprocess.STDOUT,
                 env=self._environment,
                 start_new_session=True,
@@ -128,41 +129,41 @@ class _Git:
             except subprocess.TimeoutExpired as error:
                 raise SourceError(
                     f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
-                    "try again, or clone it yourself and give source_dir"
+                    "try again, or clone it yourself and pass source_dir"
                 ) from error
             finally:
                 _stop(process)
-            said.seek(0)
-            output = said.read().decode(errors="replace")
+            log.seek(0)
+            output = log.read().decode(errors="replace")
         if process.returncode:
             kind = _NoShallowError if "does not support shallow" in output else _GitError
-            raise kind(_complaint(self._source, output))
+            raise kind(_failure_message(self._source, output))
         return output
 
     def _check_version(self) -> None:
-        said = self.run("version").strip()
-        numbers = re.search(r"(\d+)\.(\d+)", said)
+        version = self.run("version").strip()
+        numbers = re.search(r"(\d+)\.(\d+)", version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < (2, 31):
             raise SourceError(
-                f"credentials in git_config need git 2.31, and {self._program} is {said!r}; "
-                "upgrade git, or leave them out and let git keep them (git help credentials)"
+                f"credentials in git_config need git 2.31 or newer, but {self._program} is {version!r}; "
+                "upgrade git, or leave them out and store them with git (git help credentials)"
             )
 
 
-def _plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    environment = {name: value for name, value in environ.items() if name not in _OF_ANOTHER_REPOSITORY}
+def _git_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    environment = {name: value for name, value in environ.items() if name not in _REPOSITORY_VARIABLES}
     environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
     return environment
 
 
 def _with_login(environment: Mapping[str, str], source: GitSource) -> dict[str, str]:
-    """Add the credentials as git's settings: arguments and files are open to others, the environment is not."""
+    """Return the environment with the credentials as git settings: other users can read arguments, but not these."""
     url = urlsplit(source.repo)
     settings = (
         (f"http.{url.scheme}://{url.netloc}/.extraHeader", f"Authorization: Basic {_encoded(source)}"),
-        # The header would go with a redirect, to whatever host.
+        # Git would send the header to the target of a redirect too.
         ("http.followRedirects", "false"),
-        # Others than those given are not tried.
+        # Only the given credentials are used.
         ("credential.helper", ""),
     )
     count = environment.get("GIT_CONFIG_COUNT", "")
@@ -185,7 +186,7 @@ def _without_secrets(text: str, source: GitSource) -> str:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop git and the processes it started: SIGTERM, a grace period, SIGKILL, reap."""
+    """Stop git and its children: SIGTERM, then SIGKILL after the grace period, then reap."""
     import signal
     import subprocess
 
@@ -203,36 +204,36 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 _REFUSED = re.compile(r"Authentication failed|could not read (Username|Password)|returned error: 40[13]")
-#: What git says, and what to do about it.
+#: Patterns of git's error messages, and the next step for each.
 _ADVICE = {
     r"Remote branch .* not found": "git_config['branch'] must be a branch or a tag of the repository; correct it",
     r"not a tree|did not match any|unable to read tree|unknown revision|invalid reference": (
         "git_config['commit'] must be a commit of the repository; push it, or correct it"
     ),
     r"returned error: 30\d|redirect": (
-        "give the URL that it leads to, often one with .git at its end: credentials do not follow a redirect"
+        "use the URL that it redirects to, often the one with .git at the end: credentials are not sent to a redirect"
     ),
     r"Permission denied \(|Host key verification failed": (
-        "SSH must get there without a question: the host's key in known_hosts, yours in ssh-agent"
+        "SSH must connect without a prompt: add the host's key to known_hosts, and your key to ssh-agent"
     ),
 }
 
 
-def _complaint(source: GitSource, output: str) -> str:
+def _failure_message(source: GitSource, output: str) -> str:
     at = f" at commit {source.commit!r}" if source.commit else f" at {source.branch!r}" if source.branch else ""
     lines = [line.strip() for line in _without_secrets(output, source).splitlines() if line.strip()]
-    said = " | ".join(lines[-5:]) or "it did not say why"
-    return f"git could not fetch {source.repo!r}{at}: {said}; {_advice(source, output)}"
+    reason = " | ".join(lines[-5:]) or "git printed no reason"
+    return f"git could not fetch {source.repo!r}{at}: {reason}; {_advice(source, output)}"
 
 
 def _advice(source: GitSource, output: str) -> str:
     if _REFUSED.search(output):
         if source.login is None:
-            return "give git_config a token, or username and password, or let git keep them (git help credentials)"
+            return "add a token, or username and password, to git_config, or store them with git (git help credentials)"
         if source.token is not None:
-            return "check that the token may read it; hosts such as GitLab want it as the password beside a username"
-        return "check username and password; many hosts want a token as the password"
+            return "check that the token may read it; hosts such as GitLab need the token as password, with a username"
+        return "check username and password; many hosts need a token as the password"
     for pattern, advice in _ADVICE.items():
         if re.search(pattern, output):
             return advice
-    return f"see whether 'git ls-remote {source.repo}' works in a terminal"
+    return f"check whether 'git ls-remote {source.repo}' works in a terminal"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from scriptmode.errors import SpecError
 from scriptmode.messages import did_you_mean
 
-#: The keys of ``git_config`` (SageMaker SDK, ``git_utils``) and our fields.
+#: The keys of ``git_config`` (SageMaker SDK, ``git_utils``), and the fields of `GitSource`.
 _FIELDS = {
     "repo": "repo",
     "branch": "branch",
@@ -28,9 +28,9 @@ _THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class GitSource:
-    """A tree in a repository: at a commit, else at the tip of a branch (or a tag), else of its default branch.
+    """A tree in a repository: at a commit, else at a branch or tag, else at the default branch.
 
-    The SageMaker SDK's documentation calls the default branch 'master'; it is what the repository says it is.
+    The repository defines its default branch. The SageMaker SDK's documentation calls it 'master'.
     """
 
     repo: str
@@ -38,22 +38,24 @@ class GitSource:
     commit: str | None = None
     username: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
-    #: Goes before username and password.
+    #: Takes precedence over username and password.
     token: str | None = field(default=None, repr=False)
-    #: A password is not enough.
+    #: Whether the host requires a second factor, so that a password is not sufficient.
     two_factor: bool = False
 
     def __post_init__(self) -> None:
         for key in ("repo", "branch", "commit"):
             value = getattr(self, key)
             if value is not None and (value.startswith("-") or not value.isprintable()):
-                raise SpecError(f"git_config[{key!r}] is {without_login(value)!r}, which git would misread; correct it")
+                raise SpecError(
+                    f"git_config[{key!r}] is {without_login(value)!r}; remove '-' at its start and control characters"
+                )
         _check_repo(self.repo)
         self._check_credentials()
 
     @property
     def login(self) -> tuple[str, str] | None:
-        """User name and password for HTTP; a token is a user name without a password, as GitHub takes it."""
+        """User name and password for HTTP; a token is a user name with an empty password, as GitHub accepts it."""
         if self.token is not None:
             return self.token, ""
         return (self.username or "", self.password) if self.password is not None else None
@@ -64,30 +66,30 @@ class GitSource:
             return
         scheme, host = url_scheme(self.repo), urlsplit(self.repo).hostname if "://" in self.repo else None
         if scheme not in _WEB:
-            theirs = "git's own file access" if scheme == "file" else "your SSH keys"
+            used = "no credentials" if scheme == "file" else "your SSH keys"
             raise SpecError(
-                f"git_config[{given[0]!r}] is for https://, but {self.repo!r} is reached by {theirs}; leave it out"
+                f"git_config[{given[0]!r}] is for https:// URLs, but git uses {used} for {self.repo!r}; leave it out"
             )
         if scheme == "http" and host not in _THIS_MACHINE:
-            raise SpecError(f"git_config[{given[0]!r}] would travel unencrypted to {self.repo!r}; use https://")
+            raise SpecError(f"git_config[{given[0]!r}] would be sent unencrypted to {self.repo!r}; use https://")
         if self.token is not None:
             return
         if self.two_factor:
-            raise SpecError("git_config['2FA_enabled'] is True, which a password cannot satisfy; give a token instead")
+            raise SpecError("git_config['2FA_enabled'] is True, for which a password is not sufficient; add a token")
         if len(given) == 1:
             missing = "password" if given == ["username"] else "username"
-            raise SpecError(f"git_config has {given[0]!r} without {missing!r}; give both, or a token")
+            raise SpecError(f"git_config has {given[0]!r} without {missing!r}; add {missing!r}, or use a token")
 
 
 def parse_git_config(value: object) -> GitSource | None:
-    """Return the source for the estimator's ``git_config``; ``None`` for ``None`` and for an empty dict.
+    """Parse the estimator's ``git_config``; return ``None`` for ``None`` and for an empty dict.
 
-    Raises `SpecError` for unknown keys, wrong types, URLs that git cannot be given, and credentials out of place.
+    Raises `SpecError` for unknown keys, wrong types, unsupported URLs, and credentials that the URL does not use.
     """
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise SpecError(f"git_config is a {type(value).__name__}; give a dict such as {{'repo': 'https://...'}}")
+        raise SpecError(f"git_config is a {type(value).__name__}; pass a dict such as {{'repo': 'https://...'}}")
     if not value:
         return None
     for key, content in value.items():
@@ -96,12 +98,12 @@ def parse_git_config(value: object) -> GitSource | None:
         # Values are not shown: they may be secrets.
         if key == "2FA_enabled":
             if not isinstance(content, bool):
-                raise SpecError(f"git_config[{key!r}] is a {type(content).__name__}; give True or False")
+                raise SpecError(f"git_config[{key!r}] is a {type(content).__name__}; pass True or False")
         elif not isinstance(content, str) or not content:
             what = "empty" if content == "" else f"a {type(content).__name__}"
-            raise SpecError(f"git_config[{key!r}] is {what}; give a string that is not empty, or leave the key out")
+            raise SpecError(f"git_config[{key!r}] is {what}; pass a string that is not empty, or leave the key out")
     if "repo" not in value:
-        raise SpecError(f"git_config has no 'repo'; give the repository's URL: {_URL_FORMS}")
+        raise SpecError(f"git_config has no 'repo'; add the repository's URL: {_URL_FORMS}")
     return GitSource(**{_FIELDS[key]: content for key, content in value.items()})
 
 
@@ -111,14 +113,14 @@ def url_scheme(repo: str) -> str:
 
 
 def _check_repo(repo: str) -> None:
-    wrong = SpecError(f"git_config['repo'] is {without_login(repo)!r}; give {_URL_FORMS}")
+    wrong = SpecError(f"git_config['repo'] is {without_login(repo)!r}; use {_URL_FORMS}")
     if "://" not in repo:
         if not _SSH_SHORT_FORM.fullmatch(repo):
             raise wrong
         return
     try:
         url = urlsplit(repo)
-        # A password with a slash in it looks like a port.
+        # A password that contains a slash is parsed as a port, which raises ValueError.
         has_host = url.port is not None or bool(url.hostname)
     except ValueError as error:
         raise wrong from error
@@ -126,8 +128,8 @@ def _check_repo(repo: str) -> None:
         raise wrong
     if url.password is not None or (url.username is not None and url.scheme in _WEB):
         raise SpecError(
-            f"git_config['repo'] carries credentials ({without_login(repo)!r}); leave them out of the URL "
-            "and give git_config a token, or username and password"
+            f"git_config['repo'] contains credentials ({without_login(repo)!r}); remove them from the URL "
+            "and add a token, or username and password, to git_config"
         )
 
 
