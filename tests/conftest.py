@@ -115,6 +115,16 @@ def jobs(tmp_path):
 
 
 @pytest.fixture
+def jobs_in_memory(memory_folder):
+    """The same on a file system in memory, for jobs that write or remove thousands of folders."""
+    from fakes.local_jobs import LocalJobs
+
+    local_jobs = LocalJobs(tempfile.mkdtemp(dir=memory_folder), stop_grace=20.0)
+    yield local_jobs
+    local_jobs.close()
+
+
+@pytest.fixture
 def no_credentials(monkeypatch, tmp_path):
     """An environment in which boto3 finds no credentials at all."""
     for name in list(os.environ):

@@ -33,7 +33,8 @@ def until_the_agent_is_gone(jobs, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("end", "status"), [("", "Completed"), ("    raise SystemExit(3)", "Failed")])
-def test_a_tree_too_deep_to_be_removed_recursively_changes_nothing(jobs, end, status):
+def test_a_tree_too_deep_to_be_removed_recursively_changes_nothing(jobs_in_memory, end, status):
+    jobs = jobs_in_memory
     name = jobs.start(DEEP + end)
     try:
         description = jobs.wait(name)

@@ -83,7 +83,8 @@ def test_no_fifo_is_made_and_nothing_is_written_where_a_script_links_its_input_t
 
 
 @pytest.mark.parametrize("ending", ["", "sys.exit(3)"], ids=["completed", "failed"])
-def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs, ending):
+def test_thousands_of_folders_in_each_other_change_no_end_and_are_removed(jobs_in_memory, ending):
+    jobs = jobs_in_memory
     folder, description = run(jobs, FOLDERS_IN_FOLDERS + f"    {ending}\n", given(jobs))
     assert description["TrainingJobStatus"] == ("Failed" if ending else "Completed")
     assert "Traceback" not in folder.agent_log.read_text()

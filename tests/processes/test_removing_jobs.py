@@ -78,7 +78,8 @@ def test_a_job_that_others_write_to_is_deleted_whole(jobs):
     assert list((jobs.data_dir / "jobs").iterdir()) == []
 
 
-def test_a_job_that_left_folders_deeper_than_any_path_is_deleted(jobs):
+def test_a_job_that_left_folders_deeper_than_any_path_is_deleted(jobs_in_memory):
+    jobs = jobs_in_memory
     name = jobs.start("pass")
     jobs.wait(name)
     place = os.open(jobs.job_folder(name).path / "output", os.O_PATH)
