@@ -1,5 +1,6 @@
 """The package's public names, which are loaded when they are asked for."""
 
+import importlib
 import subprocess
 import sys
 
@@ -44,3 +45,21 @@ def test_another_name_is_none():
         scriptmode.Estimater  # noqa: B018 - to look is what is tested
     with pytest.raises(ImportError, match="cannot import name 'Estimater'"):
         exec("from scriptmode import Estimater")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("scriptmode.platforms.LogEvent", "scriptmode.platforms.base.LogEvent"),
+        ("scriptmode.platforms.get_execution_role", "scriptmode.platforms.registry.get_execution_role"),
+        ("scriptmode.spec.TrainingJobSpec", "scriptmode.spec.training_job.TrainingJobSpec"),
+    ],
+)
+def test_a_name_that_moved_still_works_with_a_warning(old, new):
+    package, _, name = old.rpartition(".")
+    module, _, _ = new.rpartition(".")
+    with pytest.warns(DeprecationWarning, match=f"{name} was moved: import it from"):
+        found = getattr(importlib.import_module(package), name)
+    assert found is getattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'Nothing'"):
+        importlib.import_module(package).Nothing  # noqa: B018 - the access is what raises
