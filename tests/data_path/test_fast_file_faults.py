@@ -134,7 +134,7 @@ def test_an_unmounted_mount_is_the_reason(objects, views, place):
     view = views.mount(objects({"a": b"content"}).tree, place)
     fuse_mounts.detach(place)
     until(lambda: view.poll() or view.error)
-    assert view.error == f"the mount at {str(place)!r} is gone: somebody unmounted it"
+    assert view.error == f"the mount at {str(place)!r} is gone: it was unmounted by another process"
 
 
 def test_a_mount_is_not_unmounted_through_a_link(tmp_path):
@@ -251,7 +251,7 @@ def test_stopping_twice_and_after_all_children_were_killed_is_not_an_error(objec
     os.waitpid(view.pid, 0)
     view.end()
     view.end()
-    assert view.error == f"the mount at {str(place)!r} is gone: its process was killed with all others"
+    assert view.error == f"the mount at {str(place)!r} is gone: its process was killed with all others of the job"
 
 
 def as_nobody(work):

@@ -52,12 +52,12 @@ def test_an_argument_takes_precedence_over_the_variable():
             "fs-1=/a,fs-2",
             f"{FILE_SYSTEMS_VARIABLE}: the folder of 'fs-1' is '/a,fs-2'; the part 'fs-2' names no folder",
         ),
-        (None, "fs-1=data", f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 'data'; give the whole path of a folder"),
-        (None, "efs=/data", f"{FILE_SYSTEMS_VARIABLE}: 'efs' is no file system's id"),
-        (None, "{'fs-1'", f"{FILE_SYSTEMS_VARIABLE} is no JSON object: "),
-        (None, '{"fs-1": 5}', f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 5; give the whole path"),
-        ({"fs-1": "~/data"}, "", "file_systems['fs-1'] is '~/data'; give the whole path"),
-        ({5: "/data"}, "", "file_systems[5] is no file system's id"),
+        (None, "fs-1=data", f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 'data'; give the absolute path of a folder"),
+        (None, "efs=/data", f"{FILE_SYSTEMS_VARIABLE}: 'efs' is not the ID of a file system"),
+        (None, "{'fs-1'", f"{FILE_SYSTEMS_VARIABLE} is not a JSON object: "),
+        (None, '{"fs-1": 5}', f"{FILE_SYSTEMS_VARIABLE}: 'fs-1' is 5; give the absolute path"),
+        ({"fs-1": "~/data"}, "", "file_systems['fs-1'] is '~/data'; give the absolute path"),
+        ({5: "/data"}, "", "file_systems[5] is not the ID of a file system"),
         ({"fs-1": None}, "", "file_systems['fs-1'] is None"),
         ({"fs-1": ""}, "", "file_systems['fs-1'] is ''"),
         ("fs-1=/x", "", "file_systems is 'fs-1=/x'; give a dict of ids to folders"),
@@ -80,14 +80,14 @@ def test_an_unknown_file_system_says_how_to_name_its_folder():
     with pytest.raises(DataError) as caught:
         file_systems.find_folder(source(), {"fs-9": "/x"})
     assert str(caught.value) == (
-        f"file system {ID!r} has no folder on this machine (known: fs-9); say which with "
+        f"file system {ID!r} has no folder on this machine (known: fs-9); name one with "
         f"LocalPlatform(file_systems={{{ID!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={ID}=/folder"
     )
 
 
 def test_the_error_of_a_missing_directory_names_the_id(tmp_path):
     folders = {ID: str(tmp_path / "gone")}
-    with pytest.raises(DataError, match=f"^file system '{ID}': its folder '.*gone' is not on this machine"):
+    with pytest.raises(DataError, match=f"^file system '{ID}': its folder '.*gone' does not exist on this machine"):
         file_systems.find_folder(source(), folders)
     (tmp_path / "file").touch()
     for path in ("/gone", "/file"):
@@ -115,7 +115,7 @@ def test_a_read_only_channel_without_a_mount_is_a_link_with_a_warning(tmp_path):
     said = file_systems.link_folder(source(mode="ro"), {ID: str(tmp_path)}, tmp_path / "train", "there is no /dev/fuse")
     assert said == (
         f"channel 'train' is file system {ID!r}, read-only, but nothing keeps the script from writing to "
-        f"{str(tmp_path)!r}, for no file system can be mounted here: there is no /dev/fuse"
+        f"{str(tmp_path)!r}, because read-only mounts are impossible here: there is no /dev/fuse"
     )
 
 
@@ -123,7 +123,7 @@ def test_an_existing_path_is_left_unchanged(tmp_path):
     place = tmp_path / "train"
     place.mkdir()
     (place / "kept").touch()
-    with pytest.raises(DataError, match=f"file system '{ID}': '.*train' cannot be made"):
+    with pytest.raises(DataError, match=f"file system '{ID}': the link '.*train' cannot be created"):
         file_systems.link_folder(source(), {ID: str(tmp_path)}, place)
     assert (place / "kept").exists()
 

@@ -78,7 +78,7 @@ def test_a_data_directory_that_is_none_is_a_problem_and_the_exit_code(environmen
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     at = next(index for index, line in enumerate(lines) if line.startswith("problem  disk"))
-    assert f"the data directory {tmp_path}/data: it is no folder" in lines[at]
+    assert f"the data directory {tmp_path}/data: it is not a folder" in lines[at]
     assert lines[at + 1].strip() == "-> free it, or name another folder in SCRIPTMODE_DATA_DIR"
     assert lines[-1].endswith(", 1 problem")
 

@@ -233,8 +233,8 @@ def test_a_caller_catches_them_by_pythons_own_kinds_too():
 SDK = Path(scriptmode.__file__).parent
 #: What a next step begins with, in a clause of its own.
 VERBS = (
-    "add|ask|begin|build|call|check|clone|close|copy|correct|delete|did|disable|end|free|give|have|indent|install|keep|leave|"
-    "let|load|look|make|mend|name|pack|pass|pip|put|reinstall|remove|rename|restore|retry|say|scriptmode|see|set|shorten|start|"
+    "add|ask|begin|build|call|check|clone|close|copy|correct|create|delete|did|disable|end|free|give|have|indent|install|keep|leave|"
+    "let|load|look|make|mend|mount|name|pack|pass|pip|put|reinstall|remove|rename|restore|retry|say|scriptmode|see|set|shorten|start|"
     "stop|store|take|train|try|upgrade|use|wait|write"
 )
 STEP = re.compile(rf"(?:^|[;:.,] |[;,] or )(?:{VERBS})\b", re.IGNORECASE)

@@ -1,9 +1,8 @@
-"""File mode: a job's inputs, copied once into its folder and linked into every host's channel folders.
+"""File mode: a job's inputs, copied once into its folder and hard-linked into the channel folders of every host.
 
-The copy stands between the script and the user's files: whatever a script does to its input, the originals stay as
-they are. Hosts share the copy through hard links, so more hosts cost no more space; the shared files are read-only, so
-one host does not write into another's input by accident (a script run by root can). Each host's folders are its own:
-files added, removed or replaced there are seen nowhere else.
+The copy protects the user's files from the script. Hosts share it through hard links, so more hosts need no more space;
+the shared files are read-only, so a host does not change another's input by accident (a script run by root can). Each
+host has its own folders: files added, removed or replaced there are visible to that host alone.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
 
-    #: Told the number of a channel, and how many bytes of how many of it are there.
+    #: Called with the index of a channel, the bytes that are copied, and their total.
     Report = Callable[[int, int, int], None]
 
 
@@ -40,9 +39,9 @@ def stage_channels(
     report: Report,
     modes: Collection[str] = ("File",),
 ) -> None:
-    """Fill every host's channels of these input modes; ``folder`` holds the copies.
+    """Copy the channels of these input modes to every host; ``folder`` holds the copies.
 
-    Raise `DataError` naming channel, URI and cause.
+    Raises `DataError` naming channel, URI and cause.
     """
     copies: dict[tuple[str, str], tuple[Path, list[str]]] = {}
     for number, channel in enumerate(request.get("InputDataConfig", ())):
@@ -52,29 +51,29 @@ def stage_channels(
         key = source.data_type, source.uri
         with add_channel_to_errors(source):
             if key not in copies:
-                place = folder / str(len(copies))
-                copies[key] = place, _fetched(source, stores, place, partial(report, number))
+                copy = folder / str(len(copies))
+                copies[key] = copy, _fetch(source, stores, copy, partial(report, number))
             _distribute(source, channel_sandboxes(request, channel, sandboxes), *copies[key])
 
 
 @contextmanager
 def add_channel_to_errors(source: ChannelSource) -> Iterator[None]:
-    """Say of which channel it is that something cannot be read; an ``OSError`` becomes a `DataError`."""
+    """Add channel and URI to errors of reading it; an ``OSError`` becomes a `DataError`."""
     try:
         yield
     except (PlatformError, OSError) as error:
-        # The URI is said once, whether the error says it or not.
-        said = str(error) if str(error).startswith(f"{source.uri}: ") else f"{source.uri}: {error}"
+        # Some errors begin with the URI already.
+        problem = str(error) if str(error).startswith(f"{source.uri}: ") else f"{source.uri}: {error}"
         kind = type(error) if isinstance(error, PlatformError) else DataError
-        raise kind(f"channel {source.name!r}, {said}") from error
+        raise kind(f"channel {source.name!r}, {problem}") from error
 
 
-def _fetched(source: ChannelSource, stores: Stores, place: Path, report: Callable[[int, int], None]) -> list[str]:
-    """Copy everything a channel names into ``place``; give the names in order."""
-    place.mkdir(parents=True)
+def _fetch(source: ChannelSource, stores: Stores, folder: Path, report: Callable[[int, int], None]) -> list[str]:
+    """Copy all objects of a channel into ``folder``; return their names in order."""
+    folder.mkdir(parents=True)
     whole = replace(source, is_sharded=False, shuffle_seed=None)
-    found = listing.entries(whole, stores.store_of, epoch=0, host=0, count=1, spool=place)
-    return staging.fetch(found, place, report, stores=stores)
+    found = listing.entries(whole, stores.store_of, epoch=0, host=0, count=1, spool=folder)
+    return staging.fetch(found, folder, report, stores=stores)
 
 
 def _distribute(source: ChannelSource, hosts: Sequence[Sandbox], copies: Path, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A mount that a child process serves, as the process that began it sees it."""
+"""A FUSE mount that a child process serves, as seen by the parent."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 
     from scriptmode.data.fuse_server import Tree
 
-#: A line of this length goes into a pipe whole (PIPE_BUF), whichever thread writes it.
+#: A line of this length is written to a pipe atomically (PIPE_BUF), so lines of several threads do not mix.
 MESSAGE_CHARACTERS = 600
 _POLL_SECONDS = 0.005
 
 
 class FuseMount:
-    """A read-only mount at ``mount_point``, which is made, over the tree that ``make`` gives in the child.
+    """A read-only mount at ``mount_point``, which is created, of the tree that ``make`` returns in the child.
 
-    The process that begins it must have no threads, keeps its descriptor ``lock`` to itself, and must never look below
-    ``mount_point``: that waits for the child. Poll until ``is_up`` or ``error`` is set, and now and then afterwards.
+    The parent must have no threads, and must never access files below ``mount_point``, which would wait for the child.
+    The child closes the descriptor ``lock``. The child reports through a pipe: an empty message when the mount is up,
+    and a sentence for each read that failed. Poll until ``is_up`` or ``error`` is set, and regularly afterwards.
     """
 
     def __init__(self, make: Callable[[], Tree], mount_point: Path, lock: int) -> None:
         self.mount_point = mount_point
-        #: Whether the mount is there.
+        #: Whether the mount is in place.
         self.is_up = False
-        #: Why it is not there, or not any more; whoever reads then gets errors that say nothing.
+        #: Why the mount failed or disappeared; readers then get errors without a reason.
         self.error = ""
-        #: What could not be read so far, a sentence each; readers got EIO for it.
+        #: A sentence for each read that failed so far; the reader got EIO.
         self.unreadable: list[str] = []
         mount_point.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = os.pipe()
@@ -44,7 +45,7 @@ class FuseMount:
 
         def tell(what: str) -> None:
             line = json.dumps(what[:MESSAGE_CHARACTERS], ensure_ascii=False) + "\n"
-            # Once the pipe is full nobody reads it, and readers of files must not wait for that.
+            # The parent may not read while the pipe is full, and readers of files must not wait for it.
             with suppress(BlockingIOError):
                 os.write(theirs, line.encode("utf-8", "backslashreplace"))
 
@@ -58,11 +59,11 @@ class FuseMount:
 
     @property
     def pid(self) -> int:
-        """The child's process number."""
+        """The child's process ID."""
         return self._task.pid
 
     def poll(self) -> None:
-        """See what the child did."""
+        """Read the child's messages and whether it ended; never block."""
         if self.error:
             return
         ended = self._ended()
@@ -82,24 +83,24 @@ class FuseMount:
             self.error = f"the mount at {str(self.mount_point)!r} is gone: {ended}" if self.is_up else ended
 
     def end(self) -> None:
-        """Take the mount away, whoever still reads there, and end the child. Raise `DataError` when it stays."""
+        """Remove the mount, also while it is read, and stop the child; raise `DataError` when it stays."""
         self.poll()
         if not self.error:
-            # First of all: when it dies every reader that waits for it goes on with an error.
+            # First of all: the death of the child ends every waiting read with an error.
             self._task.kill()
         fuse_mounts.detach(self.mount_point)
         deadline = time.monotonic() + process_tree.VANISHING_SECONDS
         while not self.error and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             self.poll()
-        # It might have mounted just before it died.
+        # The child may have mounted just before it died.
         fuse_mounts.detach(self.mount_point)
 
     def _ended(self) -> str:
-        """Say why the child ended; "" while it runs."""
+        """Return why the child ended; "" while it runs."""
         try:
             if not self._task.poll():
                 return ""
         except ChildProcessError:
-            return "its process was killed with all others"
-        return self._task.error or "somebody unmounted it"
+            return "its process was killed with all others of the job"
+        return self._task.error or "it was unmounted by another process"

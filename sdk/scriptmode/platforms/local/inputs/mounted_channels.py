@@ -1,4 +1,7 @@
-"""Channels that are mounted: FastFile's objects, and file systems; where no mount can be had, what stands for it."""
+"""Channels that are mounted: FastFile mode and file systems.
+
+Where mounts are impossible, FastFile channels are copied and file systems are linked, with a line in the log.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ if TYPE_CHECKING:
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
 
-    #: Writes a sentence to a host's log.
+    #: Writes a line to a host's log, given the host's name and the line.
     Say = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class MountedChannel:
-    """One channel of one host that is mounted."""
+    """One channel of one host, the ``index``-th of the ``count`` hosts that the channel is for."""
 
     host: str
     path: Path
@@ -40,12 +43,12 @@ class MountedChannel:
 
 
 class ChannelMounts:
-    """The mounts of a job; the process that makes them must have no threads."""
+    """The mounts of a job; the process that creates them must have no threads, because it forks."""
 
     def __init__(
         self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, lock: int
     ) -> None:
-        """``folders`` are those of file systems; None where the hosts see file systems by themselves."""
+        """Find the channels to mount; ``folders``: those of file systems by ID, None if the hosts mount them."""
         self._request = request
         self._folders = folders or {}
         self._lock = lock
@@ -55,14 +58,14 @@ class ChannelMounts:
 
     @property
     def pids(self) -> list[int]:
-        """The process numbers of those that serve the mounts."""
+        """The process IDs of the children that serve the mounts."""
         return [mount.pid for mount in self._mounts.values()]
 
     def begin(self, stores: Stores, spool: Path, say: Say, why_not: str = "") -> frozenset[str]:
-        """Begin every mount; give the input modes whose channels are copied. Raises `DataError`.
+        """Start every mount; return the input modes whose channels must be copied. Raises `DataError`.
 
-        Nothing of ``stores`` may be connected yet. ``say`` gets a host's name and a sentence where something else
-        stands for a mount; ``why_not`` is a reason for that which is known already.
+        ``stores`` must have no open connections, which children would share. ``say`` writes a line to a host's log for
+        a channel that is not mounted; ``why_not`` is a known reason why mounts are impossible, or "".
         """
         read_only = [mounted for mounted in self._systems if file_systems.is_read_only(_system(mounted))]
         if not why_not and (self._fast or read_only):
@@ -87,11 +90,11 @@ class ChannelMounts:
         return frozenset({"File"})
 
     def is_ready_or_failed(self) -> bool:
-        """Say whether every mount is there, or one cannot be."""
+        """Return whether every mount is in place, or one has failed."""
         return bool(self.failure()) or all(mount.is_up for mount in self._mounts.values())
 
     def failure(self) -> str:
-        """Say why a mount is not there (any more) or could not give what it holds; "" as long as all is well."""
+        """Return why a mount failed, disappeared or could not be read; "" without a failure."""
         for mounted, mount in self._mounts.items():
             mount.poll()
             if wrong := mount.error or next(iter(mount.unreadable), ""):
@@ -101,7 +104,7 @@ class ChannelMounts:
         return ""
 
     def end(self) -> list[str]:
-        """Take every mount away; say why one stays."""
+        """Remove every mount; return a message for each that stays."""
         stay = [_unmount(mount) for mount in self._mounts.values()]
         self._mounts.clear()
         return [said for said in stay if said]
@@ -110,7 +113,7 @@ class ChannelMounts:
 def _mounted_channels(
     request: Mapping[str, Any], sandboxes: Sequence[Sandbox]
 ) -> tuple[list[MountedChannel], list[MountedChannel]]:
-    """Give FastFile's channels and file systems, for every host."""
+    """Return the channels in FastFile mode and the file systems, each for every host that gets it."""
     fast: list[MountedChannel] = []
     systems: list[MountedChannel] = []
     for channel in request.get("InputDataConfig", ()):
@@ -127,7 +130,7 @@ def _mounted_channels(
 
 
 def _unmount(mount: FuseMount) -> str:
-    """Take a mount away; say why it stays."""
+    """Remove a mount; return why it stays, "" when it does not."""
     try:
         mount.end()
     except DataError as error:

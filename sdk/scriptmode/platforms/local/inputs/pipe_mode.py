@@ -1,4 +1,4 @@
-"""What serves a job's inputs while its hosts train: a process for each channel in Pipe mode and each host."""
+"""Pipe mode: a producer process for each channel and host streams the data through FIFOs while the hosts train."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PipeStream:
     def stream(
         self, epoch: int, opened: Stores, spool: Path, waiting: Callable[[], None]
     ) -> Generator[Buffer, None, None]:
-        """Give an epoch's bytes; ``waiting`` is called now and then while none come."""
+        """Yield the bytes of an epoch; ``waiting`` is called repeatedly while no data arrives."""
         pieces = listing.pieces(
             self.source, opened.store_of, epoch=epoch, host=self.index, count=self.count, spool=spool
         )
@@ -50,7 +50,7 @@ class PipeStream:
 
 
 class PipeProducers:
-    """The producers of a job; the process that makes them must have no threads."""
+    """The producers of a job; the process that creates them must have no threads, because it forks."""
 
     def __init__(self, streams: Sequence[PipeStream], stores: Stores, spool: Path, lock: int) -> None:
         self._stores = stores
@@ -62,19 +62,19 @@ class PipeProducers:
 
     @property
     def pids(self) -> list[int]:
-        """The producers' process numbers."""
+        """The process IDs of the producers."""
         return [producer.pid for producer in self._producers.values()]
 
     def check(self) -> None:
         """Raise `DataError` for a channel whose first object cannot be found."""
         for source in {stream.source: None for stream in self._streams}:
-            # The order does not matter, and shuffling would read the whole list.
+            # The order does not matter here, and shuffling would read the complete list.
             whole = replace(source, shuffle_seed=None)
             with add_channel_to_errors(source):
                 next(listing.pieces(whole, self._stores.store_of, epoch=0, host=0, count=1, spool=self._spool))
 
     def create_fifos(self) -> None:
-        """Make the first FIFOs: they are there before the hosts start."""
+        """Create the FIFOs of the first epoch, which must exist before the hosts start."""
         for stream in self._streams:
             self._fifos[stream] = pipes.Fifos(stream.path)
             self._fifos[stream].create(0)
@@ -85,14 +85,14 @@ class PipeProducers:
             self._producers[stream] = ForkedTask(partial(self._feed, stream, counters), self._lock, stays=True)
 
     def failure(self) -> str:
-        """Say why one of the streams ended that should not have; "" as long as none did."""
+        """Return why a producer ended, which none should do; "" while all run."""
         for stream, producer in self._producers.items():
             if producer.poll():
                 return f"ClientError: Data download failed: {stream.host}: {producer.error}"
         return ""
 
     def progress(self) -> list[ChannelProgress]:
-        """Give how much of each channel went to its hosts, of those that one opened."""
+        """Return the number of bytes streamed of each channel that at least one host opened."""
         found: dict[str, ChannelProgress] = {}
         for stream, counters in self._streams.items():
             if counters.opened:
@@ -103,7 +103,7 @@ class PipeProducers:
         return list(found.values())
 
     def unread_warnings(self) -> Iterator[tuple[str, str]]:
-        """Give a line for the log of each host whose channel nothing on any host opened."""
+        """Yield a host and a line for its log for each of its channels that no host opened."""
         read = {stream.source.name for stream, counters in self._streams.items() if counters.opened}
         for stream in self._streams:
             if stream.source.name not in read:
@@ -118,7 +118,7 @@ class PipeProducers:
 
 
 def pipe_streams(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[PipeStream]:
-    """Give every channel in Pipe mode for every host that it is for."""
+    """Return every channel in Pipe mode for every host that it is for."""
     found = []
     for channel in request.get("InputDataConfig", ()):
         if input_mode(request, channel) != "Pipe":

@@ -1,4 +1,4 @@
-"""What a job leaves behind: model.tar.gz and output.tar.gz, at the places the request names."""
+"""The artifacts of a job: model.tar.gz and output.tar.gz, packed and delivered to the job's output path."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from scriptmode.platforms.opt_ml import Sandbox
     from scriptmode_runtime.files.beneath import Entry
 
-#: Trained weights hardly compress; the fastest level costs a few percent of size.
+#: The fastest level: trained weights hardly compress, so it costs only a few percent of size.
 COMPRESSION_LEVEL = 1
 MODEL_ARCHIVE = "model.tar.gz"
-#: What a file is called, after a dot and its name, until it is whole.
+#: A file that is not complete is named ``.<name>.part``.
 DRAFT_SUFFIX = ".part"
 OUTPUT_ARCHIVE = "output.tar.gz"
 
 
 @dataclass(frozen=True)
 class HostFile:
-    """A file or directory that a host left: its path in the host's tree, and the status when it was found."""
+    """A file or directory of a host: its path in the host's tree, and its status when it was found."""
 
     sandbox: Sandbox
     path: str
@@ -48,20 +48,20 @@ class HostFile:
         return stat.S_ISDIR(self.status.st_mode)
 
     def open(self) -> BinaryIO:
-        """Open the file for reading; raise ``OSError`` where the host put something else in its place."""
+        """Open the file for reading; raise ``OSError`` if the host replaced it by something else."""
         return self.sandbox.open_file(self.path)
 
 
 @dataclass
 class ArtifactTree:
-    """Files of all hosts as one tree: path below the tree -> file; ``notes`` say what is not in it."""
+    """Files of all hosts as one tree, by path below its root; ``notes`` describes what was left out."""
 
     files: dict[str, HostFile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 def artifacts_uri(request: Mapping[str, Any]) -> str:
-    """Give the URI below which a job's artifacts lie."""
+    """Return the URI below which a job's artifacts are delivered."""
     return f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}/output"
 
 
@@ -73,10 +73,10 @@ def publish_artifacts(
     with_model: bool,
     say: Callable[[str], None],
 ) -> str:
-    """Pack and deliver what the hosts left; return the model's URI, "" without one.
+    """Pack and deliver the hosts' artifacts; return the model's URI, "" without one.
 
-    What was delivered to a ``file://`` URI is durable once this returns. Archives are packed in ``folder`` and leave it
-    when they are delivered: after a failure they are still there.
+    Files delivered to a ``file://`` URI are durable once this returns. Archives are packed in ``folder`` and removed
+    from it when they are delivered, so after a failure they are still there.
     """
     compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
     base = artifacts_uri(request)
@@ -115,7 +115,7 @@ def _deliver_files(tree: ArtifactTree, base: str, plain: str, entries: Entries) 
 
 
 def is_model_empty(sandboxes: Sequence[Sandbox]) -> bool:
-    """Return whether no host left a file for the model."""
+    """Return whether no host wrote a file to its model directory."""
     return all(
         entry.is_directory
         for sandbox in sandboxes
@@ -154,9 +154,9 @@ def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> Artifac
 
 
 def pack_archive(tree: ArtifactTree, archive: Path) -> None:
-    """Write a tar.gz of a tree; owners are left out, so that whoever unpacks it owns the files."""
+    """Write a tar.gz of a tree; owners are left out, so that the user who unpacks it owns the files."""
     draft = archive.with_name(f".{archive.name}")
-    # To open a FIFO in its place would wait for a reader.
+    # Opening a FIFO of that name would wait for a reader.
     draft.unlink(missing_ok=True)
     try:
         _pack(tree, draft)
@@ -188,16 +188,16 @@ def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
 
 
 def deliver_file(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
-    """Copy an open file below a ``file://`` or ``s3://`` URI, whole or not at all; raise `DataError` naming where.
+    """Copy an open file below a ``file://`` or ``s3://`` URI, completely or not at all; raise `DataError`.
 
-    A file that was copied is durable after `sync` of ``entries``. Return whether there are two of it now.
+    A copied file is durable after `sync_delivered`. Returns False if the file was at its destination already.
     """
     uri = f"{place}/{name}"
     descriptor = file.fileno()
     if not file_uris.is_file(place):
         s3_client().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
     else:
-        # The name is as it is: what looks encoded in it is not.
+        # The name is used literally: it is not percent-encoded, even if it looks so.
         target = file_uris.file_path(place) / name
         draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
         try:
@@ -206,7 +206,7 @@ def deliver_file(file: BinaryIO, place: str, name: str, entries: Entries) -> boo
                 sync_file(target)
                 entries.add(target.parent)
                 return False
-            # Of a job that was killed as it copied, or a link that a script put there.
+            # From a job that was killed while copying, or a link that a script created.
             draft.unlink(missing_ok=True)
             with draft.open("xb") as copy:
                 copy_descriptor(descriptor, copy.fileno(), lambda start: os.pread(descriptor, READ_BYTES, start))
@@ -220,7 +220,7 @@ def deliver_file(file: BinaryIO, place: str, name: str, entries: Entries) -> boo
 
 
 def sync_delivered(entries: Entries, place: str) -> None:
-    """Make what was delivered below a URI durable; raise `DataError`."""
+    """Flush the delivered files below a URI to the disk; raise `DataError`."""
     try:
         entries.sync()
     except OSError as error:
@@ -229,7 +229,7 @@ def sync_delivered(entries: Entries, place: str) -> None:
 
 @cache
 def s3_client() -> S3:
-    """Give this process's client of S3: it takes longer to make than a small file to store."""
+    """Return this process's S3 client; creating one takes longer than storing a small file."""
     from scriptmode.aws.s3 import S3
 
     return S3()
@@ -255,13 +255,13 @@ def _entries(
 
 
 def _paths(name: str) -> Iterator[str]:
-    """Give a path below the tree and everything above it."""
+    """Yield a path below the tree and each of its parents."""
     yield name
     yield from (str(parent) for parent in Path(name).parents if str(parent) != ".")
 
 
 def _followed(file: HostFile) -> tuple[HostFile, str]:
-    """Return what a link leads to, and why that cannot be an artifact or ""."""
+    """Return the target of a link, and why it cannot be an artifact or ""."""
     try:
         file = replace(file, status=file.sandbox.status(file.path))
     except EscapeError:

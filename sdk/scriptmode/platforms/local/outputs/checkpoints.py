@@ -1,7 +1,7 @@
-"""A job's checkpoints: there before the script starts, and copied to their place while it trains, as the service does.
+"""Checkpoint sync: restore checkpoints before the script starts, and upload them while it trains, as the service does.
 
-However a job ends, what its script had finished some seconds before is there for the next one. Files are copied once
-they rest; what a script removes stays where it was copied to.
+However a job ends, files that its script completed some seconds before are available to the next job. A file is copied
+once it has not changed for `REST_SECONDS`; a file that the script removes is not removed from the destination.
 """
 
 from __future__ import annotations
@@ -29,23 +29,24 @@ if TYPE_CHECKING:
     #: By host and name, a file's size and time of change (ns).
     Signatures = dict[str, dict[str, list[int]]]
 
-#: A file that did not change for so long is copied.
+#: A file that has not changed for this time is copied.
 REST_SECONDS = 2.0
 _KEPT = {"signatures": {"*": {"*": [int]}}, "owners": {"*": str}}
 
 
 @dataclass
 class SyncRecord:
-    """What is at the checkpoints' place: by host and name what was copied from or to it, and whose each name is."""
+    """Record of the destination: the signature of each copied file by host and name, and the host that owns a name."""
 
     signatures: Signatures = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
 
 
 class CheckpointSync:
-    """Copies what changed among the hosts' checkpoints to their place; ``record`` is the file of what was copied.
+    """Copier of the hosts' changed checkpoints to the job's checkpoint URI; ``record`` is the file of the `SyncRecord`.
 
-    A name belongs to the first host that changed it: what another one has of it is left out, and told.
+    A name is owned by the first host that changed it. A file of that name on another host is left out, with a line in
+    the log.
     """
 
     def __init__(self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], record: Path) -> None:
@@ -56,16 +57,16 @@ class CheckpointSync:
         self._record = record
 
     def restore(self) -> None:
-        """Give every host the checkpoints of an earlier job, if there are any; raise `PlatformError`."""
+        """Copy the checkpoints of an earlier job, if any, to every host; raise `PlatformError`."""
         first, *others = self._folders.values()
         if file_uris.is_file(self._uri):
-            place = file_uris.file_path(self._uri)
-            if place.is_dir():
-                file_copy.copy_path(place, first)
+            source = file_uris.file_path(self._uri)
+            if source.is_dir():
+                file_copy.copy_path(source, first)
         else:
             self._fetch(first)
         for draft in first.rglob(f".*{artifacts.DRAFT_SUFFIX}"):
-            # Of a job that was killed as it copied.
+            # From a job that was killed while copying.
             draft.unlink()
         for folder in others:
             file_copy.copy_path(first, folder)
@@ -77,12 +78,12 @@ class CheckpointSync:
         try:
             artifacts.s3_client().fetch(f"{self._uri}/", folder)
         except DataNotFoundError as error:
-            # Nothing there is nothing to restore; without a bucket nothing could be kept.
+            # Without objects nothing is restored, but without a bucket no checkpoint could be uploaded.
             if code_of(error) == "NoSuchBucket":
                 raise
 
     def run(self) -> None:
-        """Copy for ever what rests; an error is told once and tried again."""
+        """Copy unchanged files in an endless loop; log an error once and retry."""
         seen: Signatures = {}
         told = ""
         while True:
@@ -98,7 +99,7 @@ class CheckpointSync:
                 sys.stderr.flush()
 
     def finish(self, say: Callable[[str], None]) -> None:
-        """Copy the rest, after the hosts ended; raise `DataError`."""
+        """Copy the remaining files after the hosts ended; raise `DataError`."""
         trees = self._trees()
         for note in (note for tree in trees.values() for note in tree.notes):
             say(note)
@@ -113,7 +114,7 @@ class CheckpointSync:
                     say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
     def _copy(self, files: Signatures) -> str:
-        """Copy those that changed, the oldest first; say why something was not copied, "" when all was."""
+        """Copy the changed files, the oldest first; return why a file was not copied, "" when all were."""
         kept = self._read()
         changed = [
             (signature[1], host, name, signature)
@@ -122,7 +123,7 @@ class CheckpointSync:
             if kept.signatures.get(host, {}).get(name) != signature and kept.owners.get(name, host) == host
         ]
         said, entries, copied = "", Entries(), []
-        # What names other files was written after them. A host that comes first takes what two have.
+        # The oldest first, because a file that names others is written after them. The first host owns a name of two.
         by_host = sorted(changed, key=lambda each: list(self._folders).index(each[1]))
         for _, host, name, _ in by_host:
             kept.owners.setdefault(name, host)
@@ -132,10 +133,10 @@ class CheckpointSync:
             try:
                 self._put(host, name, entries)
             except FileNotFoundError:
-                # Removed meanwhile, by a script that keeps the newest few.
+                # Removed by a script that keeps only the newest checkpoints.
                 continue
             except (PlatformError, OSError, ValueError) as error:
-                # What was written later may name it.
+                # A file that was written later may name this one.
                 said = str(error)
                 break
             else:
@@ -161,7 +162,7 @@ class CheckpointSync:
             artifacts.deliver_file(file, self._uri, name, entries)
 
     def _trees(self) -> dict[str, artifacts.ArtifactTree]:
-        """Give what each host has."""
+        """Return the checkpoint files of each host."""
         return {
             host: artifacts.collect_files("checkpoints", [sandbox], self._path)
             for host, sandbox in self._sandboxes.items()
@@ -171,7 +172,7 @@ class CheckpointSync:
         replace_file(self._record, json.dumps(asdict(kept)).encode(), durable=False)
 
     def _read(self) -> SyncRecord:
-        """Return what was copied; of a record that cannot be read nothing is known, and all is copied again."""
+        """Return the record; an empty one if it cannot be read, so that all files are copied again."""
         try:
             content = regular_files.read_json(self._record)
             shapes.validate_shape(content, _KEPT, "")
@@ -181,7 +182,7 @@ class CheckpointSync:
 
 
 def _signatures(trees: Mapping[str, artifacts.ArtifactTree]) -> Signatures:
-    """Give the size and time of change (ns) of every host's files, by their names."""
+    """Return the size and modification time (ns) of every host's files, by their names."""
     found: Signatures = {host: {} for host in trees}
     for host, tree in trees.items():
         for name, file in tree.files.items():
@@ -191,7 +192,7 @@ def _signatures(trees: Mapping[str, artifacts.ArtifactTree]) -> Signatures:
 
 
 def _common(before: Signatures, now: Signatures) -> Signatures:
-    """Give the files that did not change in between."""
+    """Return the files that are the same in both."""
     return {
         host: {name: mine for name, mine in files.items() if before.get(host, {}).get(name) == mine}
         for host, files in now.items()

@@ -1,4 +1,4 @@
-"""A job's metrics, read from its log lines as the service reads them from CloudWatch. Pure."""
+"""A job's metrics, parsed from its log lines as the service parses them in CloudWatch. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def parse_metrics(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:
-    """Give every value that a metric's regular expression finds, metric by metric, in the order of the log.
+    """Return every value that a metric's regular expression finds, metric by metric, in the order of the log.
 
-    Logs a warning for an expression that takes too long. Raises `DataError` for what is no regular expression.
+    Logs a warning for an expression that takes too long. Raises `DataError` for an invalid regular expression.
     """
     definitions = [Definition(name, regex) for name, regex in parse_definitions(description)]
     if not definitions:

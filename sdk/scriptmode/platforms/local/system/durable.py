@@ -1,4 +1,4 @@
-"""Writing files so that they survive a power cut.
+"""Writing of files that survive a power cut.
 
 A file system may keep a new file's content, its name and a removal in memory for some seconds, and lose any of them at
 a power cut. A file is certain to be there after three steps in this order: sync its content, give it its name, and sync
@@ -12,17 +12,17 @@ import os
 import tempfile
 from pathlib import Path
 
-#: What file systems answer that cannot sync a directory: those of some networks and in user space.
+#: Errors of file systems that cannot sync a directory, such as some network file systems and those in user space.
 _NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
 
 
 def sync_file(path: Path) -> None:
-    """Make a file's content durable; raise ``OSError``."""
+    """Flush a file's content to the disk; raise ``OSError``."""
     _sync(path, os.O_RDONLY)
 
 
 def sync_directory(path: Path) -> None:
-    """Make a directory's entries durable, where its file system can; raise ``OSError``."""
+    """Flush a directory's entries to the disk, if its file system can; raise ``OSError``."""
     try:
         _sync(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -31,11 +31,11 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True, directory: bool = False) -> None:
-    """Write a file so that every reader sees the old or the new content, whole.
+    """Write a file so that every reader sees either the complete old or the complete new content.
 
     Args:
         path: The file.
-        content: What it is to hold.
+        content: Its new content.
         durable: Whether a power cut leaves the old or the new content, too, instead of an empty file.
         directory: Whether the new content is certain to survive a power cut once this returns.
 
@@ -57,7 +57,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True, directory:
 
 
 class Entries:
-    """Directories whose entries changed. They are synced together: each one once, however many files it got."""
+    """Directories whose entries changed and are to be synced: each once, regardless of the number of new files."""
 
     def __init__(self) -> None:
         self._changed: dict[Path, None] = {}
@@ -74,7 +74,7 @@ class Entries:
             self.add(made.parent)
 
     def replace(self, draft: Path, path: Path) -> None:
-        """Give a file its name, once its content is durable."""
+        """Rename ``draft`` to ``path``, after its content is durable."""
         sync_file(draft)
         draft.replace(path)
         self.add(path.parent)
@@ -84,14 +84,14 @@ class Entries:
         self._changed[directory] = None
 
     def sync(self) -> None:
-        """Make every entry durable; raise ``OSError``."""
+        """Flush all changed directories to the disk; raise ``OSError``."""
         while self._changed:
             sync_directory(next(iter(self._changed)))
             self._changed.pop(next(iter(self._changed)))
 
 
 def _sync(path: Path, flags: int) -> None:
-    # A FIFO in the file's place is refused by fsync, its writer not waited for.
+    # With O_NONBLOCK, opening a FIFO of that name does not wait for a writer; fsync then refuses it.
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

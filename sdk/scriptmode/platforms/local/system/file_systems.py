@@ -1,7 +1,7 @@
-"""File system channels: an EFS or FSx for Lustre file system is a folder of this machine that the user names.
+"""File system channels: a folder of this machine stands for each EFS or FSx for Lustre file system.
 
-The service mounts the file system on every host; here a channel that may be written is a link to the folder, and one
-that may not is a read-only mount over it where one can be had, else a link and a word about it.
+The service mounts the file system on every host. Here a writable channel is a link to the folder. A read-only channel
+is a read-only mount of it; where mounts are impossible, it is a link, with a line in the log.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from scriptmode.errors import DataError, SpecError
 if TYPE_CHECKING:
     from scriptmode.data.fuse_server import Tree
 
-#: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object where a folder's name holds what looks like an entry.
+#: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a folder's name contains text like an entry.
 FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
-#: An entry that was begun and not ended.
+#: An ID without a folder inside of an entry.
 _BARE = re.compile(r",(fs-[A-Za-z0-9-]+)(?=,|$)")
-#: A comma belongs to the folder's name unless another entry follows it.
+#: A comma that separates entries; any other comma is part of a folder's name.
 _BETWEEN = re.compile(r",(?=fs-[A-Za-z0-9-]+=)")
 
 
@@ -44,12 +44,12 @@ def parse_file_systems(
 
 
 def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
-    """Give the folder of this machine that a FileSystemDataSource names; raise `DataError` when there is none."""
+    """Return the folder of this machine for a FileSystemDataSource; raise `DataError` if there is none."""
     name, inside = source["FileSystemId"], source["DirectoryPath"]
     if name not in folders:
         known = f" (known: {', '.join(sorted(folders))})" if folders else ""
         raise DataError(
-            f"file system {name!r} has no folder on this machine{known}; say which with "
+            f"file system {name!r} has no folder on this machine{known}; name one with "
             f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={name}=/folder"
         )
     if ".." in inside.split("/"):
@@ -58,51 +58,52 @@ def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
     found = root / str(inside).strip("/")
     if not root.is_dir():
         raise DataError(
-            f"file system {name!r}: its folder {str(root)!r} is not on this machine; make or mount it, or say another"
+            f"file system {name!r}: its folder {str(root)!r} does not exist on this machine; mount it, create it, or "
+            "name another"
         )
     if not found.is_dir():
         raise DataError(
-            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, which is no folder; "
-            f"make it or correct the path"
+            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, which is not a folder; "
+            f"create it or correct the path"
         )
     return found
 
 
 def is_read_only(source: Mapping[str, Any]) -> bool:
-    """Say whether a FileSystemDataSource is to be mounted read-only, as the service does unless told otherwise."""
+    """Return whether a FileSystemDataSource is read-only, which is the service's default, too."""
     return bool(source.get("FileSystemAccessMode", "ro") != "rw")
 
 
 def tree_factory(source: Mapping[str, Any], folders: Mapping[str, str]) -> Callable[[], Tree]:
-    """Give what a `View` of a read-only channel is made with; raise `DataError` as `folder` does."""
-    # What serves mounts is no business of whoever only asks for a folder.
+    """Return the function that makes the tree of a read-only `FuseMount`; raise `DataError` as `find_folder` does."""
+    # Imported here, because callers that only need a folder have no use for the code that serves mounts.
     from scriptmode.data.folder_tree import FolderTree
 
     return partial(FolderTree, find_folder(source, folders))
 
 
-def link_folder(source: Mapping[str, Any], folders: Mapping[str, str], place: Path, why_not: str = "") -> str:
-    """Make the channel's folder ``place`` a link to the file system's folder; give a sentence for the job's log or "".
+def link_folder(source: Mapping[str, Any], folders: Mapping[str, str], channel: Path, why_not: str = "") -> str:
+    """Create the link ``channel`` to the file system's folder; return a sentence for the job's log or "".
 
-    ``why_not`` is why there is no read-only mount for a channel that asked for one. An empty folder at ``place`` gives
-    way to the link. Raise `DataError` as `folder` does.
+    ``why_not`` is why a read-only channel is not mounted. An empty folder at ``channel`` is replaced by the link.
+    Raises `DataError` as `find_folder` does.
     """
     target = find_folder(source, folders)
     try:
-        if place.is_dir() and not place.is_symlink():
-            place.rmdir()
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(target, target_is_directory=True)
+        if channel.is_dir() and not channel.is_symlink():
+            channel.rmdir()
+        channel.parent.mkdir(parents=True, exist_ok=True)
+        channel.symlink_to(target, target_is_directory=True)
     except OSError as error:
         raise DataError(
-            f"file system {source['FileSystemId']!r}: {str(place)!r} cannot be made: {error}; correct its "
-            "DirectoryPath, or say another folder"
+            f"file system {source['FileSystemId']!r}: the link {str(channel)!r} cannot be created: {error}; correct "
+            "its DirectoryPath, or name another folder"
         ) from error
     if not is_read_only(source):
         return ""
     return (
-        f"channel {place.name!r} is file system {source['FileSystemId']!r}, read-only, but nothing keeps the script "
-        f"from writing to {str(target)!r}, for no file system can be mounted here: {why_not or 'nobody tried'}"
+        f"channel {channel.name!r} is file system {source['FileSystemId']!r}, read-only, but nothing keeps the script "
+        f"from writing to {str(target)!r}, because read-only mounts are impossible here: {why_not or 'unknown reason'}"
     )
 
 
@@ -112,7 +113,7 @@ def _entries(text: str) -> list[tuple[str, Any]]:
             return list(json.loads(text).items())
         except ValueError as error:
             raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE} is no JSON object: {error}; correct {text!r}, or write fs-0123=/folder"
+                f"{FILE_SYSTEMS_VARIABLE} is not a JSON object: {error}; correct {text!r}, or write fs-0123=/folder"
             ) from error
     entries = []
     for entry in filter(None, _BETWEEN.split(text)):
@@ -122,7 +123,7 @@ def _entries(text: str) -> list[tuple[str, Any]]:
         if bare := _BARE.search(path):
             raise SpecError(
                 f"{FILE_SYSTEMS_VARIABLE}: the folder of {name!r} is {path!r}; the part {bare[1]!r} names no folder: "
-                f"say {bare[1]}=/folder, or give a JSON object if it is part of the name"
+                f"write {bare[1]}=/folder, or give a JSON object if it is part of the name"
             )
         entries.append((name.strip(), path))
     return entries
@@ -130,7 +131,7 @@ def _entries(text: str) -> list[tuple[str, Any]]:
 
 def _checked(where: str, name: object, path: object) -> str:
     if not isinstance(name, str) or not name.startswith("fs-"):
-        raise SpecError(f"{where} is no file system's id; give one such as 'fs-0123456789abcdef0'")
+        raise SpecError(f"{where} is not the ID of a file system; give one such as 'fs-0123456789abcdef0'")
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_absolute():
-        raise SpecError(f"{where} is {path!r}; give the whole path of a folder, such as '/mnt/data'")
+        raise SpecError(f"{where} is {path!r}; give the absolute path of a folder, such as '/mnt/data'")
     return os.fspath(path)

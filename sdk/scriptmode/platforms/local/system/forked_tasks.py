@@ -1,4 +1,4 @@
-"""The agent's children: it wakes when one ends, and has its slow work done by one that can be killed."""
+"""The agent's children: waiting for their ends, and slow work in a forked child that can be killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Children:
-    """Waits for the ends of children. One per process: it owns the handlers of SIGCHLD and SIGTERM."""
+    """Waiting for the ends of children. One for each process: it owns the handlers of SIGCHLD and SIGTERM."""
 
     def __init__(self) -> None:
         self.terminated = False
@@ -31,7 +31,7 @@ class Children:
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.signal(signal.SIGTERM, self._terminate)
         for number in (signal.SIGINT, signal.SIGHUP):
-            # A terminal's own: the job outlives it. The handler is not SIG_IGN because hosts would inherit that.
+            # Signals of a terminal, which the job outlives. The handler is not SIG_IGN, which hosts would inherit.
             signal.signal(number, lambda _number, _frame: None)
         process_tree.become_subreaper()
 
@@ -46,7 +46,7 @@ class Children:
                 pass
 
     def reap_strays(self, awaited: Collection[int]) -> None:
-        """Reap the ended orphans this process took over, never one of ``awaited``: their status is their owner's."""
+        """Reap ended orphans that this process adopted, but none of ``awaited``, whose status their owner reads."""
         with suppress(ChildProcessError):
             while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 if ended.si_pid in awaited:
@@ -54,17 +54,18 @@ class Children:
                 os.waitpid(ended.si_pid, 0)
 
     def kill_all(self) -> bool:
-        """End everything below this process; False when something would not go."""
+        """Kill all descendants of this process; return whether all ended."""
         own = os.getpid()
         return process_tree.kill_until_gone(lambda: process_tree.descendants(own), lambda: self.reap_strays(()))
 
 
 class ForkedTask:
-    """One piece of slow work in a forked child: it can be killed at any time, and its memory goes with it.
+    """Background work in a forked child: it can be killed at any time, and its memory is freed at its end.
 
-    The process that forks must have no threads, and keeps its descriptor ``lock`` to itself. ``work`` returns what JSON
-    can carry; a `ScriptmodeError` or an ``OSError`` becomes ``error``, anything else a traceback in the log and an
-    ``error`` that says so. With ``stays`` the child keeps what it has open after it answered, until it is killed.
+    The process that forks must have no threads; the child closes the descriptor ``lock``. ``work`` returns a value that
+    JSON can represent. A `ScriptmodeError` or an ``OSError`` becomes ``error``; any other exception becomes a traceback
+    in the log and an ``error`` that names it. With ``stays`` the child keeps its descriptors open after ``work``
+    returned, until it is killed.
     """
 
     def __init__(self, work: Callable[[], Any], lock: int, *, stays: bool = False) -> None:
@@ -81,7 +82,7 @@ class ForkedTask:
         os.set_blocking(self._pipe, False)
 
     def poll(self) -> bool:
-        """Say whether the work ended; ``value`` and ``error`` are set then."""
+        """Return whether the work ended; ``value`` and ``error`` are set then. Never blocks."""
         if self._pipe < 0:
             return True
         try:
@@ -95,19 +96,19 @@ class ForkedTask:
             answer = json.loads(self._answer)
             self.value, self.error = answer.get("value"), answer.get("error", "")
         else:
-            # Its end of the pipe closes as it ends.
+            # The child's end of the pipe was closed by its end.
             _, status = os.waitpid(self.pid, 0)
             self.error = f"the process that did it ended with {describe_exit_code(os.waitstatus_to_exitcode(status))}"
         return True
 
     def kill(self) -> None:
-        """End the work now."""
+        """Kill the child now."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
 
 def describe_exit_code(code: int) -> str:
-    """Say an exit code as people do: ``exit code 3``, ``SIGKILL``."""
+    """Return an exit code as text: ``exit code 3``, or ``SIGKILL`` for -9."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -117,14 +118,14 @@ def describe_exit_code(code: int) -> str:
 
 
 def reset_signal_handlers(instead: signal.Handlers) -> None:
-    """In a forked child of a process with `Children`, let the signals that those handle do this ``instead``."""
+    """Set the signals that `Children` handles to ``instead``, in a forked child."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, instead)
 
 
 def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> None:
-    """Be the child: never returns."""
+    """Run the work in the forked child; never return."""
     status = 1
     try:
         process_tree.die_with_parent()
@@ -135,7 +136,7 @@ def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> No
             answer = {"value": work()}
         except (ScriptmodeError, OSError) as error:
             answer = {"error": str(error) or type(error).__name__}
-        except Exception as error:  # noqa: BLE001 - told like any other; what is kept open must not look finished
+        except Exception as error:  # noqa: BLE001 - reported like other errors; with ``stays`` the child must not look finished
             traceback.print_exc()
             answer = {"error": f"{type(error).__name__}: {error}; the traceback is in agent.log"}
         with os.fdopen(pipe, "w", encoding="utf-8") as file:
@@ -143,7 +144,7 @@ def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> No
         while stays:
             signal.pause()
         status = 0
-    except BaseException:  # noqa: BLE001 - the copy of the parent's stack above this frame must not go on
+    except BaseException:  # noqa: BLE001 - the parent's code above this frame must not continue in the child
         traceback.print_exc()
     finally:
         sys.stderr.flush()

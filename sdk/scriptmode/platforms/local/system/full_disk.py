@@ -1,4 +1,4 @@
-"""Full disks: how one is recognised and reported, and space that is reserved for the last thing a job has to record."""
+"""Full disks: recognition, error messages, and space that is reserved for a job's final state."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: No space or no inodes; a user's quota is used up.
+#: Errors for missing space or inodes, and for a used-up quota.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Several times what a state with the longest reason needs.
 RESERVED_BYTES = 64 * 1024
-#: What a job's own files take before anything of it runs: that reserve, the request, the state, folders.
+#: Space of a job's files before it runs: the reserve, the request, the state, folders.
 JOB_BYTES = 2 * RESERVED_BYTES
 
 
 class FullDiskError(DataError):
-    """A disk is full; its text says which one."""
+    """Error for a full disk; its text names the disk."""
 
 
 def is_full(error: BaseException | None) -> bool:
     """Return whether an error, or one that caused it, says that a disk is full."""
     seen: set[int] = set()
-    # `raise error from error` makes a chain without an end.
+    # `raise error from error` makes an endless chain.
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, FullDiskError) or (isinstance(error, OSError) and error.errno in _FULL):
@@ -43,20 +43,20 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def has_space(path: Path) -> bool:
-    """Return whether a small file could be written below ``path``; True where that is not known."""
+    """Return whether a small file could be written below ``path``; True if that is unknown."""
     with suppress(OSError):
         disk = os.statvfs(path)
-        # File systems without a table of inodes say that they have none.
+        # File systems without a table of inodes report 0 of 0 free.
         return disk.f_bavail * disk.f_frsize >= RESERVED_BYTES and (disk.f_favail > 0 or not disk.f_files)
     return True
 
 
 def describe_full_disk(path: Path) -> str:
-    """Return which disk is full, and how much of it is free: what is free may be too little, or for root alone."""
-    there = next((each for each in (path, *path.parents) if file_uris.exists(each)), path)
+    """Return which disk is full, and how much of it is free, which may be too little or reserved for root."""
+    existing = next((each for each in (path, *path.parents) if file_uris.exists(each)), path)
     free = ""
     with suppress(OSError):
-        left = shutil.disk_usage(there).free
+        left = shutil.disk_usage(existing).free
         needed = f", and a job's own files take {format_bytes(JOB_BYTES)}" if 0 < left < JOB_BYTES else ""
         free = f" ({format_bytes(left)} free{needed})"
     return f"the disk of {str(path)!r} is full{free}"
@@ -64,7 +64,7 @@ def describe_full_disk(path: Path) -> str:
 
 @contextmanager
 def translate_errors(path: Path, advice: str = "") -> Iterator[None]:
-    """Raise `FullDiskError` for an error that a full disk caused; ``path`` is on that disk."""
+    """Raise `FullDiskError` instead of an error that a full disk caused; ``path`` is on that disk."""
     try:
         yield
     except (ScriptmodeError, OSError) as error:
@@ -78,33 +78,33 @@ def full_disk_error(error: Exception, path: Path, advice: str = "") -> FullDiskE
     if isinstance(error, FullDiskError):
         return error
     advice = advice or f"set {DATA_DIR_VARIABLE} to a folder on a larger disk"
-    # The errors of this library say what to do.
+    # Errors of this library name a next step already.
     step = "" if isinstance(error, ScriptmodeError) else f"; free some space, or {advice}"
     return FullDiskError(f"{describe_full_disk(path)}: {error}{step}")
 
 
 class Reserve:
-    """A file that holds space for another one of at most `RESERVED_BYTES` in the same directory."""
+    """A file that reserves space for another file of at most `RESERVED_BYTES` in the same directory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def allocate(self) -> None:
-        """Take the space; raise ``OSError``."""
+        """Allocate the space; raise ``OSError``."""
         # Random bytes, because a file system that compresses would reserve nothing for zeros.
         self._path.write_bytes(os.urandom(RESERVED_BYTES))
 
     def write(self, target: Path, content: bytes) -> None:
-        """Replace ``target``, durably, with the space that was reserved, which nothing else can take meanwhile.
+        """Write ``content`` durably into the reserved space, which no other file can take, and rename it to ``target``.
 
-        Raises ``OSError``, `FileNotFoundError` where nothing was reserved.
+        Raises ``OSError``, `FileNotFoundError` if nothing was reserved.
         """
         try:
             self._overwrite(content)
         except FileNotFoundError:
             raise
         except OSError:
-            # A file system that never writes in place. What it frees may be taken by others, but seldom is.
+            # For file systems that never write in place. Another file could take the freed space, but rarely does.
             self.release()
             replace_file(target, content)
         else:
@@ -112,7 +112,7 @@ class Reserve:
         sync_directory(target.parent)
 
     def release(self) -> None:
-        """Give the space back."""
+        """Free the space."""
         self._path.unlink(missing_ok=True)
 
     def _overwrite(self, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Ports of this machine for one job's hosts, reserved as long as the job lives."""
+"""Ports of this machine for one job's hosts, reserved while the job runs."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROLES = tuple(DEFAULT_PORTS)
-#: Never offered: below it stand well-known services.
+#: The lowest port used; well-known services use lower ones.
 LOWEST = 10000
-#: Linux's default; where the kernel does not say, or leaves no room below.
+#: Linux's default start of the ephemeral range, used if the kernel's is unknown or leaves no ports below it.
 DEFAULT_EPHEMERAL = 32768
 EPHEMERAL_FILE = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
 class Ports:
-    """Blocks of ports, one a host, each held by a locked file that every job of the data directory respects.
+    """Blocks of ports, one for each host, each reserved by a locked file that all jobs of the data directory respect.
 
-    They lie below the kernel's ephemeral range: an outgoing connection never takes one between the reservation and the
-    moment the host binds it. The locks go with the process.
+    They lie below the kernel's ephemeral range, so no outgoing connection gets one between the reservation and the
+    moment when the host binds it. The kernel releases the locks when the process ends.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +37,7 @@ class Ports:
         self._locks: list[int] = []
 
     def reserve(self, hosts: Sequence[str]) -> dict[str, Mapping[str, int]]:
-        """Give every host a port for each of `ROLES`; raise `DataError` when none are left."""
+        """Reserve a port of each of `ROLES` for every host; raise `DataError` when none are left."""
         make_private(self._folder, self._folder.parent)
         blocks = _blocks(_ephemeral_start())
         reserved: dict[str, Mapping[str, int]] = {}
@@ -49,7 +49,7 @@ class Ports:
         return reserved
 
     def release(self) -> None:
-        """Give all blocks back."""
+        """Release all blocks."""
         while self._locks:
             os.close(self._locks.pop())
 
@@ -68,12 +68,12 @@ class Ports:
 
 
 def max_hosts() -> int:
-    """Give how many hosts could have ports if no program had any."""
+    """Return the number of hosts that could have ports if no program used any."""
     return len(range(LOWEST, _ephemeral_start() - len(ROLES) + 1, len(ROLES)))
 
 
 def _blocks(end: int) -> Iterator[int]:
-    """Give the first port of every block once, from a random one on: other data directories start elsewhere."""
+    """Yield the first port of every block once, from a random one on, as other data directories do."""
     blocks = range(LOWEST, end - len(ROLES) + 1, len(ROLES))
     start = random.randrange(len(blocks))  # noqa: S311 - no secret
     yield from blocks[start:]
@@ -89,8 +89,8 @@ def _ephemeral_start() -> int:
 
 
 def _free(port: int) -> bool:
-    """Say whether nothing on any interface has the port."""
-    # As TensorFlow's servers bind.
+    """Return whether the port is free on all interfaces."""
+    # TensorFlow's servers bind all interfaces.
     everywhere = [(socket.AF_INET, "0.0.0.0"), *([(socket.AF_INET6, "::")] if _has_ipv6() else [])]  # noqa: S104
     return all(_bindable(family, address, port) for family, address in everywhere)
 

@@ -1,6 +1,6 @@
-"""The processes of this machine as Linux tells them: who descends from whom, and how to end them all.
+"""Processes of this machine, read from ``/proc``: their descent, their environment, and killing all of them.
 
-Where there is no ``/proc`` nothing is found, and a job's processes are only those the agent started itself.
+Without ``/proc`` no process is found, and a job's processes are only those that the agent started itself.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-#: Seconds that killed processes are given to vanish; the kernel needs milliseconds.
+#: Seconds in which killed processes must end; the kernel needs milliseconds.
 VANISHING_SECONDS = 5.0
 _POLL_SECONDS = 0.005
 
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process that a reused number cannot be mistaken for."""
+    """Identity of a process, which another process with the same ID does not share."""
 
     pid: int
     #: Clock ticks from boot to the process's start.
     started: int
-    #: The boot it lives in.
+    #: The ID of the boot in which it runs.
     boot: str
 
 
@@ -42,25 +42,25 @@ class _Status:
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """Give the identity of a running process; None when there is none of that number."""
+    """Return the identity of a running process; None if no process has that ID."""
     status = _status(pid)
     return ProcessIdentity(pid, status.started, boot_id()) if status and status.running else None
 
 
 def is_running(identity: ProcessIdentity) -> bool:
-    """Say whether that very process still runs."""
+    """Return whether exactly that process still runs."""
     return identify(identity.pid) == identity
 
 
 def send_signal(identity: ProcessIdentity, number: signal.Signals) -> None:
-    """Send a signal to that very process, if it still runs and this one may."""
+    """Send a signal to exactly that process, if it still runs and permissions allow it."""
     if is_running(identity):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(identity.pid, number)
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Give every running process below ``ancestor``, daemons that left their session included."""
+    """Return every running descendant of ``ancestor``, including daemons that left their session."""
     statuses = {pid: status for pid in _pids() if (status := _status(pid))}
     children: dict[int, list[int]] = {}
     for pid, status in statuses.items():
@@ -74,7 +74,7 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def find_by_variable(prefix: str) -> list[int]:
-    """Give every running process of this user whose environment has an entry beginning with ``prefix``."""
+    """Return every running process of this user whose environment has an entry that begins with ``prefix``."""
     wanted = os.fsencode(prefix)
     found = []
     for pid in _pids():
@@ -87,7 +87,7 @@ def find_by_variable(prefix: str) -> list[int]:
 
 
 def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = lambda: None) -> bool:
-    """Kill what ``find`` gives until it gives nothing more; False when something outlived `VANISHING_SECONDS`."""
+    """Kill the processes that ``find`` returns until it returns none; return False after `VANISHING_SECONDS`."""
     deadline = time.monotonic() + VANISHING_SECONDS
     while pids := find():
         if time.monotonic() > deadline:
@@ -101,17 +101,17 @@ def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = la
 
 
 def become_subreaper() -> None:
-    """Make orphans below this process its own children, so that none is lost."""
+    """Configure this process to adopt orphaned descendants, so that none is lost."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when the one that forked it dies; keeps through ``exec``."""
+    """Request that the kernel kill this process when its parent dies; it stays in effect through ``exec``."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _load_prctl() -> Callable[..., int] | None:
-    # Looked up once, at import: between fork and exec nothing should allocate or lock more than it must.
+    # Looked up once, at import, because code between fork and exec should allocate and lock as little as possible.
     try:
         return ctypes.CDLL(None).prctl
     except (OSError, AttributeError):
@@ -128,7 +128,7 @@ def _prctl(option: int, value: int) -> None:
 
 def _pids() -> Iterator[int]:
     with suppress(FileNotFoundError):
-        for name in os.listdir("/proc"):  # noqa: PTH208 - names are all that is wanted
+        for name in os.listdir("/proc"):  # noqa: PTH208 - only names are needed
             if name.isdigit():
                 yield int(name)
 
@@ -144,7 +144,7 @@ def _status(pid: int) -> _Status | None:
 
 
 def boot_id() -> str:
-    """Return what names the boot that this machine is in; "" where the kernel does not tell."""
+    """Return the ID of this machine's current boot; "" if it is unknown."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return file.read().strip()
