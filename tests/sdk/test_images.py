@@ -223,11 +223,11 @@ MATRIX = [
 ]
 #: The URI for each row, or None.
 OURS = """
-    from scriptmode.aws.images import lookup
+    from scriptmode.aws.images import look_up_image
     from scriptmode.errors import SpecError
     def answer(version, python, region, types):
         try:
-            return lookup(framework_version=version, py_version=python, region=region, instance_types=types)
+            return look_up_image(framework_version=version, py_version=python, region=region, instance_types=types)
         except SpecError:
             return None
 """
