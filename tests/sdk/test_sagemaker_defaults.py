@@ -231,7 +231,7 @@ def test_the_execution_role_is_the_callers(fake, tmp_path):
     nowhere = tmp_path / "nowhere"
     assert get_execution_role(fake, metadata=nowhere) == "arn:aws:iam::123456789012:role/service-role/notebook"
     fake.caller_arn = "arn:aws:iam::123456789012:user/me"
-    with pytest.raises(CredentialsError, match=r"user/me, which is no role; give role="):
+    with pytest.raises(CredentialsError, match=r"user/me, which is not a role; give role="):
         get_execution_role(fake, metadata=nowhere)
     studio = tmp_path / "resource-metadata.json"
     studio.write_text(json.dumps({"ExecutionRoleArn": ROLE}))

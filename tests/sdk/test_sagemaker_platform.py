@@ -112,7 +112,7 @@ def test_the_execution_role_of_a_notebook_instance_is_asked_of_sagemaker(account
 def test_metadata_that_cannot_be_read_are_passed_over(account, tmp_path):
     metadata = tmp_path / "resource-metadata.json"
     metadata.write_text("[")
-    with pytest.raises(CredentialsError, match="which is no role; give role="):
+    with pytest.raises(CredentialsError, match="which is not a role; give role="):
         get_execution_role(metadata=metadata)
 
 

@@ -24,7 +24,7 @@ def check_arguments(service: str, operation: str, arguments: Mapping[str, Any]) 
 
 
 def validation_error(found: list[str], code: str = "ValidationException") -> ServiceError:
-    """Make the error that tells all problems of one call."""
+    """Return the error with all problems of one call."""
     errors = "1 validation error" if len(found) == 1 else f"{len(found)} validation errors"
     return ServiceError(code, f"{errors} detected: {'; '.join(found)}")
 

@@ -14,13 +14,13 @@ _ENDPOINT = "https://{service}.{region}.{suffix}/"
 
 
 def endpoint(service: str, region: str) -> str:
-    """Give the URL that a service has in a Region."""
+    """Return the URL of a service in a Region."""
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     return _ENDPOINTS.get(service, _ENDPOINT).format(service=service, region=region, suffix=suffix)
 
 
 def partition(region: str) -> str:
-    """Give the partition that stands in the ARNs of a Region."""
+    """Return the partition in the ARNs of a Region."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
@@ -43,14 +43,14 @@ def operation_model(service: str, method: str) -> Any:
 
 @functools.cache
 def exceptions(service: str) -> Any:
-    """Make what boto3 has as ``client.exceptions``."""
+    """Return the classes that boto3 has as ``client.exceptions``."""
     from botocore.errorfactory import ClientExceptionsFactory
 
     return ClientExceptionsFactory().create_client_exceptions(service_model(service))
 
 
 def paginator_config(service: str, method: str) -> dict[str, Any] | None:
-    """Say how an operation's answers are paged; ``None`` for one that boto3 has no paginator for."""
+    """Return how an operation's responses are paged; ``None`` where boto3 has no paginator."""
     found: dict[str, Any] | None = _pagings(service).get(_operation_names(service)[method])
     return found
 

@@ -58,7 +58,7 @@ class FakeAccount:
         return self._objects
 
     def arn(self, service: str, resource: str) -> str:
-        """Name a resource of this account and Region."""
+        """Return the ARN of a resource of this account and Region."""
         return (
             f"arn:{botocore_models.partition(self.region_name)}:{service}:{self.region_name}:{self.account}:{resource}"
         )
@@ -93,6 +93,6 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def split_s3_uri(uri: str) -> tuple[str, str]:
-    """Take the key of ``objects`` apart."""
+    """Split a key of ``objects`` into bucket and key."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     return bucket, key

@@ -29,7 +29,7 @@ class SharedState(Protocol):
     lock: RLock
 
     def settle(self) -> None:
-        """Do what is due by now."""
+        """Run the effects that are due."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class FakeClient:
         return method
 
     def can_paginate(self, operation_name: str) -> bool:
-        """Say whether `get_paginator` knows the operation."""
+        """Return whether `get_paginator` has the operation."""
         return (
             operation_name in self._operations
             and botocore_models.paginator_config(self._service, operation_name) is not None
         )
 
     def get_paginator(self, operation_name: str) -> Any:
-        """Give botocore's own paginator over the fake's operation."""
+        """Return botocore's paginator on the fake's operation."""
         from botocore.exceptions import OperationNotPageableError
         from botocore.paginate import Paginator
 
@@ -101,7 +101,7 @@ class FakeClient:
         return Paginator(method, paging, botocore_models.operation_model(self._service, operation_name))
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Return without an effect: there is no connection."""
 
     def _call(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
         botocore_models.check_parameters(self._service, operation, arguments)

@@ -1,4 +1,4 @@
-"""Time that passes only when somebody waits, so that a job of hours is over in a moment."""
+"""A clock that advances only when a caller sleeps, so that a job of hours is over in a moment."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class FakeClock(Clock):
         self._lock = threading.Lock()
 
     def now(self) -> float:
-        """Give the seconds since the start."""
+        """Return the seconds since the start."""
         return self._seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let the time pass and return at once."""
+        """Advance the clock and return at once."""
         self.advance(seconds)
         self.slept.append(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass without anybody having slept."""
+        """Advance the clock without a sleep."""
         if seconds < 0:
             raise ValueError(f"seconds is {seconds!r}; time goes forward only, give a number of at least 0")
         with self._lock:
             self._seconds += seconds
 
     def wall_time(self, second: float | None = None) -> datetime:
-        """Give the date and time now, or when the clock reads ``second``."""
+        """Return the date and time now, or when the clock reads ``second``."""
         return self.start + timedelta(seconds=self._seconds if second is None else second)

@@ -108,7 +108,7 @@ class FakeMetrics:
         return grouped
 
     def _values(self, metric: Mapping[str, Any]) -> list[tuple[float, float]]:
-        """Give a metric's values so far, each with its epoch second."""
+        """Return a metric's values so far, each with its epoch second."""
         dimensions = {dimension["Name"]: dimension["Value"] for dimension in metric.get("Dimensions", ())}
         job = self._account.jobs.get(dimensions.get(DIMENSION, ""))
         if job is None or metric["Namespace"] != NAMESPACE or set(dimensions) != {DIMENSION}:

@@ -133,13 +133,13 @@ class FakeLogs:
         return _Stream(name, log, created, log.written(self._known(job)), self._account.log_delay)
 
     def _known(self, job: FakeJob) -> float:
-        """Give the second of a job's life up to which CloudWatch Logs has its lines."""
+        """Return the second of a job's life up to which CloudWatch Logs has its lines."""
         now = self._account.clock.now()
         return min(now - self._account.log_delay - job.created, job.age(now))
 
 
 def _span(stream: _Stream, arguments: Mapping[str, Any]) -> tuple[int, int]:
-    """Give the lines between startTime and endTime: the first one's index, and the one's after the last."""
+    """Return the lines between startTime and endTime: the index of the first, and the one after the last."""
     first, last = 0, stream.count
     while first < last and stream.timestamp(stream.log.seconds[first]) < arguments.get("startTime", 0):
         first += 1
@@ -151,7 +151,7 @@ def _span(stream: _Stream, arguments: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _position(arguments: Mapping[str, Any], first: int, last: int) -> tuple[str, int, int]:
-    """Give the side to go on to, the line there, and how many empty pages were given there."""
+    """Return the direction, the line to continue at, and the number of empty pages returned there."""
     token = arguments.get("nextToken")
     if token is None:
         return ("f", first, 0) if arguments.get("startFromHead") else ("b", last, 0)
@@ -166,7 +166,7 @@ def _invalid_token() -> ServiceError:
 
 
 def _answer(stream: _Stream, lines: tuple[int, int], empty: tuple[str, int] = ("", 0)) -> dict[str, Any]:
-    """Answer with some lines and the tokens around them; ``empty`` counts the empty pages given on a side."""
+    """Return a response with lines and tokens; ``empty`` counts the empty pages of each direction."""
     side, count = empty
     start, end = lines
     return {

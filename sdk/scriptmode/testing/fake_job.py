@@ -32,7 +32,7 @@ class HostLog:
     seconds: tuple[float, ...]
 
     def written(self, second: float) -> int:
-        """Say how many lines are there by a second."""
+        """Return the number of lines written by a second."""
         return bisect.bisect_right(self.seconds, second)
 
 
@@ -83,31 +83,31 @@ class FakeJob:
         return counts
 
     def status(self, now: float) -> str:
-        """Give the TrainingJobStatus."""
+        """Return the TrainingJobStatus."""
         return self._timeline.status(now - self.created)
 
     def ended(self, now: float) -> bool:
-        """Say whether it completed, failed or was stopped."""
+        """Return whether it completed, failed or was stopped."""
         return now - self.created >= self._timeline.end
 
     def stop(self, now: float) -> None:
-        """Ask it to stop; one that is stopping goes on stopping."""
+        """Stop it; a job that is stopping is not changed."""
         if self.status(now) == "InProgress":
             self._timeline = self._cut(now - self.created)
 
     def has_model(self, now: float) -> bool:
-        """Say whether it handed over a model: it completed, or was stopped after its hosts had started."""
+        """Return whether it stored a model: it completed, or was stopped after its hosts had started."""
         trained = self._timeline.training_start < math.inf
         return self.ended(now) and (
             self._timeline.ends == "Completed" or (self._timeline.ends == "Stopped" and trained)
         )
 
     def age(self, now: float) -> float:
-        """Give the seconds it has lived; an ended job's do not grow."""
+        """Return its age in seconds, which stops growing when the job ends."""
         return min(now - self.created, self._timeline.end)
 
     def points(self, now: float) -> dict[str, list[Point]]:
-        """Give the values so far of its metrics."""
+        """Return the values of its metrics so far."""
         age = self.age(now)
         return {name: [point for point in points if point.second <= age] for name, points in self._points.items()}
 
@@ -116,7 +116,7 @@ class FakeJob:
         return self.life.metric_points()
 
     def summary(self, now: float) -> dict[str, Any]:
-        """Give its TrainingJobSummary."""
+        """Return its TrainingJobSummary."""
         current = self._timeline.begun(now - self.created)[-1]
         summary = {
             "TrainingJobName": self.name,
@@ -131,7 +131,7 @@ class FakeJob:
         return summary
 
     def description(self, now: float) -> dict[str, Any]:
-        """Give DescribeTrainingJob's response."""
+        """Return the response of DescribeTrainingJob."""
         told = {key: deep_copy(value) for key, value in self.request.items() if key not in NOT_DESCRIBED}
         description = {**deep_copy(_DEFAULTS), **told, **self.summary(now)}
         description["SecondaryStatusTransitions"] = self._transitions(now)

@@ -83,7 +83,7 @@ class FakeObjects:
         return {"ETag": _tag(stored[uri]), **self._encryption[uri]}
 
     def _encryption_of(self, arguments: Mapping[str, Any]) -> dict[str, str]:
-        """Say how S3 tells an object's encryption: a key by its ARN, however it was named."""
+        """Return the encryption of an object in S3's response: a key by its ARN."""
         if arguments.get("ServerSideEncryption") != "aws:kms":
             return {"ServerSideEncryption": "AES256"}
         key = arguments.get("SSEKMSKeyId", "the-key-of-s3").rpartition("/")[2]
@@ -124,7 +124,7 @@ class FakeObjects:
         }
 
     def _moment(self, uri: str) -> datetime:
-        """Say when an object was stored; one that a test or a job put there, at the start."""
+        """Return when an object was stored; for one that a test or a job stored, the start."""
         return self._written.get(uri, self._account.clock.start)
 
     def _found(self, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
@@ -163,7 +163,7 @@ class FakeS3Client(FakeClient):
         ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
         **_settings: object,
     ) -> None:
-        """Put a file's bytes; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
+        """Upload a file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
         self.put_object(Bucket=Bucket, Key=Key, Body=Path(Filename).read_bytes(), **(ExtraArgs or {}))
 
     def upload_fileobj(
@@ -174,7 +174,7 @@ class FakeS3Client(FakeClient):
         ExtraArgs: Mapping[str, Any] | None = None,  # noqa: N803
         **_settings: object,
     ) -> None:
-        """Put what is left of an open file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
+        """Upload the rest of an open file; ``ExtraArgs`` are put_object's. Callback and Config change nothing."""
         self.put_object(Bucket=Bucket, Key=Key, Body=Fileobj.read(), **(ExtraArgs or {}))
 
     def download_file(

@@ -47,7 +47,7 @@ class FakeSageMaker(FakeAccount):
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
 
     def client(self, service_name: str, region_name: str | None = None, **settings: Any) -> Any:
-        """Give a client of a service, as ``boto3.Session.client`` does; ``settings`` show in its ``meta`` alone."""
+        """Return a client of a service, as ``boto3.Session.client`` does; ``settings`` only appear in its ``meta``."""
         if service_name not in self._operations:
             raise NotImplementedError(
                 f"the fake session has no service {service_name!r}; there is {', '.join(self._operations)}"
@@ -56,7 +56,7 @@ class FakeSageMaker(FakeAccount):
         return made(service_name, self._operations[service_name], self, {"region_name": region_name, **settings})
 
     def expect(self, *lives: Life) -> None:
-        """Say what becomes of the next training jobs, in the order in which they will be created."""
+        """Set the lives of the next training jobs, in the order of their creation."""
         self.lives.extend(lives)
 
     def limit(self, instance_type: str, instances: int) -> None:
@@ -64,13 +64,13 @@ class FakeSageMaker(FakeAccount):
         self.quotas[instance_type] = instances
 
     def throttle(self, operation: str, times: int = 3, service: str | None = None, *, after: int = 0) -> None:
-        """Let calls of an operation be answered by ``ThrottlingException``: after ``after`` that go well, ``times``."""
+        """Raise ``ThrottlingException`` from ``times`` calls of an operation, after ``after`` successful calls."""
         self.fault(operation, THROTTLED, times, service=service, after=after)
 
     def disconnect(
         self, operation: str, times: int = 1, service: str | None = None, *, after: int = 0, answer_lost: bool = False
     ) -> None:
-        """Let calls of an operation not reach their endpoint: after ``after`` that go well, ``times``.
+        """Raise a connection error from ``times`` calls of an operation, after ``after`` successful calls.
 
         With ``answer_lost`` the call does reach it and is done, but the connection closes before the answer.
         """
@@ -88,7 +88,7 @@ class FakeSageMaker(FakeAccount):
     def fault(
         self, operation: str, error: BaseException, times: int = 1, *, service: str | None = None, after: int = 0
     ) -> None:
-        """Let calls of an operation raise ``error``: after ``after`` that go well, ``times``.
+        """Raise ``error`` from ``times`` calls of an operation, after ``after`` successful calls.
 
         A `ServiceError` reaches the caller as botocore's ``ClientError``; anything else is raised as it is.
         """

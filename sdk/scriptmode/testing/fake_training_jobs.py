@@ -147,7 +147,7 @@ def _moment(value: Any) -> datetime:
 
 
 def _page(found: list[Any], arguments: Mapping[str, Any], size: int) -> tuple[list[Any], dict[str, str]]:
-    """Give a page and, where more follows, the token of the next one."""
+    """Return a page and, where there are more, the token of the next one."""
     token = arguments.get("NextToken", "0")
     if not token.isdigit():
         raise ServiceError("ValidationException", "The pagination token is invalid.")

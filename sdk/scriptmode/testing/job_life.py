@@ -124,13 +124,13 @@ class Life:
         return sum(phase.seconds for phase in self.phases)
 
     def host_lines(self) -> dict[str, tuple[Line, ...]]:
-        """Give each host's lines in order of time."""
+        """Return each host's lines in order of time."""
         return {
             host: tuple(sorted((_line(host, line) for line in lines), key=_second)) for host, lines in self.logs.items()
         }
 
     def metric_points(self) -> dict[str, tuple[Point, ...]]:
-        """Give each metric's values in order of time."""
+        """Return each metric's values in order of time."""
         return {
             name: tuple(sorted((_point(name, point) for point in points), key=_second))
             for name, points in self.metrics.items()
@@ -145,7 +145,7 @@ class Life:
         metrics: Points | None = None,
         model: bytes | Files | None = None,
     ) -> Life:
-        """Tell of a job that trains for ``training`` seconds from second 80 on, and completes."""
+        """Return the life of a job that trains for ``training`` seconds from second 80 on, and completes."""
         phases = (
             Phase("Starting", 60),
             Phase("Downloading", 20),
@@ -158,18 +158,18 @@ class Life:
 
     @classmethod
     def failed(cls, reason: str, *, training: float = 60, logs: Lines | None = None) -> Life:
-        """Tell of a job whose script fails after ``training`` seconds, from second 80 on."""
+        """Return the life of a job whose script fails after ``training`` seconds, from second 80 on."""
         phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training))
         return cls(phases, "Failed", failure_reason=reason, logs=logs or {})
 
     @classmethod
     def out_of_capacity(cls, *, after: float = 600) -> Life:
-        """Tell of a job that fails because there are no instances of its type."""
+        """Return the life of a job that fails because there are no instances of its type."""
         return cls((Phase("Starting", after),), "Failed", failure_reason=OUT_OF_CAPACITY)
 
     @classmethod
     def interrupted(cls, *, before: float = 120, after: float = 300, logs: Lines | None = None) -> Life:
-        """Tell of a spot job that loses its instances after ``before`` seconds of training, gets others and completes.
+        """Return the life of a spot job that is interrupted after ``before`` seconds of training and completes later.
 
         The second training, of ``after`` seconds, begins 140 s after the interruption.
         """

@@ -47,7 +47,7 @@ class Fault:
     answer_lost: bool = False
 
     def meets(self, service: str, operation: str) -> bool:
-        """Say whether a call is one of those that go wrong, and count it."""
+        """Return whether a call is one that fails, and count it."""
         if operation != self.operation or self.service not in (None, service) or self.times < 1:
             return False
         if self.after > 0:
@@ -58,7 +58,7 @@ class Fault:
 
 
 def deep_copy(value: Any) -> Any:
-    """Copy dicts and lists, so that nobody changes the one by the other; anything else stays what it is."""
+    """Copy dicts and lists, so that changes of one do not change the other; anything else stays what it is."""
     if isinstance(value, Mapping):
         return {key: deep_copy(content) for key, content in value.items()}
     if isinstance(value, (list, tuple)):

@@ -45,7 +45,7 @@ class StatusSpan:
         return self.end - self.start
 
     def until(self, end: float) -> StatusSpan:
-        """Give the part of it before ``end``."""
+        """Return the part before ``end``."""
         return StatusSpan(self.status, self.start, min(self.end, end), self.message)
 
 
@@ -72,11 +72,11 @@ class Timeline:
         return sum(stretch.seconds for stretch in self._with_hosts())
 
     def begun(self, second: float) -> tuple[StatusSpan, ...]:
-        """Give what has begun by then; the last one is what the job is in. A job is always in its first stretch."""
+        """Return the stretches that have begun; the job is in the last one. A job is always in its first stretch."""
         return tuple(stretch for stretch in self.stretches if stretch.start <= second) or self.stretches[:1]
 
     def status(self, second: float) -> str:
-        """Give the TrainingJobStatus at a second."""
+        """Return the TrainingJobStatus at a second."""
         if second >= self.end:
             return self.ends
         return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
@@ -87,7 +87,7 @@ class Timeline:
 
 
 def build_timeline(life: Life, cuts: EarlyEnds) -> Timeline:
-    """Say what comes about of a life under the cuts; the earliest cut before the life's own end counts."""
+    """Return the timeline of a life under the cuts; the earliest cut before the life's end counts."""
     stretches = _spans(life.phases)
     moment, why = min(
         (life.seconds, "the end"),
@@ -116,7 +116,7 @@ def _spans(phases: tuple[Phase, ...]) -> tuple[StatusSpan, ...]:
 
 
 def _runtime_is_over(stretches: tuple[StatusSpan, ...], limit: float) -> float:
-    """Give the second at which the hosts will have run for ``limit`` seconds; uploading the model does not count."""
+    """Return the second at which the hosts have run for ``limit`` seconds; the upload of the model does not count."""
     left = limit
     for stretch in stretches:
         if stretch.status not in WITHOUT_HOSTS and stretch.status != "Uploading":

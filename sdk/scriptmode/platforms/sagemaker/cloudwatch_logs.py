@@ -47,7 +47,7 @@ class LogTail:
                 pass
 
     def places(self) -> dict[str, str]:
-        """Give the log group and the latest stream of each host."""
+        """Return the log group and the latest stream of each host."""
         self._find_streams()
         return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._streams()}
 
@@ -122,12 +122,12 @@ class LogTail:
         place = self._places[stream]
         try:
             page = self._page(stream, place)
-        except JobNotFoundError:  # somebody deleted the stream
+        except JobNotFoundError:  # the stream was deleted
             return False
         for event in page["events"]:
             if place.is_new(event["timestamp"]):
                 yield LogEvent(host, event["message"])
-        # Only now: whoever stops reading within a page has not read it.
+        # Only now: a reader that stops within a page has not read it.
         return place.go_on(page)
 
     def _page(self, stream: str, place: _StreamPosition) -> Mapping[str, Any]:
@@ -170,7 +170,7 @@ class _StreamPosition:
         self.read = 0
 
     def arguments(self) -> dict[str, Any]:
-        """Give what to ask GetLogEvents for."""
+        """Return the arguments of GetLogEvents."""
         start = {"startTime": self._start} if self._start else {}
         return {**start, "nextToken": self.token} if self.token else start
 
@@ -186,7 +186,7 @@ class _StreamPosition:
         return True
 
     def go_on(self, page: Mapping[str, Any]) -> bool:
-        """Go behind a page; say whether there may be another one now.
+        """Move behind a page; return whether there may be another one now.
 
         A page without lines is not the end, the token that was sent is (GetLogEvents, CloudWatch Logs API reference).
         """
@@ -198,7 +198,7 @@ class _StreamPosition:
         return False
 
     def forget_token(self) -> None:
-        """Go on from the time of the last line."""
+        """Continue from the time of the last line."""
         self.token = ""
         self._start, self._again = self._time, self._lines
 
@@ -208,7 +208,7 @@ def _host(stream: str) -> str:
 
 
 def _expected(description: Mapping[str, Any]) -> int:
-    """Give how many streams there will be: one for each host, and again for each time they start again."""
+    """Return the number of streams to expect: one for each host, and more for each restart."""
     transitions = description.get("SecondaryStatusTransitions", ())
     restarts = sum(each["Status"] in _RESTARTS for each in transitions)
     return host_count(description) * (1 + restarts)

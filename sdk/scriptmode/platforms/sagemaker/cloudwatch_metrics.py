@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from scriptmode.platforms.sagemaker.connection import Connection
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
-#: Days for which CloudWatch keeps values of so many seconds (Metrics retention, CloudWatch user guide).
+#: Days for which CloudWatch keeps values of this many seconds (Metrics retention, CloudWatch user guide).
 _KEPT = ((15, 60), (63, 300), (455, 3600))
 #: Queries that one call may have (GetMetricData, CloudWatch API reference).
 _QUERIES = 500
 
 
 def read_metrics(description: Mapping[str, Any], connection: Connection) -> list[Metric]:
-    """Give every value of the job's metrics, metric by metric as they were defined, in order of time.
+    """Return every value of the job's metrics, metric by metric as they were defined, in order of time.
 
-    A metric of which CloudWatch has nothing (any more) has its final value. Without metrics nobody is asked.
+    A metric of which CloudWatch has nothing (any more) has its final value. Without metrics no call is made.
     """
     final = {each["MetricName"]: each for each in description.get("FinalMetricDataList", ())}
     defined = description.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 #: Longer than any answer of these services takes; botocore's own 60 s would hold a dead connection longer than a poll.
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 30}
-#: For somebody who waits to hear whether there is any answer at all.
+#: For a user who waits to see whether there is any answer at all.
 _BRIEF_TIMEOUTS = {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
 
 
@@ -93,7 +93,7 @@ class Connection:
         return str(prefix) if prefix else None
 
     def client(self, service: str) -> Any:
-        """Give the boto3 client of a service; one each. Raises `PlatformError` for settings that make none."""
+        """Return the boto3 client of a service, the same each time; raise `PlatformError` for wrong settings."""
         if service not in self._clients:
             own = {"sagemaker": "sagemaker_client", "s3": "s3_client"}.get(service)
             client = getattr(self._given, own, None) if own else None
@@ -102,12 +102,12 @@ class Connection:
         return self._clients[service]
 
     def call(self, subject: str, call: Callable[[], _T]) -> _T:
-        """Give a call's result; whatever boto3 raises leaves as one of `scriptmode.errors` that names ``subject``."""
+        """Return a call's result; boto3's errors become `scriptmode.errors` that name ``subject``."""
         with translate_errors(subject):
             return call()
 
     def brief_client(self, service: str) -> Any:
-        """Give a client that asks once and waits seconds; raises `PlatformError` for settings that make none."""
+        """Return a client without retries and with short timeouts; raise `PlatformError` for wrong settings."""
         with translate_setup_errors(f"the connection to {service}"):
             return self._new_client(service, _BRIEF_TIMEOUTS)
 

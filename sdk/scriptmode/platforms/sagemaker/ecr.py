@@ -23,7 +23,7 @@ class PreparedRepository:
 
 
 def prepare_repository(place: str, session: object = None) -> PreparedRepository:
-    """See that a repository is there, and log in; raises `PlatformError`.
+    """Create a repository unless it exists, and log in; raise `PlatformError`.
 
     ``place`` is ``<registry>/<name>``, or ``<name>`` alone in the session's own account and Region.
     """
@@ -38,7 +38,7 @@ def prepare_repository(place: str, session: object = None) -> PreparedRepository
 
 
 def registry_login(image: str, session: object = None) -> dict[str, str] | None:
-    """Give ``username`` and ``password`` for the registry of an image, or None where it is not one of ECR's.
+    """Return ``username`` and ``password`` for the registry of an image, or None where it is not one of ECR's.
 
     Raises `PlatformError`.
     """
@@ -64,5 +64,5 @@ def _uri(client: Any, name: str, owner: dict[str, str]) -> str:
     try:
         return str(client.create_repository(repositoryName=name, **owner)["repository"]["repositoryUri"])
     except client.exceptions.RepositoryAlreadyExistsException:
-        # Somebody else made it at the same moment.
+        # Another process created it at the same moment.
         return str(client.describe_repositories(repositoryNames=[name], **owner)["repositories"][0]["repositoryUri"])

@@ -77,7 +77,7 @@ _CODES: dict[str, tuple[type[PlatformError], str]] = {
 
 @contextmanager
 def translate_errors(subject: str) -> Iterator[None]:
-    """Let whatever boto3 raises leave as one of `scriptmode.errors`; ``subject`` is what was asked about."""
+    """Translate boto3's errors into `scriptmode.errors`; ``subject`` is what the call was about."""
     from botocore import exceptions
 
     try:
@@ -99,7 +99,7 @@ def translate_errors(subject: str) -> Iterator[None]:
 
 @contextmanager
 def translate_setup_errors(subject: str) -> Iterator[None]:
-    """Let what boto3 raises while it makes a session or a client leave as ours; some of it is a bare ``ValueError``."""
+    """Translate errors of creating a session or a client, some of which are plain ``ValueError``s."""
     try:
         with translate_errors(subject):
             yield
@@ -111,7 +111,7 @@ def translate_setup_errors(subject: str) -> Iterator[None]:
 
 
 def translate_client_error(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:
-    """Give our error for the response of a ClientError."""
+    """Return the error for the response of a ClientError."""
     answer = response.get("Error", {})
     code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -17,11 +17,11 @@ _MOST_VARIABLES = 100
 
 
 def with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the request with a new secret in its ``Environment``, where several hosts train together and have none.
+    """Return the request with a new secret in its ``Environment``, where several hosts train together and have none.
 
-    Amazon SageMaker gives hosts nothing that others do not know. Whoever may describe the job may read the variable;
-    whoever only reaches the hosts' ports may not. The runtime keeps it from the script. A job with as many variables
-    as the service takes goes without: with one more it would be refused.
+    Amazon SageMaker gives hosts nothing that others do not know. Every caller that may describe the job can read the
+    variable; a process that only reaches the hosts' ports may not. The runtime keeps it from the script. A job with as
+    many variables as the service takes goes without: with one more it would be refused.
     """
     parameters = request.get("HyperParameters", {})
     together = any(_is_on(str(parameters.get(switch, ""))) for switch in DISTRIBUTION_SWITCHES)

@@ -18,13 +18,13 @@ _METADATA = Path("/opt/ml/metadata/resource-metadata.json")
 
 
 def account_of_role(arn: str) -> str | None:
-    """Give the account of a role's ARN; ``None`` for what is no role ARN."""
+    """Return the account of a role's ARN; ``None`` for other texts."""
     found = _ROLE.fullmatch(arn)
     return found.group(1) if found else None
 
 
 def resolve_role_arn(role: str, connection: Connection) -> str:
-    """Give the ARN of a role given by its ARN, its name or its path and name; a name is looked up in IAM.
+    """Return the ARN of a role given by its ARN, its name or its path and name; a name is looked up in IAM.
 
     Raises `SpecError` for what cannot be a role, `CredentialsError` where IAM may not be asked.
     """
@@ -55,7 +55,7 @@ def _read(metadata: Path) -> dict[str, Any]:
 
 
 def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
-    """Give the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
+    """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
 
     Raises `CredentialsError` where the credentials are a user's and no role's.
     """
@@ -76,5 +76,5 @@ def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METAD
         return arn
     assumed = _ASSUMED.fullmatch(arn)
     if assumed is None:
-        raise CredentialsError(f"the credentials in use are {arn}, which is no role; give role= to the estimator")
+        raise CredentialsError(f"the credentials in use are {arn}, which is not a role; give role= to the estimator")
     return resolve_role_arn(assumed.group(1), connection)

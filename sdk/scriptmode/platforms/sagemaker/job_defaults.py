@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 def check_locations(spec: TrainingJobSpec) -> None:
-    """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; asks nobody."""
+    """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
     for what, uri in _locations(spec):
         if uri is not None and uri.startswith("file://"):
             raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
@@ -103,7 +103,7 @@ def _monitoring(given: Monitoring, config: SageMakerConfig) -> Monitoring:
 
 
 def default_bucket_name(role: str, region: str) -> str | None:
-    """Name the bucket that the SageMaker SDK makes for an account and Region: the role's account is the caller's."""
+    """Return the bucket that the SageMaker SDK creates for the account of a role and a Region."""
     account = account_of_role(role)
     return f"sagemaker-{region}-{account}" if account else None
 
@@ -150,7 +150,7 @@ def _image(spec: TrainingJobSpec, connection: Connection) -> str | None:
 
 
 def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> TrainingJobSpec:
-    """Name the Region's image where a rule of the SageMaker SDK was left with its default."""
+    """Replace the default image of the SageMaker SDK's rules by the Region's."""
 
     def named(rule: Mapping[str, Any]) -> Mapping[str, Any]:
         image = rule.get("RuleEvaluatorImage")
@@ -173,7 +173,7 @@ def _with_rule_images(spec: TrainingJobSpec, connection: Connection) -> Training
 
 
 def _locations(spec: TrainingJobSpec) -> list[tuple[str, str | None]]:
-    """Name every place a job reads from or writes to."""
+    """Return every URI that a job reads from or writes to."""
     inputs = [(f"channel {each.name!r}", getattr(each.source, "s3_data", None)) for each in spec.channels]
     output = spec.output
     return [

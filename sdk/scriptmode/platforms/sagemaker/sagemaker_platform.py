@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 #: The most jobs that one answer lists (ListTrainingJobs, Amazon SageMaker API).
 _PAGE = 100
-#: Seconds for which somebody waits at a prompt while AWS does not answer.
+#: Seconds for which a user waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
 #: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
 _OPEN_ENUMERATIONS = frozenset(
@@ -94,7 +94,7 @@ class SageMakerPlatform:
             raise RequestError(f"Amazon SageMaker does not take such a job:\n{listed}")
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
-        """Give what each host would find; what its image adds is not known here."""
+        """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode.platforms import planned_containers
 
         return planned_containers.plan_sagemaker_hosts(with_host_secret(request), self.region)
@@ -236,18 +236,18 @@ class SageMakerPlatform:
         return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
 
     def _owner_of(self, bucket: str, role: str | None) -> str | None:
-        """Give the account that the default bucket must belong to, lest somebody else made it; ``None`` for others."""
+        """Return the account that must own the default bucket, which anyone could have created; else ``None``."""
         if role is None or bucket != job_defaults.default_bucket_name(role, self.region):
             return None
         return account_of_role(role)
 
     def _is_default(self, bucket: str, role: str | None) -> bool:
-        """Say whether a bucket is one that nobody chose for this job: it is made where it is missing."""
+        """Return whether a bucket is the default, not chosen for this job: it is created where it is missing."""
         named = (self._connection.default_bucket, self._config.default_bucket)
         return bucket in named or self._owner_of(bucket, role) is not None
 
     def _prepare_output(self, path: str, role: str) -> None:
-        """Make the default bucket where a job's output goes to it and it is not there yet."""
+        """Create the default bucket where a job's output goes to it and it does not exist."""
         if not path.startswith(SCHEME):
             return
         bucket = parse_s3_uri(path).bucket
@@ -264,7 +264,7 @@ class SageMakerPlatform:
         self._ready_bucket = bucket
 
     def _make(self, bucket: str, owner: str | None) -> None:
-        """Make a default bucket; one that is named for an account is made by that account alone."""
+        """Create a default bucket; only the account in its name may create it."""
         if owner is not None:
             sts = self._connection.call(
                 "the caller's identity", lambda: self._connection.client("sts").get_caller_identity()
@@ -277,7 +277,7 @@ class SageMakerPlatform:
         self._s3.create_bucket(bucket, region=self.region)
 
     def _started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
-        """Give the ARN of the job that a lost answer left behind; ``None`` where there is none, or another one."""
+        """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
         if isinstance(error, JobExistsError) and not _was_retried(error):
             return None
         try:
@@ -292,7 +292,7 @@ class SageMakerPlatform:
 
 
 def _with_owner_hint(error: DataAccessError, owner: str) -> DataAccessError:
-    """Say of a bucket that is named for an account, and may not be used, whose it may be."""
+    """Return the error with a hint at the owner of a bucket that is named for an account and cannot be used."""
     return DataAccessError(
         f"{error}. The bucket may belong to another account than {owner}, whose name it bears: give output_path, or "
         "DefaultS3Bucket in the SageMaker config file"
