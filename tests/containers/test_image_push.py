@@ -9,8 +9,8 @@ from containers.conftest import answer, docker, packed
 from moto import mock_aws
 
 from scriptmode import ContainerError, CredentialsError, SpecError
+from scriptmode.aws.ecr import prepare_repository, registry_login
 from scriptmode.containers import build_image, docker_client, push_image
-from scriptmode.platforms.sagemaker.ecr import prepare_repository, registry_login
 
 needs_docker = pytest.mark.docker
 ACCOUNT = "123456789012"

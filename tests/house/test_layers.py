@@ -44,14 +44,14 @@ DISTRIBUTIONS = {
     "horovod": ("entrypoints/scriptmode_runtime/tensorflow/horovod.py",),  # its stand-in where it meets Keras
     "boto3": (
         "sdk/scriptmode/aws/s3.py",
-        "sdk/scriptmode/platforms/sagemaker/connection.py",
+        "sdk/scriptmode/aws/session.py",
         "entrypoints/scriptmode_runtime/user_code.py",
     ),
     "botocore": (
         "sdk/scriptmode/aws/s3.py",
         "sdk/scriptmode/aws/s3_errors.py",
-        "sdk/scriptmode/platforms/sagemaker/connection.py",
-        "sdk/scriptmode/platforms/sagemaker/error_translation.py",
+        "sdk/scriptmode/aws/session.py",
+        "sdk/scriptmode/aws/error_translation.py",
         "sdk/scriptmode/testing/",  # the fake raises its errors
         "entrypoints/scriptmode_runtime/user_code.py",
     ),

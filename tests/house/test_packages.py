@@ -105,7 +105,6 @@ RUNTIME = {
 }
 #: Arrows that are left from an earlier layout. Take one out when it goes; add none.
 LEFT = {
-    ("containers", "platforms.sagemaker"),
     ("planning", "display"),
     ("planning", "job"),
     ("mpi", "strategies"),

@@ -17,8 +17,8 @@ from scriptmode import (
     SpecError,
     TransientError,
 )
+from scriptmode.aws.iam_role import get_execution_role
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.platforms.sagemaker.iam_role import get_execution_role
 from scriptmode.testing import FakeSageMaker, ServiceError
 
 ROLE = "arn:aws:iam::123456789012:role/training"

@@ -5,8 +5,8 @@ from fakes.log_streams import LogStreams
 from fakes.sagemaker_jobs import started
 
 from scriptmode import CredentialsError, TransientError
+from scriptmode.aws.session import Connection
 from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
-from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.testing import FakeSageMaker, Life, Phase, ServiceError
 
 

@@ -6,8 +6,8 @@ import pytest
 from fakes.sagemaker_jobs import started
 
 from scriptmode import TransientError
+from scriptmode.aws.session import Connection
 from scriptmode.platforms.sagemaker.cloudwatch_metrics import read_metrics
-from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.testing import FakeSageMaker, Life
 
 BEGIN = datetime(2026, 1, 5, 9, 0, tzinfo=timezone.utc)

@@ -17,9 +17,9 @@ from scriptmode import (
     SpecError,
     TransientError,
 )
+from scriptmode.aws.error_translation import translate_client_error
+from scriptmode.aws.iam_role import get_execution_role
 from scriptmode.platforms.sagemaker import SageMakerPlatform
-from scriptmode.platforms.sagemaker.error_translation import translate_client_error
-from scriptmode.platforms.sagemaker.iam_role import get_execution_role
 
 pytestmark = pytest.mark.slow  # starts a server
 ROLE = "arn:aws:iam::123456789012:role/training"

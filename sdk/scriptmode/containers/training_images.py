@@ -63,7 +63,7 @@ def require_built(image: str) -> None:
 
 def pull_image(image: str) -> None:
     """Get an image from its registry, in Amazon ECR with the caller's credentials; raises `PlatformError`."""
-    from scriptmode.platforms.sagemaker.ecr import registry_login
+    from scriptmode.aws.ecr import registry_login
 
     try:
         docker_client.pull(image, registry_login(image))
@@ -173,7 +173,7 @@ def push_image(
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
     login = None
     if _is_ecr(place):
-        from scriptmode.platforms.sagemaker.ecr import prepare_repository
+        from scriptmode.aws.ecr import prepare_repository
 
         prepared = prepare_repository(place, session)
         place, login = prepared.uri, prepared.login
@@ -184,7 +184,7 @@ def push_image(
 
 def _is_ecr(place: str) -> bool:
     """Tell whether a repository is one of ECR's: by its host, or because it names none."""
-    from scriptmode.platforms.sagemaker.ecr import HOST
+    from scriptmode.aws.ecr import HOST
 
     host, slash, _ = place.partition("/")
     names_a_host = bool(slash) and (any(mark in host for mark in ".:") or host == "localhost")

@@ -17,7 +17,7 @@ from scriptmode.messages import install_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scriptmode.platforms.sagemaker.connection import Connection
+    from scriptmode.aws.session import Connection
 
 CREDENTIALS, REGION, CLOCK, CONFIG_FILE = "credentials", "Region", "clock", "config file"
 IMAGES, SAGEMAKER = "image look-up", "Amazon SageMaker"
@@ -41,7 +41,7 @@ class _Caller:
 
 def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `examination` binds it
     """Ask AWS who the credentials are, once, and compare the clocks; with credentials ask Amazon SageMaker too."""
-    from scriptmode.platforms.sagemaker.connection import Connection
+    from scriptmode.aws.session import Connection
 
     connection = Connection()
     caller = _caller(connection)

@@ -116,7 +116,7 @@ _SAGEMAKER_CHECKS = (
     aws_checks.IMAGES,
 )
 #: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
-_PRELOADED = ("scriptmode.platforms.sagemaker.connection", "scriptmode.containers.docker_client")
+_PRELOADED = ("scriptmode.aws.session", "scriptmode.containers.docker_client")
 _PRELOADED_LOCAL = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
 
 

@@ -130,7 +130,7 @@ def get_execution_role(sagemaker_session: object = None) -> str:
         CredentialsError: There are no credentials, or they are those of an IAM user.
 
     """
-    from scriptmode.platforms.sagemaker import iam_role
+    from scriptmode.aws import iam_role
 
     return iam_role.get_execution_role(sagemaker_session)
 

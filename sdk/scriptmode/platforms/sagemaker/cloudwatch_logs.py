@@ -13,7 +13,7 @@ from scriptmode.platforms.base import ENDED, LogEvent, host_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-    from scriptmode.platforms.sagemaker.connection import Connection
+    from scriptmode.aws.session import Connection
 
 #: Where the service logs (Amazon SageMaker developer guide, "Log groups and streams").
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"

@@ -10,7 +10,7 @@ from scriptmode.platforms.base import Metric
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scriptmode.platforms.sagemaker.connection import Connection
+    from scriptmode.aws.session import Connection
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 #: Days for which CloudWatch keeps values of this many seconds (Metrics retention, CloudWatch user guide).

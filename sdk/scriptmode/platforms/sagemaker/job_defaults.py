@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
+from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
 from scriptmode.errors import SpecError
-from scriptmode.platforms.sagemaker.iam_role import account_of_role, resolve_role_arn
 from scriptmode.request.render import names_algorithm
 from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.sagemaker.connection import Connection
+    from scriptmode.aws.session import Connection
     from scriptmode.spec.training_job import Monitoring, Network, TrainingJobSpec
 
 #: Below the output path; the archives in it are named by their content.

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.aws import config
+from scriptmode.aws.iam_role import account_of_role
 from scriptmode.aws.s3 import S3, SCHEME, parse_s3_uri
+from scriptmode.aws.session import Connection
 from scriptmode.errors import (
     CredentialsError,
     DataAccessError,
@@ -20,9 +22,7 @@ from scriptmode.errors import (
 )
 from scriptmode.platforms.base import ANY_JOB, ENDED
 from scriptmode.platforms.sagemaker import job_defaults
-from scriptmode.platforms.sagemaker.connection import Connection
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
-from scriptmode.platforms.sagemaker.iam_role import account_of_role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

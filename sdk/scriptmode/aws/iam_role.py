@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from scriptmode.aws.session import Connection
 from scriptmode.errors import CredentialsError, JobNotFoundError, SpecError
-from scriptmode.platforms.sagemaker.connection import Connection
 
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::\d{12}:assumed-role/([^/]+)/.+")

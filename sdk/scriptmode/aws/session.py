@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
 from scriptmode.clock import SYSTEM
 from scriptmode.errors import CredentialsError, SpecError
-from scriptmode.platforms.sagemaker.error_translation import translate_errors, translate_setup_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from scriptmode.platforms.sagemaker.connection import Connection
-from scriptmode.platforms.sagemaker.error_translation import translate_errors
+from scriptmode.aws.error_translation import translate_errors
+from scriptmode.aws.session import Connection
 
 #: A private registry: account, Region (Amazon ECR User Guide, "Private registry").
 HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
