@@ -1,6 +1,6 @@
-"""Names that both halves agree on: files under ``/opt/ml``, variables, script-mode hyperparameters, names of secrets.
+"""Names that the SDK and the runtime share: files below ``/opt/ml``, variables, hyperparameters, names of secrets.
 
-Pure: no I/O, no environment. The facts are those of Amazon SageMaker's training contract
+Pure: no I/O, no environment. The source is Amazon SageMaker's training contract
 ("How Amazon SageMaker Provides Training Information", "SageMaker Training Toolkit").
 """
 
@@ -65,7 +65,7 @@ STOP_GRACE_VARIABLE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 #: What SageMaker grants a host, and how much of that the launcher keeps to kill, reap and report.
 DEFAULT_STOP_GRACE = 120.0
 STOP_MARGIN = 2.0
-#: Ours, all of them for a job's ``environment``; `settings` says what they do.
+#: Ours, all of them for a job's ``environment``; `settings` describes them.
 HOST_TIMEOUT_VARIABLE = "SCRIPTMODE_HOST_TIMEOUT_SECONDS"
 DEFAULT_HOST_TIMEOUT = 60.0
 HANG_SECONDS_VARIABLE = "SCRIPTMODE_HANG_SECONDS"
@@ -135,7 +135,7 @@ ROLES = ("master", "chief", "worker", "ps", "evaluator")
 
 
 def encode(value: object) -> str:
-    """Spell one hyperparameter as script mode does: JSON, as ``json.dumps`` writes it.
+    """Serialize one hyperparameter as script mode does: as JSON, in the form of ``json.dumps``.
 
     Raises ``TypeError`` or ``ValueError`` for what JSON cannot carry (NaN and infinities included).
     """
@@ -143,7 +143,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> object:
-    """Give back the value that `encode` spelled; text that is not JSON stands for itself."""
+    """Return the value that `encode` serialized; text that is not JSON is its own value."""
     try:
         return json.loads(text)
     except ValueError:
@@ -156,11 +156,11 @@ def enabled(value: object) -> bool:
 
 
 # --- secrets -----------------------------------------------------------------------------------
-#: Stands instead of each.
+#: The replacement of each secret.
 MASK = "******"
 
 _NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-#: How a name ends that is written as one with what stands before it: PGPASSWORD, authtoken, SSHKEY.
+#: Endings of names that are written as one word: PGPASSWORD, authtoken, SSHKEY.
 _SECRET_ENDINGS = (
     "password", "passwords", "passwd", "passphrase", "passcode", "credential", "credentials", "secret", "secrets",
     "token", "tokens", "key", "keys",
@@ -169,29 +169,29 @@ _SECRET_WORDS = frozenset(
     {"authorization", "cookie", "credential", "credentials", "jwt", "passcode", "passphrase", "passwd", "password",
      "passwords", "secret", "secrets"}
 )  # fmt: skip
-#: A secret as the last word of a longer name: DB_PASS, DB_PWD, GITHUB_PAT; PWD alone is a folder.
+#: A secret as the last word of a longer name: DB_PASS, DB_PWD, GITHUB_PAT; PWD alone is a directory.
 _LAST_WORDS = frozenset({"auth", "bearer", "pass", "pat", "pwd", "signature"})
-#: A key of these is a secret; a key by itself, or a sorting key, is none.
+#: A key with one of these words is a secret; a key by itself, or a sorting key, is not.
 _KEYS = frozenset(
     {"access", "account", "api", "auth", "encryption", "kaggle", "license", "master", "private", "secret", "service",
      "signing", "ssh", "storage", "subscription"}
 )  # fmt: skip
-#: The name of something about a secret.
+#: Last words of names that only describe a secret.
 _ABOUT = frozenset(
     {"arn", "count", "dir", "directory", "enabled", "expiration", "expiry", "file", "folder", "len", "length", "limit",
      "name", "path", "policy", "provider", "required", "size", "timeout", "ttl", "type"}
 )  # fmt: skip
-#: Whose tokens are pieces of text.
+#: Words with which tokens are units of text.
 _TEXT = frozenset(
     {"begin", "bos", "cls", "decoder", "end", "eos", "image", "mask", "max", "min", "n", "new", "num", "pad", "per",
      "prompt", "sep", "special", "start", "stop", "tokenizer", "total", "unk", "vocab", "vocabulary", "word"}
 )  # fmt: skip
-#: Names of files and folders, whatever else they say.
+#: Prefixes of the names of files and folders, which are never secrets.
 _PLACES = ("GOOGLE_APPLICATION_CREDENTIALS", "SM_CHANNEL_")
 
-#: What stands between ``//`` and ``@`` of a URL. Length is bounded so that a long text without an end costs no square
-#: of it. The second form is no proper URL, but is written: a password with a slash in it. A port and a later "@" are
-#: none.
+#: The text between ``//`` and ``@`` of a URL. Its length is bounded so that a long text without an end does not take
+#: quadratic time. The second form is not a valid URL, but is used: a password with a slash in it. A port and a later
+#: "@" do not match.
 USERINFO = re.compile(
     r"""(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]{0,20}://)"""
     r"""(?P<user>[^\s/?#'"<>]{1,4096}|[^\s/?#'"<>@:]{0,200}:(?!\d{1,5}(?:[/?#]|$))(?:(?!://)[^\s'"<>@]){1,4096})@"""
@@ -201,9 +201,9 @@ USERINFO = re.compile(
 def shorten(text: str, limit: int) -> str:
     """Return ``text`` in at most ``limit`` characters: its first and its last lines, with "[...]" in place of the rest.
 
-    Of a failure the first line says what failed and the last lines say why. Lines are left out whole, because half a
-    sentence may say the opposite of the whole one. Only the first and the last line are cut, in their middle, where
-    these two alone are too long.
+    The first line of a failure names what failed, and the last lines have the reason. Whole lines are left out, because
+    a part of a sentence can mean the opposite of the whole. The first and the last line are cut, in their middle, only
+    where these two alone are too long.
     """
     if len(text) <= limit:
         return text
@@ -211,16 +211,16 @@ def shorten(text: str, limit: int) -> str:
     if not lines:
         return _cut(first, limit)
     first = _cut(first, max(limit // 2, limit - len(lines[-1]) - len(_ELIDED) - 2))
-    room = limit - len(first) - len(_ELIDED) - 1
+    remaining = limit - len(first) - len(_ELIDED) - 1
     kept: list[str] = []
-    while lines and room > len(lines[-1]):
+    while lines and remaining > len(lines[-1]):
         kept.insert(0, lines.pop())
-        room -= len(kept[0]) + 1
-    return "\n".join([first, _ELIDED, *(kept or [_cut(lines[-1], room - 1)])])[:limit]
+        remaining -= len(kept[0]) + 1
+    return "\n".join([first, _ELIDED, *(kept or [_cut(lines[-1], remaining - 1)])])[:limit]
 
 
 def is_secret(name: str, value: object = "") -> bool:
-    """Tell whether the name says that ``value`` is a secret."""
+    """Return whether ``value`` is a secret by its name."""
     if isinstance(value, bool) or value is None or name.startswith(_PLACES):
         return False
     words = [part for word in _NAME_WORDS.findall(name) for part in _parts(word.lower())]
@@ -238,7 +238,7 @@ def is_secret(name: str, value: object = "") -> bool:
 
 
 def without_userinfo(text: str) -> str:
-    """Hide whom the URLs in a text name, and their passwords."""
+    """Return a text with the users and passwords of its URLs hidden."""
     return USERINFO.sub(rf"\g<scheme>{MASK}@", text)
 
 
@@ -253,7 +253,7 @@ def _cut(line: str, limit: int) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    """Take a word apart that is several written as one: awssecretkey is aws, secret and key."""
+    """Split a word that is written as one: awssecretkey is aws, secret and key."""
     parts: list[str] = []
     while ending := next((ending for ending in _SECRET_ENDINGS if word.endswith(ending) and word != ending), ""):
         word = word.removesuffix(ending)

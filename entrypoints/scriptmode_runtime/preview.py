@@ -1,20 +1,20 @@
-"""``python -m scriptmode_runtime.preview``: what every host of a job would run, asked at once; nothing is run.
+"""``python -m scriptmode_runtime.preview``: the plans of all hosts of a job; nothing is run.
 
 Standard input is a JSON object, standard output another. The input has
 
 * ``hosts``: for each host by its name ``base_dir``, ``environ`` (its variables), ``files`` (the platform's, by the
-  names of `contract`) and ``gpus``, if not as many as this machine has;
+  names of `contract`) and ``gpus``, where their number differs from this machine's;
 * ``files``: those that are the same on every host;
-* ``machine``: what those other machines have: ``python``, ``mpirun`` (its path and the major version of its Open MPI),
-  ``ssh`` (paths of client, server and key generator), each of them null where there is none. Null as a whole: the
+* ``machine``: the programs of the hosts' machines: ``python``, ``mpirun`` (its path and the major version of its Open
+  MPI), ``ssh`` (paths of client, server and key generator), each null where it is missing. Without ``machine`` the
   hosts are processes of this machine, with this interpreter;
-* ``source``: texts of the source's files by their names, at least of those that decide how it is started;
-* ``only_roles``: whether no more than the roles is wanted;
-* ``shown``: anything that is to be shown; it comes back without secrets, also those of the objects in the list
+* ``source``: texts of the source's files by their names, at least of those that determine the command;
+* ``only_roles``: whether to return the roles only;
+* ``shown``: any document to display; it is returned without secrets, also without those of the objects in the list
   ``named``.
 
 The output has ``hosts``, each with its ``roles``, ``strategy`` and processes, and ``shown``; or ``refused``, the host
-and what is wrong with its part.
+and the error of its part.
 """
 
 from __future__ import annotations
@@ -49,33 +49,33 @@ _TO_READ = 0o600
 
 
 def main() -> int:
-    """Answer the question on standard input; a job that is refused is an answer too."""
+    """Read the input, and write the output; a job that is refused is an output too."""
     if os.name != "posix":
         import posixpath
 
-        # The hosts are Linux, whatever this is.
+        # The hosts run Linux, also where this machine does not.
         os.path, os.pathsep = posixpath, ":"
     sys.stdout.write(json.dumps(preview(json.load(sys.stdin))))
     return 0
 
 
-def preview(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the output for an input, both as the module's text says."""
-    seen: dict[str, TrainingEnvironment] = {}
+def preview(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the output for an input, both in the form of the module's docstring."""
+    environments: dict[str, TrainingEnvironment] = {}
     hosts: dict[str, Any] = {}
     name = ""
     try:
-        for name, told in asked["hosts"].items():
-            seen[name] = _environment(told, asked)
-            hosts[name] = _only_roles(seen[name]) if asked.get("only_roles") else _part(seen[name])
+        for name, host_input in request["hosts"].items():
+            environments[name] = _environment(host_input, request)
+            hosts[name] = _only_roles(environments[name]) if request.get("only_roles") else _part(environments[name])
     except RuntimeFailure as error:
-        return {"refused": _redaction(asked, seen).document({"host": name, "message": str(error)})}
-    hide = _redaction(asked, seen)
-    return {"hosts": hide.document(hosts), "shown": hide.document(asked.get("shown"))}
+        return {"refused": _redaction(request, environments).document({"host": name, "message": str(error)})}
+    hide = _redaction(request, environments)
+    return {"hosts": hide.document(hosts), "shown": hide.document(request.get("shown"))}
 
 
 def describe_roles(here: TrainingEnvironment, plan: LaunchPlan) -> str:
-    """Name what a host is in its job, as people say it: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``."""
+    """Return the roles of a host in its job as text: ``chief, worker, ps``, ``mpirun, ranks 0-3``, ``worker 1``."""
     if here.strategy == contract.MPI:
         from scriptmode_runtime.strategies import mpi
 
@@ -96,24 +96,28 @@ def _ranks(found: range | None) -> str:
 def _role(process: ProcessSpec, strategy: str) -> str:
     if strategy != contract.MULTI_WORKER_MIRRORED or process.name != "worker":
         return process.name
-    # All of them are workers: their numbers tell them apart.
+    # All of them are workers: their numbers distinguish them.
     return f"{process.name} {json.loads(process.env['TF_CONFIG'])['task']['index']}"
 
 
-def _environment(told: Mapping[str, Any], asked: Mapping[str, Any]) -> TrainingEnvironment:
+def _environment(host_input: Mapping[str, Any], request: Mapping[str, Any]) -> TrainingEnvironment:
     here = environment.from_files(
-        told["base_dir"], {**_NO_FILES, **asked.get("files", {}), **told["files"]}, told["environ"]
+        host_input["base_dir"], {**_NO_FILES, **request.get("files", {}), **host_input["files"]}, host_input["environ"]
     )
-    here = here._replace(source=asked.get("source") or {})
-    given = asked.get("machine")
-    if given is None:
-        return environment.with_machine(here, told["environ"])
-    there = machine.inspect(environ=told["environ"]) if "gpus" not in told else Machine(1, told["gpus"], 0)
+    here = here._replace(source=request.get("source") or {})
+    assumed = request.get("machine")
+    if assumed is None:
+        return environment.with_machine(here, host_input["environ"])
+    devices = (
+        machine.inspect(environ=host_input["environ"])
+        if "gpus" not in host_input
+        else Machine(1, host_input["gpus"], 0)
+    )
     return here._replace(
-        python=given["python"],
-        machine=there,
-        mpirun=Mpirun(*given["mpirun"]) if given.get("mpirun") else None,
-        ssh=Ssh(*given["ssh"]) if given.get("ssh") else None,
+        python=assumed["python"],
+        machine=devices,
+        mpirun=Mpirun(*assumed["mpirun"]) if assumed.get("mpirun") else None,
+        ssh=Ssh(*assumed["ssh"]) if assumed.get("ssh") else None,
         node=here.host,
     )
 
@@ -129,7 +133,7 @@ def _part(here: TrainingEnvironment) -> dict[str, Any]:
     document = as_document(plan._replace(files=()))
     for process in (document["main"], *document["beside"], *document["services"]):
         if process:
-            # What every process of a host is given, its files tell already.
+            # The variables that every process of a host has are in its files already.
             process["env"] = {name: text for name, text in process["env"].items() if command.env.get(name) != text}
     return {
         **document,
@@ -143,16 +147,16 @@ def _part(here: TrainingEnvironment) -> dict[str, Any]:
     }
 
 
-def _redaction(asked: Mapping[str, Any], seen: Mapping[str, TrainingEnvironment]) -> Redaction:
-    """Give what takes all hosts' secrets, and those of ``named``, out of a text."""
-    named: list[Mapping[str, Any]] = [dict(os.environ), *asked.get("named", ())]
-    for here in seen.values():
+def _redaction(request: Mapping[str, Any], environments: Mapping[str, TrainingEnvironment]) -> Redaction:
+    """Return a function that hides the secrets of all hosts, and those of ``named``, in a text."""
+    named: list[Mapping[str, Any]] = [dict(os.environ), *request.get("named", ())]
+    for here in environments.values():
         named += [each for each in (here.hyperparameters, here.framework_parameters) if each not in named]
-    for told in asked["hosts"].values():
-        # Each host has its own root folder there.
-        own = {name: value for name, value in told["environ"].items() if name != contract.BASE_DIR_VARIABLE}
+    for host_input in request["hosts"].values():
+        # It has each host's own root folder.
+        own = {name: value for name, value in host_input["environ"].items() if name != contract.BASE_DIR_VARIABLE}
         named += [own] if own not in named else []
-    secrets = {secret for here in seen.values() for secret in (here.cluster.secret, here.settings.secret)}
+    secrets = {secret for here in environments.values() for secret in (here.cluster.secret, here.settings.secret)}
     return Redaction(*named, values=secrets)
 
 

@@ -1,4 +1,4 @@
-"""The user's source: where it comes from, what it needs, how it is started."""
+"""The user's source: its download, its requirements and its command."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
 
 REQUIREMENTS = "requirements.txt"
-#: This host's own packages, where the interpreter's own must stay as they are.
+#: This host's own packages, where those of the interpreter must not be changed.
 OVERLAY_DIR = "overlay"
-#: pip run in the code folder, to which relative paths in requirements.txt belong; no module there stands in for pip's.
+#: pip in the code folder, the base of relative paths in requirements.txt; modules in the folder cannot hide pip's.
 PIP = "import sys; sys.path = [p for p in sys.path if p]; import runpy; runpy.run_module('pip', None, '__main__', True)"
 _S3 = "s3://"
 _FILE = "file://"
@@ -28,7 +28,7 @@ _REGION = "SAGEMAKER_REGION"
 
 
 def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
-    """Put the source into the code folder; for an ``s3://`` source give the process that will.
+    """Copy or unpack the source into the code folder; for an ``s3://`` source return the process that does it.
 
     boto3 is large and slow to import: it gets a process of its own, which this launcher outlives.
     """
@@ -39,7 +39,7 @@ def fetch(environment: TrainingEnvironment) -> ProcessSpec | None:
 
 
 def install(environment: TrainingEnvironment) -> ProcessSpec | None:
-    """Check the program; give the process that installs what the source asks for, if it asks for anything."""
+    """Validate the program; return the process that installs the source's requirements, or None."""
     path = _existing_program(environment)
     if not _is_python(environment) and not os.access(path, os.X_OK):
         _make_executable(path, environment.program, needed=not _is_shell(environment))
@@ -47,7 +47,7 @@ def install(environment: TrainingEnvironment) -> ProcessSpec | None:
 
 
 def preparations(environment: TrainingEnvironment) -> tuple[ProcessSpec, ...]:
-    """Give the processes that `fetch` and `install` would give; nothing is changed, the source may not be there."""
+    """Return the processes that `fetch` and `install` would return, without changes; the source may be missing."""
     return tuple(filter(None, (_fetcher(environment), _installer(environment))))
 
 
@@ -73,7 +73,7 @@ def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
 
 
 def command(environment: TrainingEnvironment) -> Command:
-    """Give how the program is started: package, script, shell script or executable, as its name and folder tell."""
+    """Return the program's command by its name and folder: package, script, shell script or executable."""
     code = environment.path(contract.CODE_DIR)
     python = environment.python
     if _requirements(environment) and _uses_overlay(environment):
@@ -95,10 +95,10 @@ def command(environment: TrainingEnvironment) -> Command:
 
 
 def _uses_overlay(environment: TrainingEnvironment) -> bool:
-    """Tell whether requirements go beside the interpreter's packages: by the platform's wish, or for want of rights."""
+    """Return whether requirements are installed into an overlay: by the platform's choice, or without write access."""
     if environment.cluster.isolate_requirements:
         return True
-    if environment.source is not None:  # a container elsewhere, whose packages are root's to change
+    if environment.source is not None:  # a container on another machine, where root may change the packages
         return False
     import sysconfig
 
@@ -117,14 +117,14 @@ def _copy_source(source: str, environment: TrainingEnvironment) -> None:
     if os.path.isfile(source) and os.path.basename(source) == environment.program:
         import shutil
 
-        # The program itself, no archive: the toolkit takes that too.
+        # The program itself instead of an archive: the toolkit accepts that too.
         try:
             os.makedirs(code, exist_ok=True)
             shutil.copy2(source, code)
         except OSError as error:
             raise UserCodeError(
                 f"the source {source} cannot be copied into {code}: {error.strerror or error}; make it readable, and "
-                "that folder one which this host may write to, with room on its volume"
+                "that folder writable, with free space on its volume"
             ) from error
     else:
         unpack(source, code, limits=source_limits(os.environ))
@@ -145,7 +145,7 @@ def _program_path(environment: TrainingEnvironment) -> str:
         raise UserCodeError(f"hyperparameter {contract.PROGRAM} is missing: it names the entry point")
     code = os.path.normpath(environment.path(contract.CODE_DIR))
     path = os.path.normpath(os.path.join(code, program))
-    # A script may be a link that the image has; a command may be made executable, which is for files of the source.
+    # A script may be a link in the image; a command is made executable, which must only change files of the source.
     if os.path.commonpath([code, path]) != code or (not _is_python(environment) and _leads_out(code, path)):
         raise UserCodeError(f"the entry point {program!r} lies outside the source; name a file inside it")
     return path
@@ -166,7 +166,7 @@ def _leads_out(code: str, path: str) -> bool:
 
 
 def _requirements(environment: TrainingEnvironment) -> tuple[str, ...]:
-    """Give pip's words for what the source asks for: its requirements, and itself where it is a package."""
+    """Return pip's arguments for the source: its requirements, and the source itself where it is a package."""
     code = environment.path(contract.CODE_DIR)
     wanted = ("-r", os.path.join(code, REQUIREMENTS)) if _has(environment, REQUIREMENTS) else ()
     return (*wanted, code) if _is_module(environment) else wanted
@@ -177,13 +177,13 @@ def _is_python(environment: TrainingEnvironment) -> bool:
 
 
 def _is_shell(environment: TrainingEnvironment) -> bool:
-    """Tell whether it is a shell script that does not say what runs it: the system's shell does."""
+    """Return whether the program is a shell script without an interpreter line, which /bin/sh runs."""
     return environment.program.endswith(_SHELL) and not _names_interpreter(environment)
 
 
 def _make_executable(path: str, program: str, *, needed: bool) -> None:
     try:
-        os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - to be run, by whoever runs this host
+        os.chmod(path, os.stat(path).st_mode | 0o111)  # noqa: S103 - the user of this host runs it
     except OSError as error:
         if not needed:
             return
@@ -194,7 +194,7 @@ def _make_executable(path: str, program: str, *, needed: bool) -> None:
 
 
 def _is_module(environment: TrainingEnvironment) -> bool:
-    """Tell whether the program is started by its module's name: in a package, whatever is no shell script."""
+    """Return whether the program is started by its module's name: in a package, unless it is a shell script."""
     return _is_package(environment) and not environment.program.endswith(_SHELL)
 
 
@@ -203,26 +203,26 @@ def _module(program: str) -> str:
 
 
 def _is_package(environment: TrainingEnvironment) -> bool:
-    # Without a project pyproject.toml holds the settings of tools, and is no package.
+    # Without these tables pyproject.toml only has settings of tools, and the source is not a package.
     lines = (_text(environment, "pyproject.toml") or "").splitlines()
     return _has(environment, "setup.py") or any(line.strip() in ("[project]", "[build-system]") for line in lines)
 
 
 def _names_interpreter(environment: TrainingEnvironment) -> bool:
-    """Tell whether a shell script says what runs it; one that is not there yet is taken to."""
+    """Return whether a shell script has an interpreter line; True for one that is still missing."""
     start = _text(environment, environment.program, 2)
     return start is None or start == "#!"
 
 
 def _has(environment: TrainingEnvironment, name: str) -> bool:
-    """Tell whether the source has a file of that name."""
+    """Return whether the source has a file of that name."""
     if environment.source is not None:
         return name in environment.source
     return os.path.isfile(os.path.join(environment.path(contract.CODE_DIR), name))
 
 
 def _text(environment: TrainingEnvironment, name: str, size: int | None = None) -> str | None:
-    """Give what a file of the source begins with, or all of it; None where it cannot be read."""
+    """Return the first ``size`` characters of a source file, or all of it; None where it cannot be read."""
     if environment.source is not None:
         text = environment.source.get(name)
         return text if text is None else text[:size]
@@ -238,7 +238,7 @@ def _existing_program(environment: TrainingEnvironment) -> str:
     code = environment.path(contract.CODE_DIR)
     path = _program_path(environment)
     is_named = _is_module(environment) and all(map(str.isidentifier, _module(environment.program).split(".")))
-    # A module may be where its package says, such as in src.
+    # A module may be in a folder that its package names, such as src.
     if not is_named and not os.path.isfile(path):
         raise UserCodeError(
             f"the entry point {environment.program!r} is not in the source: {code} holds {_names(code)}; "
@@ -248,7 +248,7 @@ def _existing_program(environment: TrainingEnvironment) -> str:
 
 
 def check(environment: TrainingEnvironment) -> None:
-    """Raise `UserCodeError` for a program that cannot be there, changing nothing: the source may not be fetched yet."""
+    """Raise `UserCodeError` for a program that cannot exist, without changes: the source may not be downloaded yet."""
     _program_path(environment)
     code = environment.path(contract.CODE_DIR)
     if environment.source is None and not _source(environment) and os.path.isdir(code) and os.listdir(code):
@@ -269,21 +269,21 @@ def _download(uri: str, path: str) -> None:
         import boto3
         from botocore.exceptions import BotoCoreError, ClientError
     except ImportError as error:
-        raise UserCodeError(f"{uri} cannot be fetched: boto3 is not installed in {sys.executable}") from error
+        raise UserCodeError(f"{uri} cannot be downloaded: boto3 is not installed in {sys.executable}") from error
     bucket, _, key = uri[len(_S3) :].partition("/")
     region = os.environ.get(contract.REGION_VARIABLE) or os.environ.get(_REGION)
-    # The toolkit's variable; boto3's own standard settings count without it.
+    # The toolkit's variable; without it boto3's own settings apply.
     endpoint = os.environ.get("S3_ENDPOINT_URL")
     try:
         boto3.client("s3", region_name=region or None, endpoint_url=endpoint or None).download_file(bucket, key, path)
     except (BotoCoreError, ClientError, OSError) as error:
         raise UserCodeError(
-            f"{uri} cannot be fetched: {error}; check the address and that this host's role may read it"
+            f"{uri} cannot be downloaded: {error}; check the address and that this host's role may read it"
         ) from error
 
 
 def main(base_dir: str, uri: str) -> int:
-    """Fetch an ``s3://`` archive into the code folder; the process that `fetch` gives."""
+    """Download an ``s3://`` archive and unpack it into the code folder; the program of `fetch`'s process."""
     import tempfile
 
     from scriptmode_runtime.files.archive import source_limits, unpack

@@ -105,4 +105,4 @@ def test_ranks_train_one_model_with(version, variables, keras, built, plain_job)
 def test_an_optimizer_of_keras_3_sums_what_it_is_given(built, plain_job):
     said = ranks(plain_job, built("2.21.0"), BY_HAND)
     assert said.count("applied [-0.5, 0.5]") == 2
-    assert "has op and compression, but not backward_passes_per_step; leave that out" in said
+    assert "takes op and compression, not backward_passes_per_step; remove that" in said

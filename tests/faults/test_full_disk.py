@@ -56,7 +56,7 @@ def failed_for_the_disk(jobs, description, of=None):
     """Assert that a job failed because a disk was full, and that its folder says so too."""
     reason = description["FailureReason"]
     assert description["TrainingJobStatus"] == "Failed", reason
-    if "has room for 0 bytes; make room there" in reason:
+    if "has space for 0 bytes; free space there" in reason:
         # The launcher's own words, of the source archive that it unpacks.
         assert reason.endswith(", exit code: 1")
     else:

@@ -72,7 +72,7 @@ def test_a_user_without_a_home_has_a_folder_of_his_own(monkeypatch, tmp_path):
     folder = Path(binary.cached_path()).parent
     assert folder == tmp_path / f"scriptmode-{os.getuid()}"
     folder.chmod(0o777)
-    with pytest.raises(binary.NoBinaryError, match="belongs to somebody else"):
+    with pytest.raises(binary.NoBinaryError, match="belongs to another user"):
         binary.compile_cached()
 
 

@@ -161,7 +161,7 @@ def test_a_bomb_is_refused_before_the_disk_is_full_and_nothing_of_it_is_left(tmp
     ran = train_on_small_disk(base, "20m")
     assert ran.code == 1
     assert f"the source {source} unpacks to at least " in ran.failure
-    assert ran.failure.endswith("make room there, or take a larger volume")
+    assert ran.failure.endswith("free space there, or use a larger volume")
     assert ran.free > 19.5 * 2**20
 
 

@@ -45,5 +45,5 @@ def test_a_source_that_is_not_there_is_named(tmp_path, launch, bucket):
     launcher = launch(base, **variables)
     assert launcher.wait() == 1
     assert launcher.failure.startswith("algo-1, source: exit code 1\n")
-    assert f"{uri} cannot be fetched" in launcher.failure
+    assert f"{uri} cannot be downloaded" in launcher.failure
     assert "Traceback" not in launcher.failure

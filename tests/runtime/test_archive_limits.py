@@ -90,7 +90,7 @@ def test_more_than_the_limit_is_refused_and_nothing_of_it_is_left(tmp_path, code
 def test_more_than_the_disk_has_is_refused_without_any_limit(tmp_path, code, member):
     source = archive(tmp_path / "bomb.tar.gz", regular("ok"), member)
     message = refused(source, code, "unpacks to at least 1,000,000.0 GB")
-    assert f"and {code} has room for " in message
+    assert f"and {code} has space for " in message
     assert left(code) == KEPT
 
 
@@ -117,7 +117,7 @@ def test_the_limit_of_a_model_counts_folders_too(tmp_path, code):
 
 def test_what_was_unpacked_goes_away_with_any_error(tmp_path, code):
     pieces = [regular("a/b/c.py"), regular("d.py"), regular("lib/e.py"), regular("f", type=tarfile.FIFOTYPE)]
-    refused(archive(tmp_path / "a.tar.gz", *pieces), code, "no file, folder or link")
+    refused(archive(tmp_path / "a.tar.gz", *pieces), code, "not a file, folder or link")
     assert left(code) == KEPT
     assert sorted(path.name for path in code.iterdir()) == ["here.py", "lib"]
 
@@ -135,7 +135,7 @@ def test_names_of_names_without_end_are_refused(tmp_path, code):
     longname = tarfile.TarInfo("x")
     longname.type, longname.size = tarfile.GNUTYPE_LONGNAME, 5
     piece = longname.tobuf(tarfile.GNU_FORMAT) + b"a.py\0" + bytes(507)
-    refused(archive(tmp_path / "bomb.tar.gz", piece * 9000, regular("a")), code, "no whole tar archive")
+    refused(archive(tmp_path / "bomb.tar.gz", piece * 9000, regular("a")), code, "not a complete tar archive")
 
 
 @pytest.mark.parametrize("size", [-1, -512, -(2**40)])
@@ -145,7 +145,7 @@ def test_a_negative_size_does_not_go_round_in_circles(tmp_path, code, size):
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     source = archive(tmp_path / "a.tar.gz", regular("ok"), bytes(header), bytes(header))
-    refused(source, code, "no whole tar archive")
+    refused(source, code, "not a complete tar archive")
     assert left(code) == KEPT
 
 
@@ -192,5 +192,5 @@ def test_a_sources_limit_is_the_jobs_to_set(text, size):
 
 @pytest.mark.parametrize("text", ["0", "-1", "much", "nan", "inf", "0x1"])
 def test_a_limit_that_is_none_is_named(text):
-    with pytest.raises(ConfigurationError, match="SCRIPTMODE_SOURCE_LIMIT_GB='.*' is no number of GB above 0"):
+    with pytest.raises(ConfigurationError, match="SCRIPTMODE_SOURCE_LIMIT_GB='.*' is not a number of GB above 0"):
         source_limits({"SCRIPTMODE_SOURCE_LIMIT_GB": text})

@@ -265,7 +265,7 @@ def test_custom_options_come_last_and_win(tmp_path, options, there, gone):
 @pytest.mark.parametrize(
     ("hyperparameters", "major", "error", "said"),
     [
-        ({"sagemaker_mpi_num_of_processes_per_host": 0}, 5, ConfigurationError, "is 0; it is a whole number from 1 on"),
+        ({"sagemaker_mpi_num_of_processes_per_host": 0}, 5, ConfigurationError, "is 0; use an integer of at least 1"),
         ({"sagemaker_mpi_num_of_processes_per_host": "two"}, 5, ConfigurationError, "is 'two'"),
         ({"sagemaker_mpi_custom_mpi_options": "'open"}, 5, ConfigurationError, "cannot be split into words"),
         ({}, None, ClusterError, "install Open MPI"),

@@ -140,7 +140,7 @@ def test_a_source_in_s3_is_fetched_first(tmp_path):
     ("asks", "said"),
     [
         ({**MPI, **BETWEEN_GRAPH}, "two distributions at once"),
-        ({**MPI, "sagemaker_mpi_num_of_processes_per_host": 0}, "whole number from 1 on"),
+        ({**MPI, "sagemaker_mpi_num_of_processes_per_host": 0}, "integer of at least 1"),
         ({"sagemaker_program": "../train.py"}, "outside the source"),
     ],
     ids=str,

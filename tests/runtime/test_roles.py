@@ -299,7 +299,7 @@ def test_without_a_distribution_the_script_inherits_tf_config_unread(tmp_path):
         pytest.param(json.dumps({"cluster": CLUSTER}), "has no task", id="no task"),
         pytest.param(json.dumps({"cluster": CLUSTER, "task": {"index": 0}}), "task is {'index': 0}; give it a type", id="no type"),
         pytest.param(json.dumps({"cluster": CLUSTER, "task": {"type": "ps", "index": "first"}}), "an index from 0 on", id="no index"),
-        pytest.param(given("ps", 1)["TF_CONFIG"], "its task is ps 1, which its cluster .* has not", id="too many"),
+        pytest.param(given("ps", 1)["TF_CONFIG"], "its task is ps 1, which its cluster .* does not have", id="too many"),
         pytest.param(given("master", 0)["TF_CONFIG"], "its task is master 0", id="no such role"),
     ],
 )  # fmt: skip

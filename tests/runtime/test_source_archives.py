@@ -140,7 +140,7 @@ def test_any_name_survives(tmp_path, name, packed):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"not an archive", "no whole tar archive"), (None, "cannot be unpacked"), (b"", "no whole tar archive")],
+    [(b"not an archive", "not a complete tar archive"), (None, "cannot be unpacked"), (b"", "not a complete tar archive")],
     ids=["other bytes", "absent", "empty"],
 )
 def test_a_file_that_is_not_an_archive_is_named(tmp_path, content, said):
@@ -175,7 +175,7 @@ def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
     ids=["absolute", "upwards", "hard link out", "hard link to nothing", "below a file", "over a folder", "circle"],
 )
 def test_a_member_that_cannot_be_unpacked_is_named_with_the_next_step(tmp_path, members, said):
-    with pytest.raises(UserCodeError, match=f"^the model {said}.*; pack it anew") as caught:
+    with pytest.raises(UserCodeError, match=f"^the model {said}.*; pack it again") as caught:
         unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"), title="the model")
     assert str(tmp_path / "code") not in str(caught.value)
 
@@ -184,7 +184,7 @@ def test_half_an_archive_is_named(tmp_path):
     whole = pack(tmp_path / "whole.tar.gz", write_files(tmp_path / "s", {"a.py": "".join(map(str, range(9999)))}))
     half = tmp_path / "half.tar.gz"
     half.write_bytes(whole.read_bytes()[:2000])
-    with pytest.raises(UserCodeError, match="no whole tar archive"):
+    with pytest.raises(UserCodeError, match="not a complete tar archive"):
         unpack(str(half), str(tmp_path / "code"))
 
 
@@ -197,7 +197,7 @@ def test_any_compression_is_known_by_its_bytes(tmp_path, compression):
     unpack(str(path), str(tmp_path / "code"))
     assert (tmp_path / "code/train.py").read_bytes() == content
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(UserCodeError, match="no whole tar archive"):
+    with pytest.raises(UserCodeError, match="not a complete tar archive"):
         unpack(str(path), str(tmp_path / "half"))
     assert list((tmp_path / "half").iterdir()) == []
 
@@ -211,7 +211,7 @@ def test_broken_compression_is_a_broken_archive(tmp_path, compression):
     broken = bytearray(path.read_bytes())
     broken[1000:1200] = bytes(200)
     path.write_bytes(broken)
-    with pytest.raises(UserCodeError, match="no whole tar archive"):
+    with pytest.raises(UserCodeError, match="not a complete tar archive"):
         unpack(str(path), str(tmp_path / "code"))
     assert list((tmp_path / "code").iterdir()) == []
 
@@ -261,7 +261,7 @@ def test_a_name_with_broken_utf_8_that_is_refused_can_be_told(tmp_path):
 
 def test_a_folder_that_holds_the_code_folder_is_refused(tmp_path):
     write_files(tmp_path / "ml", {"train.py": ""})
-    with pytest.raises(UserCodeError, match="name a folder beside it"):
+    with pytest.raises(UserCodeError, match="name a folder outside of it"):
         unpack(str(tmp_path / "ml"), str(tmp_path / "ml" / "code"))
 
 

@@ -246,7 +246,7 @@ def test_a_model_with_more_files_than_any_model_has_is_refused_and_leaves_nothin
 def test_a_model_that_is_not_an_archive_is_refused_and_leaves_nothing(tmp_path):
     _, job = started(Life.completed(model=archive(a=b"b" * 5000)[:-20]))
     job.wait()
-    with pytest.raises(DataError, match=r"^the model s3://out/\S+ is no whole tar archive"):
+    with pytest.raises(DataError, match=r"^the model s3://out/\S+ is not a complete tar archive"):
         job.download_model(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 

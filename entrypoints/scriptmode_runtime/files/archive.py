@@ -1,4 +1,4 @@
-"""Unpack a source archive so that nothing lands outside its folder and the disk is not filled, whoever made it."""
+"""Unpack an untrusted archive: nothing is written outside of its folder, and the disk is not filled."""
 
 from __future__ import annotations
 
@@ -22,61 +22,61 @@ if TYPE_CHECKING:
     from scriptmode_runtime.files.beneath import At
 
 _GB = 10**9
-#: More files than any program or model has; few file systems like more.
+#: More files than any program or model has.
 _MOST_MEMBERS = 1_000_000
-#: What the smallest file takes on most file systems.
+#: Bytes that the smallest file takes on most file systems.
 _BLOCK = 4096
-#: What a source leaves free for what the job writes: a twentieth of the disk, at most this much.
+#: The largest part of the disk that stays free for the job's own files, in bytes; a twentieth of smaller disks.
 _LARGEST_RESERVE = 1_000_000_000
-#: Folders above a file. What walks a folder tree does it recursively, and none is so deep.
+#: Most folders above a file: programs walk folder trees recursively, and no real tree is that deep.
 DEEPEST = 200
 
 
 class Limits(NamedTuple):
-    """What an archive may take beside what the disk has; 0 is no limit."""
+    """Limits of an archive in addition to the free disk space; 0 is unlimited."""
 
-    #: Bytes it unpacks to.
+    #: Bytes that it unpacks to.
     size: int = 0
     #: Files, folders and links.
     members: int = 0
     #: The part of the disk that stays free.
     reserve: float = 0.0
-    #: What to do about too many members.
+    #: The next step for an archive with too many members.
     advice: str = "put them into fewer ones, or into a channel"
-    #: What to do about a member that cannot be unpacked.
-    remedy: str = "pack it anew without it"
+    #: The next step for a member that cannot be unpacked.
+    remedy: str = "pack it again without it"
 
 
-#: What a job's model may take: any size that the disk has room for.
+#: Limits of a job's model: any size for which the disk has space.
 MODEL_LIMITS = Limits(
     members=_MOST_MEMBERS,
     reserve=0.05,
     advice="download the archive as it is stored (--no-extract) and unpack it there",
-    remedy="pack it anew without it, or download the archive as it is stored (--no-extract)",
+    remedy="pack it again without it, or download the archive as it is stored (--no-extract)",
 )
-#: What the order and the kinds of an archive's members lead to, and no disk or permission does.
+#: Errors caused by the order and the kinds of an archive's members, not by the disk or by permissions.
 _OF_MEMBERS = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ELOOP, errno.ENAMETOOLONG}
 )
 
 
 def source_limits(environ: Mapping[str, str]) -> Limits:
-    """Give what a job's source may take; raises `ConfigurationError` for a limit that is no number."""
+    """Return the limits of a job's source; raises `ConfigurationError` for a limit that is not a number."""
     text = environ.get(contract.SOURCE_LIMIT_VARIABLE) or str(contract.DEFAULT_SOURCE_LIMIT_GB)
     try:
         size = int(float(text) * _GB)
     except (ValueError, OverflowError):
         size = 0
     if size <= 0:
-        raise ConfigurationError(f"{contract.SOURCE_LIMIT_VARIABLE}={text!r} is no number of GB above 0")
+        raise ConfigurationError(f"{contract.SOURCE_LIMIT_VARIABLE}={text!r} is not a number of GB above 0")
     return Limits(size, _MOST_MEMBERS, 0.05)
 
 
 def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
-    """Put the archive or folder ``source`` into ``folder``, over what is there; raises `UserCodeError`.
+    """Unpack the archive, or copy the folder, ``source`` into ``folder``; raises `UserCodeError`.
 
-    Of an archive that is refused nothing is left. ``title`` is what errors call it: the source and its path, if not
-    given. Without ``limits`` the disk is the only one.
+    Existing files are replaced. Everything of a refused archive is removed. ``title`` names it in errors: the source
+    and its path by default. Without ``limits`` only the disk limits it.
     """
     title = title or f"the source {source}"
     try:
@@ -87,11 +87,11 @@ def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None =
             with _Unpacking(folder, title, limits or Limits()) as unpacking:
                 unpacking.unpack(source)
     except (tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
-        raise UserCodeError(f"{title} is no whole tar archive: {error}; store it again") from error
+        raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is None and not isinstance(error, shutil.Error):
             raise UserCodeError(
-                f"{title} is no whole tar archive: {error}; store it again"
+                f"{title} is not a complete tar archive: {error}; store it again"
             ) from error  # its compression
         # ValueError: a name that no file of this system can have.
         raise UserCodeError(f"{title} cannot be unpacked into {folder}: {shortened(str(error))}") from error
@@ -101,7 +101,7 @@ def _copy(source: str, folder: str, title: str) -> None:
     if os.path.samefile(source, folder):
         return
     if _holds(source, folder):
-        raise UserCodeError(f"{title} holds {folder}, where it is to be copied; name a folder beside it")
+        raise UserCodeError(f"{title} holds {folder}, to which it is copied; name a folder outside of it")
     shutil.copytree(source, folder, dirs_exist_ok=True, ignore_dangling_symlinks=True)
 
 
@@ -115,14 +115,14 @@ def _holds(above: str, folder: str) -> bool:
 
 
 class _Unpacking:
-    """One archive on its way into a folder; what it brought is taken away again unless all of it came."""
+    """The unpacking of one archive into a folder; its files are removed again unless all of them were unpacked."""
 
     def __init__(self, folder: str, title: str, limits: Limits) -> None:
         self._folder = beneath.Directory(folder)
         self._title = title
         self._remedy = limits.remedy
-        self._room = _Room(folder, title, limits)
-        #: Paths that did not exist before, without what is below another of them. None has a link in it.
+        self._budget = _Budget(folder, title, limits)
+        #: New paths, without those below another new path. None of them contains a link.
         self._new: list[str] = []
         self._new_folders: set[str] = set()
         self._links: list[str] = []
@@ -138,12 +138,12 @@ class _Unpacking:
         self._folder.close()
 
     def unpack(self, source: str) -> None:
-        """Unpack all of it."""
+        """Unpack all members."""
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
                 for member in members(archive, content):
-                    self._room.take(member)
+                    self._budget.take(member)
                     try:
                         self._add(archive, member)
                     except beneath.EscapeError as error:
@@ -153,7 +153,7 @@ class _Unpacking:
                             raise
                         raise self._impossible(member, error) from error
         for name in self._links:
-            # What came later may have turned them.
+            # Later members may have changed where they lead.
             self._check_link(name)
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
@@ -173,10 +173,10 @@ class _Unpacking:
                 _link(target, at)
             self._add_link(name)
         else:
-            raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is no file, folder or link")
+            raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is not a file, folder or link")
 
     def _inside(self, name: str, member: tarfile.TarInfo) -> str:
-        """Return ``name``, or the target of a link, as a path of the folder; refuse one that leaves it by itself."""
+        """Return ``name``, or a link's target, as a path in the folder; raise where its text alone leads out."""
         if name.count("/") > DEEPEST:
             raise UserCodeError(f"{self._title} holds {shown(name)}, more than {DEEPEST} folders deep")
         if os.path.isabs(name):
@@ -200,7 +200,7 @@ class _Unpacking:
         self._links.append(name)
 
     def _check_link(self, name: str) -> None:
-        """Refuse, and remove, a symbolic link that leads out, through others that are there already too."""
+        """Remove a symbolic link that leads out of the folder, also through existing links, and raise."""
         try:
             self._folder.stat(name)
         except beneath.EscapeError as error:
@@ -209,13 +209,13 @@ class _Unpacking:
                 os.unlink(at.name, dir_fd=at.dir_fd)
             raise self._escape(name, target) from error
         except OSError as error:
-            # Nothing can follow it: it leads to nothing, or to too many others, or through a file.
+            # It cannot be followed: its target is missing, or behind too many links, or below a file.
             if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES):
                 raise
 
     @contextlib.contextmanager
     def _cleared(self, name: str) -> Iterator[At]:
-        """Yield where a new file or link comes; what had its name is removed."""
+        """Yield the position of a new file or link; an existing one is removed."""
         self._make(os.path.dirname(name))
         with self._folder.at(name) as at:
             try:
@@ -226,7 +226,7 @@ class _Unpacking:
             yield at
 
     def _make(self, name: str) -> None:
-        """Make a folder and those above it."""
+        """Create a folder and its parents."""
         new = self._folder.make_directories(name)
         if new and not self._below_new(new):
             self._new.append(new)
@@ -241,13 +241,13 @@ class _Unpacking:
 
 
 def _link(target: At, at: At) -> None:
-    """Make a hard link, of a symbolic link itself too; Windows cannot be told to follow none, and follows none."""
+    """Create a hard link, to a symbolic link itself if the target is one; Windows never follows it."""
     follow = os.link not in os.supports_follow_symlinks
     os.link(target.name, at.name, src_dir_fd=target.dir_fd, dst_dir_fd=at.dir_fd, follow_symlinks=follow)
 
 
-class _Room:
-    """What may still be unpacked."""
+class _Budget:
+    """The members and bytes that may still be unpacked."""
 
     def __init__(self, folder: str, title: str, limits: Limits) -> None:
         self._folder = folder
@@ -255,11 +255,11 @@ class _Room:
         self._limits = limits
         self._members = 0
         self._size = 0
-        #: Measured, less what was written since.
+        #: The free space at the last measurement, less the bytes written since.
         self._free = 0.0
 
     def take(self, member: tarfile.TarInfo) -> None:
-        """Count a member; refuse it, before anything of it is written, where it is too much."""
+        """Count a member; raise before it is written where it exceeds a limit."""
         limits = self._limits
         size = member.size if member.isreg() else 0
         self._members += 1
@@ -279,17 +279,17 @@ class _Room:
         if blocks > self._free:
             raise UserCodeError(
                 f"{self._title} unpacks to at least {_amount(self._size)}: {shown(member.name)} takes "
-                f"{_amount(size)}, and {self._folder} has room for {_amount(max(0, self._free))}; make room there, "
-                "or take a larger volume"
+                f"{_amount(size)}, and {self._folder} has space for {_amount(max(0, self._free))}; free space there, "
+                "or use a larger volume"
             )
         self._free -= blocks
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, at: At) -> None:
     content = archive.extractfile(member)
-    if content is None:  # pragma: no cover - only for members that are no files
+    if content is None:  # pragma: no cover - only for members that are not files
         return
-    # A new file, never through a link; neither setuid bits nor a foreign owner are taken over.
+    # A new file, never through a link; setuid bits and the owner are not kept.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(at.name, flags, 0o600, dir_fd=at.dir_fd)
     with content, os.fdopen(descriptor, "wb") as file:
@@ -302,9 +302,9 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, at: At) -> None:
 
 
 def _free(folder: str, reserve: float) -> float:
-    """Give the bytes that may be written, less the part of the disk that is to stay free."""
+    """Return the bytes that may be written, without the part of the disk that stays free."""
     disk = shutil.disk_usage(folder)
-    if not disk.total:  # a file system that does not say
+    if not disk.total:  # a file system that does not report it
         return float("inf")
     return disk.free - min(disk.total * reserve, _LARGEST_RESERVE)
 

@@ -1,7 +1,7 @@
 """Open, create, remove and walk what is beneath a directory, and nothing else.
 
-Paths and symbolic links that others wrote (archives, containers, checkpoints) are never given to the operating
-system as a whole, nor turned into a resolved path. A path is walked one component at a time from an open directory:
+Paths and symbolic links in untrusted data (archives, containers, checkpoints) are never passed to the operating
+system as a whole, nor resolved first. A path is walked one component at a time from an open directory:
 
 * a directory is entered with ``O_NOFOLLOW`` relative to the descriptor of the one above it, so that a directory that is
   replaced by a link at the same time is not entered;
@@ -10,7 +10,7 @@ system as a whole, nor turned into a resolved path. A path is walked one compone
   meanwhile leads nowhere.
 
 Few descriptors are open and nothing is recursive: neither the depth of a tree nor the length of a path (``PATH_MAX``)
-has a limit. Without ``dir_fd`` (Windows) the same is done with paths, and not safe against changes at the same time.
+has a limit. Without ``dir_fd`` (Windows) paths are used in the same way, without safety against concurrent changes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Directory:
 
     Args:
         path: The directory itself, which is trusted: links on the way to it are followed. Or an open descriptor of it.
-        seen_as: The absolute path that this directory has for those who wrote its links (``/opt/ml``). Absolute links
+        seen_as: The absolute path of this directory for the programs that wrote its links (``/opt/ml``). Absolute links
             below it are followed beneath this directory; every other absolute link leads out.
 
     """
@@ -152,25 +152,25 @@ class Directory:
     def walk(self, *, failed: Failed | None = None) -> Iterator[Entry]:
         """Yield everything below the directory, each directory before what is in it; links are not followed.
 
-        What disappears meanwhile is left out. ``failed`` is told what cannot be listed; without it the error is raised.
+        Entries that disappear meanwhile are left out. ``failed`` gets errors of listing; without it they are raised.
         """
         with self._position() as position:
             yield from _walked(position, failed or _raise)
 
     def remove_tree(self, path: str, *, links: bool = False, failed: Failed | None = None) -> None:
-        """Remove a file, a link itself, or a directory with everything in it; what does not exist is no error.
+        """Remove a file, a link itself, or a directory with everything in it; a missing one is ignored.
 
-        Everything that can be removed is. ``failed`` is told of the rest; without it the first error is raised then.
+        Everything that can be removed is removed. ``failed`` is called for the rest, or else the first error is raised.
         Links in the parent directories are an error unless ``links``. Other file systems mounted below are not entered.
         """
         errors: list[OSError] = []
-        tell = failed or (lambda _, error: errors.append(error))
+        report = failed or (lambda _, error: errors.append(error))
         with contextlib.suppress(FileNotFoundError), self.at(path, links=links) as at:
             try:
-                _remove(at, tell)
+                _remove(at, report)
             except OSError as error:
                 if not isinstance(error, FileNotFoundError):
-                    tell(path, error)
+                    report(path, error)
         if errors:
             raise errors[0]
 
@@ -191,7 +191,7 @@ class Directory:
         links: bool = True,
         new: list[str] | None = None,
     ) -> str:
-        """Go to the directory that holds the last of ``parts``; return the name in it, "." for the directory itself.
+        """Move ``position`` to the parent of the last of ``parts``; return the name in it, "." for the root itself.
 
         With ``new``, missing directories are created, and their paths added to it.
         """
@@ -291,7 +291,7 @@ class _Position:
         return None
 
     def enter(self, name: str) -> None:
-        """Go into the directory of that name, which is no link."""
+        """Enter the directory of that name, which must not be a link."""
         at, identity = self.at(name), _identity(self.status())
         if at.dir_fd is None:
             if not stat.S_ISDIR(os.lstat(at.name).st_mode):
@@ -305,7 +305,7 @@ class _Position:
         self.names.append(name)
 
     def leave(self) -> None:
-        """Go to the directory above, which must be the one that was left before."""
+        """Return to the directory above, which must be the one that was left before."""
         if not self._above:
             raise EscapeError(errno.EXDEV, "the path leads out of the directory", "..")
         expected, name, below = self._above.pop(), self.names.pop(), self.here
@@ -326,7 +326,7 @@ class _Position:
                 raise MovedError(errno.ESTALE, "it was moved at the same time", name)
 
     def restart(self, root: int | str) -> None:
-        """Go to the root."""
+        """Return to the root."""
         self.close()
         self._above.clear()
         self.names.clear()
@@ -476,7 +476,7 @@ def _remove_directory(position: _Position, name: str, failed: Failed) -> None:
 
 
 def _remove_file(position: _Position, name: str, status: os.stat_result, device: int) -> str:
-    """Remove what is no directory; return the name of a directory, which is to be emptied first."""
+    """Remove a file; return the name of a directory, which has to be emptied first."""
     if not stat.S_ISDIR(status.st_mode):
         at = position.at(name)
         os.unlink(at.name, dir_fd=at.dir_fd)

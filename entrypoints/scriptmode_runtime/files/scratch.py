@@ -1,6 +1,6 @@
-"""A launcher's own directory for sockets, keys and session directories; a killed launcher's is found and removed.
+"""The scratch directory of a launcher, for sockets, keys and session directories; orphaned ones are removed.
 
-The launcher holds a lock on it, which the kernel releases with the process however that ends. A directory without a
+The launcher holds a lock on it, which the kernel releases when the process ends in any way. A directory without a
 lock is an orphan: the next launcher that needs one, the job's agent and its recovery remove it.
 """
 
@@ -18,15 +18,15 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: The name of a socket has 107 characters at most (unix(7)).
+#: Longest path, for sockets below it: the path of a socket has 107 characters at most (unix(7)).
 _LONGEST = 80
 _PREFIX = "scriptmode-"
-#: Of one that is being made or removed, and may have no lock.
+#: The prefix while a directory is created or removed, when it may have no lock.
 _DRAFT_PREFIX = f"{_PREFIX}new-"
 _NAME = re.compile(_PREFIX + r"(new-)?[0-9a-f]{16}")
 _LOCK = ".lock"
-#: Seconds without a change after which one that is being made or removed is an orphan; it takes milliseconds.
-_MAKING_SECONDS = 600.0
+#: Seconds without a change after which a directory with that prefix is an orphan; creation takes milliseconds.
+_DRAFT_SECONDS = 600.0
 
 
 def candidate_directories(tmpdir: str) -> tuple[str, ...]:
@@ -50,9 +50,9 @@ def directory(tmpdir: str) -> Iterator[str]:
 
 
 def remove_orphans(directories: Iterable[str]) -> None:
-    """Remove what killed launchers of this user left in ``directories``."""
-    for place in filter(os.path.isabs, dict.fromkeys(directories)):
-        with contextlib.suppress(OSError), os.scandir(place) as entries:
+    """Remove the scratch directories that killed launchers of this user left in ``directories``."""
+    for parent in filter(os.path.isabs, dict.fromkeys(directories)):
+        with contextlib.suppress(OSError), os.scandir(parent) as entries:
             for entry in filter(lambda each: _NAME.fullmatch(each.name), entries):
                 # Another launcher may remove it at the same time.
                 with contextlib.suppress(OSError):
@@ -62,15 +62,15 @@ def remove_orphans(directories: Iterable[str]) -> None:
 
 def _create(directories: Iterable[str]) -> tuple[str, int]:
     problem = ""
-    for place in directories:
+    for parent in directories:
         name = os.urandom(8).hex()
-        path, draft = (os.path.join(place, f"{prefix}{name}") for prefix in (_PREFIX, _DRAFT_PREFIX))
-        if not os.path.isabs(place) or len(path) > _LONGEST or " " in path:
+        path, draft = (os.path.join(parent, f"{prefix}{name}") for prefix in (_PREFIX, _DRAFT_PREFIX))
+        if not os.path.isabs(parent) or len(path) > _LONGEST or " " in path:
             continue
         try:
             os.mkdir(draft, mode=0o700)
             lock = _lock(draft, os.O_CREAT)
-            # It has its name once it is locked: what has that name without a lock is an orphan.
+            # It is renamed once it is locked: a directory with the final name and without a lock is an orphan.
             os.rename(draft, path)
         except OSError as error:
             problem = f"{path} cannot be created: {error.strerror}"
@@ -81,12 +81,12 @@ def _create(directories: Iterable[str]) -> tuple[str, int]:
 
 
 def _remove(path: str) -> None:
-    """Remove as much of a directory as can be; a script may have nested others in it, thousands deep."""
-    place, name = os.path.split(path)
+    """Remove as much of a directory as possible; a script may have nested directories in it, thousands deep."""
+    parent, name = os.path.split(path)
     if not name.startswith(_DRAFT_PREFIX):
-        draft = os.path.join(place, name.replace(_PREFIX, _DRAFT_PREFIX, 1))
+        draft = os.path.join(parent, name.replace(_PREFIX, _DRAFT_PREFIX, 1))
         with contextlib.suppress(OSError):
-            # Once the lock is removed, the rest is found by this name, should this process be killed.
+            # If this process is killed after it removed the lock, the rest is found by this name.
             os.rename(path, draft)
             path = draft
     with contextlib.suppress(OSError):
@@ -99,10 +99,10 @@ def _is_own(entry: os.DirEntry[str]) -> bool:
 
 def _is_orphan(path: str) -> bool:
     if os.path.basename(path).startswith(_DRAFT_PREFIX):
-        return time.time() - os.stat(path).st_mtime > _MAKING_SECONDS
+        return time.time() - os.stat(path).st_mtime > _DRAFT_SECONDS
     try:
         os.close(_lock(path))
-    except OSError:  # it is held, or it was never made: another program's
+    except OSError:  # it is locked, or it does not exist: not a launcher's directory
         return False
     return True
 

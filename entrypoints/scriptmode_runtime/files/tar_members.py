@@ -1,4 +1,4 @@
-"""The members of a tar archive of whatever compression, read so that no archive takes more memory than a sane one."""
+"""The members of a tar archive with any compression, read with a limit on memory for headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scriptmode_runtime.errors import UserCodeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Bytes before one member, all of which tarfile holds in memory. Names and attributes take some kilobytes at most.
+#: Most bytes before one member, which tarfile holds in memory. Names and attributes take some kilobytes at most.
 _LONGEST_HEADER = 4 * 1024 * 1024
 _CHUNK = 64 * 1024
 _SHOWN = 100
@@ -27,20 +27,20 @@ _OTHER_KINDS = {
 
 
 class Content:
-    """An archive's bytes for tarfile, which holds whatever stands before a member in memory: no more than is sane."""
+    """An archive's bytes for tarfile, with a limit on headers, which tarfile holds in memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._left: int | None = _LONGEST_HEADER
-        #: What was read last.
+        #: The bytes of the last read.
         self.last = b""
 
     def begin_header(self) -> None:
-        """From now on a member's header is read."""
+        """Start the header of a member: its length is limited."""
         self._left = _LONGEST_HEADER
 
     def end_header(self) -> None:
-        """From now on its content is read."""
+        """Stop the limit: the content of the member follows."""
         self._left = None
 
     def read(self, size: int = -1) -> bytes:
@@ -53,40 +53,40 @@ class Content:
         return self.last
 
     def finish(self) -> None:
-        """Read what stands behind the last member: compression has its check sum there."""
+        """Read the bytes after the last member: compression has its checksum there."""
         left = _LONGEST_HEADER
         try:
             while left > 0 and (chunk := self._file.read(_CHUNK)):
                 left -= len(chunk)
         except OSError as error:
-            if "Not a gzipped file" not in str(error):  # something more behind the archive, which tar ignores
+            if "Not a gzipped file" not in str(error):  # other data after the archive, which tar ignores
                 raise
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place."""
+        """Set the offset, and return it."""
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """Give the place."""
+        """Return the offset."""
         return self._file.tell()
 
 
 def members(archive: tarfile.TarFile, content: Content) -> Iterator[tarfile.TarInfo]:
-    """Give each member; raises `tarfile.ReadError` where tarfile would go round in circles or stop half way."""
+    """Yield each member; raises `tarfile.ReadError` where tarfile would loop, or stop in the middle."""
     offset = 0
     while True:
         content.begin_header()
         member = archive.next()
         content.end_header()
-        # It keeps all there were, and only hard links are looked up there; those are ours.
+        # tarfile keeps all members, to look up hard links only; the unpacking does that itself.
         archive.members.clear()  # type: ignore[attr-defined]
         if member is None:
-            if content.last.strip(b"\0"):  # tarfile takes what it cannot read for the end
+            if content.last.strip(b"\0"):  # tarfile reads an invalid header as the end
                 raise tarfile.ReadError(f"the header at {archive.offset:,} is broken")
             content.finish()
             return
         if member.size < 0 or archive.offset <= offset:
-            raise tarfile.ReadError(f"{shown(member.name)} is of no size")
+            raise tarfile.ReadError(f"{shown(member.name)} has an invalid size")
         offset = archive.offset
         yield member
 
@@ -97,9 +97,9 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 @contextlib.contextmanager
 def opened(source: str, title: str) -> Iterator[IO[bytes]]:
-    """Open an archive, whatever it is compressed with; by its first bytes, as its name may be any.
+    """Open an archive with any compression, detected by its first bytes, because its name can be anything.
 
-    Only a regular file is read: a FIFO would be waited for without end.
+    Only a regular file is read: opening a FIFO would wait without a deadline.
     """
     with open(source, "rb", opener=_open_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -134,10 +134,10 @@ def opened(source: str, title: str) -> Iterator[IO[bytes]]:
 
 
 def shown(name: str) -> str:
-    """Give a member's name as messages show it."""
+    """Return a member's name in the form of messages."""
     return shortened(repr(name))
 
 
 def shortened(text: str) -> str:
-    """Give the beginning and the end of a text that is too long for a message."""
+    """Return a text, or its beginning and its end if it is too long for a message."""
     return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]}[...]{text[-_SHOWN:]}"

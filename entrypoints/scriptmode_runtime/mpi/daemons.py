@@ -141,8 +141,8 @@ class Daemons:
         def done(status: int, error: str) -> None:
             connection.send(type="ended", status=status, error=error)
 
-        asked = str(message.get("host"))
-        host = self._names.get(asked, asked) if asked else self._host
+        target = str(message.get("host"))
+        host = self._names.get(target, target) if target else self._host
         command = str(message.get("command"))
         if host == self._host:
             self._start_here(command, done)
@@ -166,11 +166,11 @@ class Daemons:
         self._start_here(str(message.get("command")), done)
 
     def _on_ended(self, host: str, message: Mapping[str, Any]) -> None:
-        asked, done = self._requests.get(int(message.get("number") or 0), ("", None))
-        if done and asked == host:
+        target, done = self._requests.get(int(message.get("number") or 0), ("", None))
+        if done and target == host:
             done(int(message.get("status") or 0), str(message.get("error") or ""))
 
     def _on_left(self, host: str) -> None:
-        for asked, done in self._requests.values():
-            if asked == host:
+        for target, done in self._requests.values():
+            if target == host:
                 done(_UNREACHED, f"{host} was lost")

@@ -85,6 +85,6 @@ def _make(ssh: Ssh, host: str, path: str) -> str:
 
 def _reason(error: Exception) -> str:
     """Return the last line of ssh-keygen's own output, else the system's error."""
-    said: bytes = getattr(error, "stderr", None) or b""
-    lines = said.decode("utf-8", "replace").strip().splitlines()
+    output: bytes = getattr(error, "stderr", None) or b""
+    lines = output.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else str(error)

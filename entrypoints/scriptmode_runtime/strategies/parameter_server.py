@@ -24,10 +24,10 @@ _SHARED_GPU = {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
-    """Run the script as this host's trainers, and a server as each of its other tasks."""
+    """Return the plan: the script as this host's trainers, and a server as each of its other tasks."""
     coordinated = contract.enabled(environment.framework_parameters.get(contract.PARAMETER_SERVER_COORDINATOR))
     layout = _coordinator(environment) if coordinated else _between_graph(environment)
-    # A coordinator's chief is beside a worker; between-graph it takes the place of one.
+    # A coordinator's chief runs beside a worker; between-graph it replaces one.
     own = tasks(environment, layout, {} if coordinated else {"master": "worker", "chief": "worker"})
     if not own:
         return single.plan(environment, command)
@@ -40,16 +40,16 @@ def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:
         else:
             trainers.append(task.trainer(command, env))
     if not trainers and len(environment.cluster.hosts) == 1:
-        # A task of a cluster that only its own TF_CONFIG knows: whoever made that ends it.
+        # A task of a cluster that only its own TF_CONFIG describes: the program that set TF_CONFIG ends it.
         trainers, services = services, []
     main = trainers[0] if trainers else None
     return LaunchPlan(main, tuple(services), after=final_waits(environment), side_processes=tuple(trainers[1:]))
 
 
 def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
-    """Return the layout in which every host trains, the first one as master, and has a ps. One host needs neither.
+    """Return the layout in which every host trains, the first as master, and has a ps; a single host has no cluster.
 
-    It is ``master`` with every TensorFlow, as AWS's TensorFlow adapter has it: scripts look for that word.
+    The name is ``master`` with every TensorFlow, as in AWS's TensorFlow adapter: scripts check for that name.
     """
     hosts, parameters = environment.cluster.hosts, environment.framework_parameters
     if environment.cluster.roles:
@@ -57,14 +57,14 @@ def _between_graph(environment: TrainingEnvironment) -> Mapping[str, Sequence[Ho
     evaluated = contract.enabled(parameters.get(contract.PARAMETER_SERVER_EVALUATOR))
     if len(hosts) == 1:
         return {"chief": hosts, EVALUATOR: hosts} if evaluated else {}
-    # tf.estimator: the master evaluates itself, and bears no evaluator; the chief leaves it to one.
+    # tf.estimator: a master evaluates itself and excludes an evaluator; a chief leaves evaluation to an evaluator.
     is_chief = evaluated or contract.enabled(parameters.get(contract.PARAMETER_SERVER_CHIEF))
     layout = {"chief" if is_chief else "master": hosts[:1], "worker": hosts[1:], "ps": hosts}
     return {**layout, EVALUATOR: hosts[-1:]} if evaluated else layout
 
 
 def _coordinator(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host]]:
-    """Let the first host's chief run the script, and every host have a worker and a ps; a lone host too."""
+    """Return the layout with a chief on the first host, and a worker and a ps on every host, also on a single one."""
     hosts = environment.cluster.hosts
     if environment.cluster.roles:
         return environment.cluster.roles
@@ -77,7 +77,7 @@ def _coordinator(environment: TrainingEnvironment) -> Mapping[str, Sequence[Host
 def _variables(
     environment: TrainingEnvironment, own: Sequence[Task], task: Task, *, coordinated: bool
 ) -> dict[str, str]:
-    """Give a task's variables beside ``TF_CONFIG``."""
+    """Return a task's variables in addition to ``TF_CONFIG``."""
     env = dict(_FAIL_FAST) if coordinated else {}
     if task.role == "ps" or (task.role == EVALUATOR and len(own) > 1):
         env.update(NO_GPU)
@@ -91,5 +91,5 @@ def _server(
 ) -> ProcessSpec:
     argv = (command.python, "-m", "scriptmode_runtime.tensorflow.server")
     env = {"CURRENT_HOST": environment.host, "PYTHONUNBUFFERED": "1", "TF_CONFIG": task.config, **variables}
-    # Not in the code folder: `-m` would let the user's modules stand in for ours.
+    # Not in the code folder: with `-m` the user's modules would hide the runtime's.
     return ProcessSpec(task.role, argv, env, environment.path(contract.OUTPUT_DIR))

@@ -12,5 +12,5 @@ if TYPE_CHECKING:
 
 
 def plan(environment: TrainingEnvironment, command: Command) -> LaunchPlan:  # noqa: ARG001 - every strategy's signature
-    """Run the script; nothing else, and no host waits for another."""
+    """Return the plan: the script alone, without waits for other hosts."""
     return LaunchPlan(main=ProcessSpec("script", command.argv, command.env, command.cwd))

@@ -1,4 +1,4 @@
-"""How TensorFlow is told its cluster, and which of its tasks are this host's. Pure."""
+"""TensorFlow's cluster specification ``TF_CONFIG``, and the tasks of this host. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.plan import Command
 
 EVALUATOR = "evaluator"
-#: The GPU is another task's: a parameter server holds variables in memory, an evaluator is beside a trainer.
+#: The GPU is for another task: a parameter server holds variables in memory, an evaluator runs beside a trainer.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}
 
 
@@ -28,16 +28,16 @@ class Task(NamedTuple):
     config: str
 
     def trainer(self, command: Command, env: Mapping[str, str]) -> ProcessSpec:
-        """Give the process that runs the script as this task."""
+        """Return the process that runs the script as this task."""
         return ProcessSpec(self.role, command.argv, {**command.env, "TF_CONFIG": self.config, **env}, command.cwd)
 
 
 def tasks(
     environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str]
 ) -> list[Task]:
-    """Give this host's tasks: the one its own ``TF_CONFIG`` names, else those of ``layout``, in its order.
+    """Return this host's tasks: the one in its inherited ``TF_CONFIG``, else those of ``layout``, in its order.
 
-    ``layout`` has the hosts of each role, ``ports`` what the port of a role is called where that is not the role.
+    ``layout`` has the hosts of each role, ``ports`` the name of a role's port where it differs from the role.
     """
     if environment.inherited.tf_config.strip():
         return [_inherited_task(environment, layout)]
@@ -50,15 +50,15 @@ def tasks(
 
 
 def final_waits(environment: TrainingEnvironment) -> tuple[Wait, ...]:
-    """Give what a host waits for after its own trainers: every other host's."""
+    """Return the waits after a host's own trainers: for the trainers of every other host."""
     return (Wait(TRAINERS_ENDED),) if len(environment.cluster.hosts) > 1 else ()
 
 
 def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role: str, index: int) -> str:
-    """Give the value of ``TF_CONFIG`` for task ``index`` of ``role``.
+    """Return the value of ``TF_CONFIG`` for task ``index`` of ``role``.
 
-    The evaluator is not part of the training cluster (tf.estimator.RunConfig), and no other task hears of it; but a
-    strategy made in the evaluator looks itself up there. ``environment: cloud`` is what ``tf.estimator`` asks for to
+    The evaluator is not part of the training cluster (tf.estimator.RunConfig), and other tasks do not know it; but a
+    strategy created in the evaluator looks itself up there. ``tf.estimator`` requires ``environment: cloud`` to
     run a cluster with a master.
     """
     cluster = {
@@ -71,11 +71,11 @@ def _config(layout: Mapping[str, Sequence[Host]], ports: Mapping[str, str], role
 
 
 def _inherited_task(environment: TrainingEnvironment, layout: Mapping[str, Sequence[Host]]) -> Task:
-    """Give the task of whoever started this host and said so, as Kubernetes' TFJob and Vertex AI do."""
+    """Return the task that the program which started this host has set, as Kubernetes' TFJob and Vertex AI do."""
     text = environment.inherited.tf_config
     if EVALUATOR in layout or environment.cluster.roles:
         raise ConfigurationError(
-            f"TF_CONFIG is set, and {environment.strategy} names roles or an evaluator of its own; say it in one place"
+            f"TF_CONFIG is set, and {environment.strategy} names roles or an evaluator of its own; set one of them"
         )
     try:
         document = json.loads(text)
@@ -87,7 +87,7 @@ def _inherited_task(environment: TrainingEnvironment, layout: Mapping[str, Seque
         raise ConfigurationError(f"TF_CONFIG: its task is {task!r}; give it a type, and an index from 0 on")
     endpoints_of_role = cluster.get(role)
     if role != EVALUATOR and not (isinstance(endpoints_of_role, list) and index < len(endpoints_of_role)):
-        raise ConfigurationError(f"TF_CONFIG: its task is {role} {index}, which its cluster {cluster!r} has not")
+        raise ConfigurationError(f"TF_CONFIG: its task is {role} {index}, which its cluster {cluster!r} does not have")
     return Task(role, text)
 
 

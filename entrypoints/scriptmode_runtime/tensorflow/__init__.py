@@ -1,4 +1,4 @@
-"""The only rooms that import TensorFlow."""
+"""The modules that import TensorFlow; `PipeModeDataset` and `horovod` are public."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PipeModeDataset"]
 
 
 def __getattr__(name: str) -> object:
-    """Give `PipeModeDataset`; TensorFlow is imported when it is first asked for."""
+    """Return `PipeModeDataset`; TensorFlow is imported at its first use."""
     if name != "PipeModeDataset":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from scriptmode_runtime.tensorflow.pipe_dataset import PipeModeDataset

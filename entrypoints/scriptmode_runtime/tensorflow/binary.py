@@ -1,6 +1,6 @@
-"""Finds the operations' binary, or compiles it. Imports no TensorFlow: a process may do this while that loads.
+"""Find the binary of the operations, or compile it. Does not import TensorFlow: it can run while TensorFlow loads.
 
-One binary is for every TensorFlow from 2.15 on, so a wheel can carry it (`IN_WHEEL`). Where it does not, the first
+One binary works with every TensorFlow since 2.15, so a wheel can contain it (`IN_WHEEL`). Where it does not, the first
 process that needs one compiles it, in about two seconds, into a cache that all later ones share.
 """
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 _SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native")
 IN_WHEEL = os.path.join(_SOURCES, "pipe_reader.so")
-#: Names the compiler; else the first of `_COMPILERS` on PATH.
+#: The variable with the compiler; the default is the first of `_COMPILERS` on PATH.
 COMPILER_VARIABLE = "CXX"
 _COMPILERS = ("c++", "g++", "clang++")
 _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
-#: What the operations are linked to; TensorFlow has loaded it, under this name in every version, when they are.
+#: The library that the operations are linked to; every version of TensorFlow has loaded it under this name.
 _TENSORFLOW = "libtensorflow_framework.so.2"
 _COMPILE_SECONDS = 120.0
 
 
 class NoBinaryError(Exception):
-    """There is no binary, and none can be made; the text says why."""
+    """There is no binary and it cannot be compiled; the text has the reason."""
 
 
 def cached_path(*, makes_folder: bool = True) -> str:
-    """Give where the binary of these sources is once it was compiled on this machine; makes its folder if asked to."""
+    """Return the path of the binary of these sources in this machine's cache; create its folder on request."""
     digest = hashlib.sha256(repr((_FLAGS, platform.machine(), platform.libc_ver())).encode())
     for name in sorted(glob.glob(os.path.join(glob.escape(_SOURCES), "*.[ch]*"))):
         with open(name, "rb") as file:
@@ -45,7 +45,7 @@ def cached_path(*, makes_folder: bool = True) -> str:
 
 
 def exists() -> bool:
-    """Tell whether there is a binary already; makes nothing, not even the cache."""
+    """Return whether there is a binary already, without creating the cache."""
     try:
         return os.path.exists(IN_WHEEL) or os.path.exists(cached_path(makes_folder=False))
     except (OSError, NoBinaryError):
@@ -53,7 +53,7 @@ def exists() -> bool:
 
 
 def compile_cached() -> str:
-    """Give the path of a binary compiled on this machine: now, unless it is there; raises `NoBinaryError`."""
+    """Return the path of the cached binary, compiled now where it is missing; raises `NoBinaryError`."""
     try:
         path = cached_path()
         if os.path.exists(path):
@@ -68,7 +68,7 @@ def compile_cached() -> str:
 
 
 def build(compiler: str, path: str, *more_flags: str) -> None:
-    """Compile the operations to ``path``; raises `NoBinaryError` with what the compiler says."""
+    """Compile the operations to ``path``; raises `NoBinaryError` with the compiler's output."""
     with tempfile.TemporaryDirectory() as folder:
         # TensorFlow itself is not needed, only its library's name.
         named = os.path.join(folder, _TENSORFLOW)
@@ -81,7 +81,7 @@ def build(compiler: str, path: str, *more_flags: str) -> None:
 
 
 def _compile_to(compiler: str, path: str) -> None:
-    # Complete or not there at all, whoever looks meanwhile.
+    # Other processes see the complete file or none.
     unfinished = f"{path}.{os.getpid()}"
     try:
         build(compiler, unfinished)
@@ -103,7 +103,7 @@ def _run(*command: str) -> None:
 
 
 def find_compiler() -> str:
-    """Give the compiler's path; raises `NoBinaryError` where there is none."""
+    """Return the compiler's path; raises `NoBinaryError` where there is none."""
     named = os.environ.get(COMPILER_VARIABLE)
     found = shutil.which(named) if named else next(filter(None, map(shutil.which, _COMPILERS)), None)
     if not found:
@@ -118,7 +118,7 @@ def _cache_folder(*, makes: bool) -> str:
     if not home:
         home, below = os.path.expanduser("~"), (".cache", "scriptmode")
     way = [os.path.join(home, *below[:depth]) for depth in range(len(below) + 1)]
-    # Asked before anything is made in what may be another's home, and again of what was made.
+    # Checked before anything is created in what may be another user's home, and again afterwards.
     if os.path.isabs(home) and all(map(_is_own, filter(os.path.exists, way))):
         with contextlib.suppress(OSError):
             if makes:
@@ -129,37 +129,37 @@ def _cache_folder(*, makes: bool) -> str:
 
 
 def _existing(folder: str) -> str:
-    """Give a folder, or the one that it would be made in."""
+    """Return a folder, or its nearest existing parent."""
     while not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return folder
 
 
 def _is_own(folder: str) -> bool:
-    """Tell whether nobody but this user and root can put anything there, or another folder in its place.
+    """Return whether only this user and root can write to a folder.
 
-    What is loaded from there runs as this user, who may be root with somebody else's HOME.
+    A binary in it runs as this user, who may be root with another user's HOME.
     """
     found = os.stat(folder)
     return found.st_uid in (0, os.getuid()) and not found.st_mode & 0o022
 
 
 def _shared_folder(*, makes: bool) -> str:
-    """Give a folder of this user alone below the one for temporary files, for users without a home."""
+    """Return a private folder of this user below the one for temporary files, for users without a home."""
     folder = os.path.join(tempfile.gettempdir(), f"scriptmode-{os.getuid()}")
     if makes:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
     found = os.lstat(folder)
     if found.st_uid != os.getuid() or found.st_mode & 0o077:
-        # What is loaded from there runs as this user.
-        raise NoBinaryError(f"{folder} belongs to somebody else; XDG_CACHE_HOME names another cache")
+        # A binary in it runs as this user.
+        raise NoBinaryError(f"{folder} belongs to another user; set XDG_CACHE_HOME to another cache directory")
     return folder
 
 
 @contextlib.contextmanager
 def _exclusive(path: str) -> Iterator[None]:
-    """Let one process compile while the others of the machine wait for it."""
+    """Lock a file, so that one process compiles while the others of the machine wait."""
     with open(path, "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,8 +1,8 @@
 """Horovod for Keras 3: ``import scriptmode_runtime.tensorflow.horovod as hvd`` instead of ``horovod.tensorflow``.
 
-Horovod 0.28.1 is older than Keras 3: its tape asks a variable for the ``ref()`` that only TensorFlow's own have, its
-optimizer overrides what Keras 3 no longer calls, its callbacks ask a backend that is gone. What of it meets Keras is
-here once more; all else is Horovod's own (``hvd.init``, ``hvd.rank``, ``hvd.allreduce``, ...). Keras 2 works too.
+Horovod 0.28.1 is older than Keras 3: its tape calls ``ref()``, which only TensorFlow's own variables have, its
+optimizer overrides methods that Keras 3 does not call, its callbacks use a removed backend. The parts that use Keras
+are replaced here; the rest is Horovod's own (``hvd.init``, ``hvd.rank``, ``hvd.allreduce``, ...). Keras 2 works too.
 
 XLA cannot compile Horovod's operations: where there are GPUs, ``model.compile(..., jit_compile=False)``.
 """
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Give what Horovod has and this module does not."""
+    """Return an attribute of Horovod that this module does not define."""
     return getattr(_horovod, name)
 
 
 def _tensorflow_variable(variable: Any) -> Any:
-    """Give TensorFlow's own variable within one of Keras 3's."""
+    """Return the TensorFlow variable of a Keras 3 variable; any other object unchanged."""
     value = getattr(variable, "value", None)
     return value if isinstance(value, tf.Variable) else variable
 
 
 def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
-    """Give every rank the root's values of the same variables, Keras's or TensorFlow's."""
+    """Copy the root's values of the same variables, Keras's or TensorFlow's, to every rank."""
     _horovod.broadcast_variables([_tensorflow_variable(each) for each in variables], root_rank)
 
 
 class DistributedGradientTape:
-    """A ``tf.GradientTape`` whose gradients are those of all ranks; the arguments are those of Horovod's.
+    """A ``tf.GradientTape`` with the gradients of all ranks; the arguments are those of Horovod's.
 
     The sources may be Keras's variables, in any structure.
     """
@@ -45,55 +45,57 @@ class DistributedGradientTape:
         self._tape = _horovod.DistributedGradientTape(gradtape, **options)
 
     def __enter__(self) -> DistributedGradientTape:  # noqa: PYI034 - Python 3.9 and 3.10 have no Self
-        """Record, as the tape within does."""
+        """Start to record."""
         self._tape.__enter__()
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """Record no more."""
+        """Stop to record."""
         self._tape.__exit__(*failure)
 
     def __getattr__(self, name: str) -> Any:
-        """Give what the tape within has."""
+        """Return an attribute of the wrapped tape."""
         return getattr(self._tape, name)
 
     def gradient(self, target: Any, sources: Any, output_gradients: Any = None) -> Any:
-        """Give the gradients' mean (or the ``op`` asked for) over all ranks, structured as the sources are."""
+        """Return the mean of the gradients over all ranks (or another ``op``), in the structure of the sources."""
         flat = [_tensorflow_variable(each) for each in tf.nest.flatten(sources)]
         return tf.nest.pack_sequence_as(sources, self._tape.gradient(target, flat, output_gradients))
 
 
 class _Distributed:
-    """What an optimizer of Keras 3 does before it applies gradients."""
+    """A mix-in for optimizers of Keras 3, which reduces gradients before it applies them."""
 
     _reduction: dict[str, Any]
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> Any:
         """Apply the gradients of all ranks. Variables without a gradient have none on any rank."""
-        there = [grad for grad in grads if grad is not None]
-        reduced = iter(_horovod.grouped_allreduce(there, **self._reduction) if there and _horovod.size() > 1 else there)
+        present = [grad for grad in grads if grad is not None]
+        reduced = iter(
+            _horovod.grouped_allreduce(present, **self._reduction) if present and _horovod.size() > 1 else present
+        )
         everywhere = [None if grad is None else next(reduced) for grad in grads]
         return super().apply(everywhere, trainable_variables)  # type: ignore[misc]
 
 
 def DistributedOptimizer(optimizer: Any, **options: Any) -> Any:  # noqa: N802 - Horovod's name
-    """Give an optimizer with the same settings that applies the gradients of all ranks.
+    """Return an optimizer with the same settings that applies the gradients of all ranks.
 
     With Keras 3 the options are ``op`` (``hvd.Average``) and ``compression``, with Keras 2 Horovod's; with Keras 2 only
-    ``fit`` and ``minimize`` ask the other ranks, and custom loops have the tape for it. The class has the optimizer's
+    ``fit`` and ``minimize`` reduce gradients, and custom loops use the tape. The class has the optimizer's
     own name: a saved model is loaded without Horovod.
     """
     if not _is_keras_3(optimizer):
         import horovod.tensorflow.keras as keras_2
 
         distributed = keras_2.DistributedOptimizer(optimizer, **options)
-        # Else a saved model asks for Horovod's module.
+        # Otherwise loading a saved model would import Horovod's module.
         type(distributed).__module__ = type(optimizer).__module__
         return distributed
     unknown = sorted(set(options) - {"op", "compression"})
     if unknown:
         raise TypeError(
-            f"DistributedOptimizer with Keras 3 has op and compression, but not {', '.join(unknown)}; leave that out"
+            f"DistributedOptimizer with Keras 3 takes op and compression, not {', '.join(unknown)}; remove that"
         )
     own = type(optimizer)
     made = type(own.__name__, (_Distributed, own), {"__module__": own.__module__})
@@ -109,14 +111,14 @@ def _is_keras_3(optimizer: Any) -> bool:
 
 
 class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]
-    """Gives every rank the root's weights, and its optimizer's state, when the first batch has made them."""
+    """A callback that copies the root's weights and optimizer state to every rank after the first batch."""
 
     def __init__(self, root_rank: int = 0) -> None:
         super().__init__()
         self._root_rank = root_rank
         self._done = False
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras gives them by name
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 - Keras passes them by name
         """Broadcast once."""
         if self._done:
             return
@@ -128,7 +130,7 @@ class BroadcastGlobalVariablesCallback(tf.keras.callbacks.Callback):  # type: ig
 
 
 class MetricAverageCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]
-    """Makes each epoch's metrics the mean of all ranks', before later callbacks see them."""
+    """A callback that replaces each epoch's metrics with the mean over all ranks, before later callbacks see them."""
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:  # noqa: ARG002 - Keras's
         """Average in place."""

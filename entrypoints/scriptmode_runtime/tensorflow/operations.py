@@ -1,4 +1,4 @@
-"""The operations that read pipes: compiled ones where they can be had, else Python's."""
+"""The operations that read pipes: compiled ones where there is a binary or a compiler, else those in Python."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scriptmode_runtime.tensorflow import binary
 if TYPE_CHECKING:
     from scriptmode_runtime.tensorflow.settings import PipeSettings
 
-#: "python" takes the reader in Python though there is a binary, or could be.
+#: "python" selects the reader in Python although there is a binary or a compiler.
 READER_VARIABLE = "SCRIPTMODE_PIPE_READER"
 
 
@@ -22,13 +22,13 @@ class Operations(Protocol):
     """The parts of a GeneratorDataset. A reader is named by an int64."""
 
     def open(self, settings: PipeSettings) -> tf.Tensor:
-        """Give a reader of the channel's next epoch; reads nothing yet."""
+        """Return a reader of the channel's next epoch; reads nothing yet."""
 
     def next(self, reader: tf.Tensor, settings: PipeSettings) -> tf.Tensor:
-        """Give some elements; none where the pipe is idle. ``OutOfRangeError`` is the end."""
+        """Return the next elements; none where the pipe is idle. ``OutOfRangeError`` is the end."""
 
     def close(self, reader: tf.Tensor) -> tf.Tensor:
-        """Drop the reader, and its FIFO."""
+        """Close the reader and its FIFO."""
 
 
 class CompiledOperations:
@@ -38,7 +38,7 @@ class CompiledOperations:
         self._library = tf.load_op_library(path)
 
     def open(self, settings: PipeSettings) -> tf.Tensor:
-        """Give a reader of the channel's next epoch; reads nothing yet."""
+        """Return a reader of the channel's next epoch; reads nothing yet."""
         return self._library.scriptmode_pipe_open(
             channel=settings.channel,
             record_format=settings.record_format,
@@ -53,17 +53,17 @@ class CompiledOperations:
         )
 
     def next(self, reader: tf.Tensor, settings: PipeSettings) -> tf.Tensor:
-        """Give some elements; none where the pipe is idle. ``OutOfRangeError`` is the end."""
+        """Return the next elements; none where the pipe is idle. ``OutOfRangeError`` is the end."""
         records = self._library.scriptmode_pipe_next(reader=reader)
         return tf.ensure_shape(records, [None, None] if settings.batch_size else [None])
 
     def close(self, reader: tf.Tensor) -> tf.Tensor:
-        """Drop the reader, and its FIFO."""
+        """Close the reader and its FIFO."""
         return self._library.scriptmode_pipe_close(reader=reader)
 
 
 def load() -> Operations:
-    """Give the operations, compiled now where there is only a compiler; warns once where Python has to do it."""
+    """Return the operations, compiled now where there is only a compiler; warns once about the fallback to Python."""
     if os.environ.get(READER_VARIABLE) == "python":
         return _in_python()
     return _load()

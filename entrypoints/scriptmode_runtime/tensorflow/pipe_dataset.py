@@ -7,7 +7,7 @@ import tensorflow as tf
 from scriptmode_runtime.tensorflow import operations
 from scriptmode_runtime.tensorflow.settings import PipeSettings
 
-#: Waiting for the pipe happens in a thread of the dataset's own, not in those that TensorFlow computes with.
+#: Waiting for the pipe happens in a thread of the dataset, not in TensorFlow's threads for computation.
 _THREADS = 1
 
 
@@ -16,7 +16,7 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
 
     One iterator is one pass over one epoch: the first reads the FIFO ``<channel>_0``, the next one ``<channel>_1``,
     and so on, whichever of the job's processes on a host makes them. So ``repeat``, and ``fit`` with several epochs,
-    take one FIFO for each epoch. The FIFO is opened when the first record is asked for. An iterator that is dropped
+    take one FIFO for each epoch. The FIFO is opened when the first record is requested. An iterator that is dropped
     early closes its FIFO, and the platform goes on with the next epoch.
 
     Vectors are much faster for small records, and ``tf.io.parse_example`` takes them as they are::
@@ -36,7 +36,7 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
     not come, ``DataLossError`` for damaged records.
 
     TensorFlow's own datasets cannot read a FIFO: ``tf.data.TFRecordDataset`` fails with "Illegal seek", since it
-    reads at offsets, and ``tf.data.FixedLengthRecordDataset`` silently yields nothing, since it asks for the file's
+    reads at offsets, and ``tf.data.FixedLengthRecordDataset`` silently yields nothing, since it reads the file's
     size first, which is 0.
     """
 
@@ -80,15 +80,15 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
 
 
 def _dataset(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
-    """Give one record, or one vector of them, an element."""
+    """Return a dataset with one record, or one vector of records, for each element."""
     # In a function, for TensorFlow can neither optimize nor send a graph that has a GeneratorDataset at its top.
     once = tf.data.Dataset.from_tensors(0)
-    # They are taken apart without another copy.
-    return once.flat_map(lambda _: _batches_of_calls(operations, settings)).unbatch()
+    # Unbatching does not copy the records.
+    return once.flat_map(lambda _: _read_batches(operations, settings)).unbatch()
 
 
-def _batches_of_calls(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
-    """Give what each call hands over: as many records, or vectors, as there are; none where the pipe is idle."""
+def _read_batches(operations: operations.Operations, settings: PipeSettings) -> tf.data.Dataset:
+    """Return a dataset of the records, or vectors, of each read of the pipe; none where the pipe is idle."""
     name = tf.TensorSpec([], tf.int64)
     start = tf.function(lambda: operations.open(settings), autograph=False)
     proceed = tf.function(lambda reader: operations.next(reader, settings), autograph=False)

@@ -14,7 +14,7 @@ _FAILED = 1
 
 
 def has_pipes() -> bool:
-    """Tell whether a channel of this host is in pipe mode."""
+    """Return whether a channel of this host is in Pipe mode."""
     base = os.environ.get(contract.BASE_DIR_VARIABLE) or contract.DEFAULT_BASE_DIR
     try:
         with open(os.path.join(base, contract.INPUT_DATA_CONFIG_FILE), encoding="utf-8") as file:
@@ -25,10 +25,10 @@ def has_pipes() -> bool:
 
 
 def load_pipe_reader() -> None:
-    """Let a `PipeModeDataset` that a coordinator sends here run here; a server without it serves all the same.
+    """Load the operations of a `PipeModeDataset` that a coordinator may send; a server also runs without them.
 
-    Datasets run in this process, which never sees the script that makes them. Where no channel is a pipe nothing is
-    compiled for them, and a binary that is there takes milliseconds.
+    Datasets run in this process, which never imports the script that creates them. Without a channel in Pipe mode
+    nothing is compiled, and loading an existing binary takes milliseconds.
     """
     is_needed = has_pipes()
     if not is_needed and not binary.exists():
@@ -47,7 +47,7 @@ def load_pipe_reader() -> None:
 
 
 def main() -> int:
-    """Serve; return only where that cannot be."""
+    """Run the server; return only where that is not possible."""
     config = json.loads(os.environ["TF_CONFIG"])
     role, index = config["task"]["type"], config["task"]["index"]
     endpoint = config["cluster"][role][index]
@@ -55,11 +55,11 @@ def main() -> int:
     if is_taken(port, shared=os.environ.get(REUSE_PORT) == "true"):
         host = os.environ.get("CURRENT_HOST", "this host")
         sys.stderr.write(
-            f"scriptmode: {host}: port {port} of {role} {index} ({endpoint}) is taken by another program; "
+            f"scriptmode: {host}: port {port} of {role} {index} ({endpoint}) is used by another program; "
             "end it, or start the job again\n"
         )
         return _FAILED
-    # A server tells each connection; its warnings are enough beside the script's own output.
+    # A server logs each connection at level INFO; its warnings are enough beside the script's own output.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     import tensorflow as tf
 

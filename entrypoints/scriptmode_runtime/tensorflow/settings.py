@@ -1,4 +1,4 @@
-"""What a `PipeModeDataset` was asked for."""
+"""The arguments of a `PipeModeDataset`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ RECORD_FORMATS = ("RecordIO", "TFRecord", "TextLine")
 
 @dataclass(frozen=True)
 class PipeSettings:
-    """The arguments; a folder that is "" is the one of the host where the dataset runs, a batch size of 0 none."""
+    """The arguments; a folder "" is that of the host where the dataset runs, without batches ``batch_size`` is 0."""
 
     channel: str
     record_format: str
@@ -24,10 +24,12 @@ class PipeSettings:
     timeout: float
 
     def check(self) -> None:
-        """Raise ``ValueError`` for what cannot be, naming it."""
+        """Raise ``ValueError`` for the first invalid argument."""
         # SageMaker's API reference, Channel.
         if not re.fullmatch(r"[A-Za-z0-9.\-_]+", self.channel):
-            raise ValueError(f"channel {self.channel!r} is no name of a channel: letters, digits, '.', '-' and '_'")
+            raise ValueError(
+                f"channel {self.channel!r} is not a name of a channel; use letters, digits, '.', '-' and '_'"
+            )
         if self.record_format not in RECORD_FORMATS:
             raise ValueError(f"record_format {self.record_format!r} is none of {', '.join(map(repr, RECORD_FORMATS))}")
         for name in ("batch_size", "benchmark_records_interval", "max_corrupted_records_to_skip"):
