@@ -112,7 +112,7 @@ def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
 
 def test_without_credentials_it_is_said_what_needs_them(no_settings):
     found = {check.name: check for check in aws_checks.account(asks_service=False)}
-    assert "Amazon SageMaker and s3:// places need them" in found["credentials"].found
+    assert "Amazon SageMaker and s3:// URIs need them" in found["credentials"].found
     assert "run 'aws configure'" in found["credentials"].advice
     assert "AWS_DEFAULT_REGION" in found["Region"].advice
 
@@ -129,7 +129,7 @@ def test_a_config_file_that_names_the_role_is_ok(no_settings, tmp_path, monkeypa
     (tmp_path / "config.yaml").write_text("SchemaVersion: '1.0'\nSageMaker: {TrainingJob: {RoleArn: training}}\n")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
     (check,) = aws_checks.config_file()
-    assert (check.outcome, check.found) == ("ok", "can be read, or is not there; it names role training")
+    assert (check.outcome, check.found) == ("ok", "can be read, or does not exist; it has role training")
 
 
 def test_a_config_file_that_is_not_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):

@@ -86,7 +86,7 @@ def test_an_mpirun_that_fails_for_want_of_a_home_says_so(bare, monkeypatch, home
     assert check.outcome == "warning"
     assert check.found.startswith(words)
     assert check.found.endswith("exit code 1: Failed initializing opal: -1")
-    assert check.advice == "set HOME to a folder that can be written"
+    assert check.advice == "set HOME to a writable directory"
 
 
 def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch):

@@ -1,6 +1,12 @@
-"""What this machine has for training jobs, what is missing, and what to do about it.
+"""Checks of this machine for training jobs: what is installed, what is missing, and what to do about it.
 
-A room of its own beside the public names of `scriptmode`, which does not load it.
+Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
+
+* ``check_runner``: `examine` runs all checks at the same time, each group until its deadline.
+* ``check``: `Check`, the result of one check, and `text`, a report.
+* ``package_checks``, ``program_checks``, ``machine_checks``, ``storage_checks``, ``aws_checks``: the checks by subject.
+* ``program_runner``: runs a program with a deadline, so that a broken one does not end this process.
+* ``import_probe``: imports TensorFlow, Keras and Horovod in a process of its own.
 """
 
 from scriptmode.doctor.check import Check, text

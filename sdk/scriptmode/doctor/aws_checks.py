@@ -1,4 +1,4 @@
-"""What jobs on Amazon SageMaker need: credentials, a Region, the right time, and settings that can be read."""
+"""Checks for jobs on Amazon SageMaker: credentials, Region, clock, config file and image look-up."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 CREDENTIALS, REGION, CLOCK, CONFIG_FILE = "credentials", "Region", "clock", "config file"
 IMAGES, SAGEMAKER = "image look-up", "Amazon SageMaker"
-_UNASKED = ("not asked: it answers only to credentials that AWS knows", "see credentials")
-_NEEDED = "Amazon SageMaker and s3:// places need them"
-#: AWS refuses a signature that is older or newer (IAM User Guide, "Signing AWS API requests").
+_UNASKED = ("not called: it needs valid credentials", "see credentials")
+_NEEDED = "Amazon SageMaker and s3:// URIs need them"
+#: Seconds from which on AWS refuses a signature as too old or too new (IAM User Guide, "Signing AWS API requests").
 _MOST_AWS_SECONDS = 5 * 60
-#: From here on clocks disagree by more than what rounding and a slow disk explain.
+#: Difference of clocks in seconds that rounding and a slow disk can explain.
 _MOST_DISK_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class _Caller:
-    """Who AWS says the credentials are. ``source`` is "" where there are none, ``ahead`` seconds of AWS's clock."""
+    """The identity of the credentials: ``source`` is "" without any, ``ahead`` the offset of AWS's clock."""
 
     source: str = ""
     identity: str = ""
@@ -40,7 +40,7 @@ class _Caller:
 
 
 def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `examination` binds it
-    """Ask AWS who the credentials are, once, and compare the clocks; with credentials ask Amazon SageMaker too."""
+    """Query the identity of the credentials, compare the clocks, and with ``asks_service`` call Amazon SageMaker."""
     from scriptmode.aws.session import Connection
 
     connection = Connection()
@@ -56,7 +56,7 @@ def account(asks_service: bool) -> Iterator[Check]:  # noqa: FBT001 - `examinati
 
 
 def _service(connection: Connection) -> Check:
-    """Ask for one training job: whether the service answers, and lets these credentials ask."""
+    """Check whether the service answers and the credentials may list training jobs."""
     try:
         client = connection.brief_client("sagemaker")
         connection.call("training jobs cannot be listed", lambda: client.list_training_jobs(MaxResults=1))
@@ -80,7 +80,7 @@ def _caller(connection: Connection) -> _Caller:
 
 
 def _clock_offset(response: Any) -> float | None:
-    """Give by how many seconds the clock of whoever answered is ahead; ``None`` where the answer has no date."""
+    """Return the seconds by which the service's clock is ahead; ``None`` if the response has no date."""
     date = response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     with suppress(TypeError, ValueError):
         return parsedate_to_datetime(date).timestamp() - time.time()
@@ -107,7 +107,7 @@ def _clock(caller: _Caller) -> Check:
     disk = _disk_clock_offset()
     if disk is not None and abs(disk) > _MOST_DISK_SECONDS:
         what = f"{now}, {_format_offset(disk)} that of the data directory's file system; times of jobs come from both"
-        return warning(CLOCK, what, "have both machines keep time: timedatectl set-ntp true")
+        return warning(CLOCK, what, "synchronize both clocks: timedatectl set-ntp true")
     known = [text for text, each in (("AWS's", caller.ahead), ("the data directory's", disk)) if each is not None]
     return ok(CLOCK, f"{now}" + (f", as {' and '.join(known)}" if known else ""))
 
@@ -117,7 +117,7 @@ def _format_offset(ahead: float) -> str:
 
 
 def _disk_clock_offset() -> float | None:
-    """Give by how much the data directory's file system is ahead; ``None`` where it is not there or not to write to."""
+    """Return the seconds by which the clock of the data directory's file system is ahead; ``None`` if unknown."""
     from scriptmode.data_dir import default_data_dir
 
     with suppress(OSError, ImportError, DataError):
@@ -129,7 +129,7 @@ def _disk_clock_offset() -> float | None:
 
 
 def config_file() -> Iterator[Check]:
-    """Read the SageMaker config files as a job does."""
+    """Read the SageMaker config files like a job."""
     from scriptmode.aws import config
     from scriptmode.aws.s3 import S3
 
@@ -139,11 +139,11 @@ def config_file() -> Iterator[Check]:
         yield problem_from_error(CONFIG_FILE, error)
         return
     role = f"role {found.role}" if found.role else "no role: give role= to the estimator"
-    yield ok(CONFIG_FILE, f"can be read, or is not there; it names {role}")
+    yield ok(CONFIG_FILE, f"can be read, or does not exist; it has {role}")
 
 
 def images() -> Iterator[Check]:
-    """See whether AWS's images can be looked up by version."""
+    """Check whether AWS's images can be looked up by version."""
     for package in ("sagemaker", "sagemaker_core"):
         if util.find_spec(package) is not None:
             yield ok(IMAGES, f"framework_version is looked up through {package}")

@@ -1,4 +1,4 @@
-"""What was found about one subject, and how it is shown."""
+"""The result of one check, and a report of results."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 @dataclass(frozen=True)
 class Check:
-    """One subject: ``outcome`` is ``"ok"``, ``"warning"`` or ``"problem"``.
+    """The result of one check.
 
-    ``found`` is what was found, with versions and paths; ``advice`` is what to do about it, "" where there is nothing.
-    A warning is about what only some jobs need; a problem lets no job start, or is damage.
+    Attributes:
+        name: Subject of the check, such as ``TensorFlow`` or ``disk``.
+        outcome: ``"ok"``; ``"warning"`` for something that only some jobs need; ``"problem"`` for something that
+            prevents every job, or for damage.
+        found: What was found, with versions and paths.
+        advice: The next step, ``""`` if none is needed.
+
     """
 
     name: str
@@ -26,38 +31,46 @@ class Check:
     advice: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """Give the four fields by their names."""
+        """Return the four fields by their names."""
         return asdict(self)
 
 
 def ok(name: str, found: str) -> Check:
-    """Say that nothing is to be done."""
+    """Return a check that needs no step."""
     return Check(name, OK, found)
 
 
 def warning(name: str, found: str, advice: str) -> Check:
-    """Say what only some jobs need."""
+    """Return a check of something that only some jobs need."""
     return Check(name, WARNING, found, advice)
 
 
 def problem(name: str, found: str, advice: str) -> Check:
-    """Return what lets no job start, or is damage."""
+    """Return a check of something that prevents every job, or of damage."""
     return Check(name, PROBLEM, found, advice)
 
 
 def problem_from_error(name: str, error: Exception) -> Check:
-    """Make a problem of one of this library's errors."""
+    """Convert an error of this library to a problem."""
     return problem(name, *split_advice(str(error)))
 
 
 def split_advice(text: str) -> tuple[str, str]:
-    """Part one of this library's texts into what was found and the next step, which stands after the last semicolon."""
+    """Split a message of this library into what was found and the next step, which follows the last semicolon."""
     found, _, advice = text.rpartition("; ")
-    return (found, advice) if found else (advice, "mend it, then look again")
+    return (found, advice) if found else (advice, "correct it, then run scriptmode doctor again")
 
 
 def text(checks: Iterable[Check]) -> str:
-    """Lay checks out: outcome, name and what was found in columns, the advice below, and at last how many of each."""
+    """Render checks as a report.
+
+    Args:
+        checks: Results, as of `examine`.
+
+    Returns:
+        Lines with outcome, name and what was found in columns, the advice below, and the number of each outcome.
+
+    """
     listed = list(checks)
     outcomes = max((len(check.outcome) for check in listed), default=0)
     names = max((len(check.name) for check in listed), default=0)

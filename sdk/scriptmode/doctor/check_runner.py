@@ -1,4 +1,7 @@
-"""Looks at every subject at the same time, and answers within thirty seconds whatever hangs, ten but for imports."""
+"""Runs all checks at the same time: within 30 seconds, even if something hangs, and within 10 without the imports.
+
+Each group of checks has a daemon thread and a deadline. A check that has no result at the deadline is a warning.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ from scriptmode.errors import ScriptmodeError, SpecError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: The caller waits at the terminal; what takes longer would take a job as long.
+#: Seconds for a group: the caller waits at a terminal, and a job would be as slow.
 _SECONDS = 9.0
-#: More than `asking.IMPORT_SECONDS`, as above.
+#: Seconds for the imports, more than `program_runner.IMPORT_SECONDS`.
 _IMPORT_SECONDS = 29.0
 LOCAL, SAGEMAKER = "local", "sagemaker"
-_AGAIN = "look again when this machine has less to do"
-_UNKNOWN = "mend what this names; where it names nothing, it is a mistake of scriptmode's: report it"
+_AGAIN = "run scriptmode doctor again when this machine is less busy"
+_UNKNOWN = "correct what this names; if it names nothing, report it as a bug of scriptmode"
 
 
 @dataclass
 class _CheckGroup:
-    """Some checks that are made one after another; ``found`` grows as they are, until it ``ended``."""
+    """Checks that run one after another in a thread; ``found`` grows until the group has ``ended``."""
 
     names: tuple[str, ...]
     look: Callable[[], Iterator[Check]]
@@ -38,24 +41,24 @@ class _CheckGroup:
     ended: bool = False
 
     def run(self) -> None:
-        """Make the checks; what stops one is found too."""
+        """Run the checks; an error that stops them is recorded as a problem."""
         try:
             self.found.extend(self.look())
         except ScriptmodeError as error:
             self.found.append(problem_from_error(self._next, error))
         except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
-            what = f"looking at it failed: {type(error).__name__}: {error}"
+            what = f"the check failed: {type(error).__name__}: {error}"
             self.found.append(problem(self._next, what, _UNKNOWN))
         self.ended = True
 
     def checks(self) -> list[Check]:
-        """Give what was found so far, and for each name without a check why there is none."""
-        # Asked first: what ends meanwhile has said all.
+        """Return the checks so far, and a warning with the reason for each name without one."""
+        # Read first: if the group ends after this, its checks are complete in ``found`` or reported as late.
         ended = self.ended
         found = list(self.found)
         known = {check.name for check in found}
         late = f"no answer within {self.seconds:g} s", _AGAIN
-        why = ("not looked at", f"see {found[-1].name}") if ended and found else late
+        why = ("not checked", f"see {found[-1].name}") if ended and found else late
         return [*found, *(warning(name, *why) for name in self.names if name not in known)]
 
     @property
@@ -92,7 +95,7 @@ def _cloud(*, asks_service: bool) -> list[_CheckGroup]:
     ]
 
 
-#: What jobs on each platform cannot do without, in the order of a report; Python and scriptmode come first anywhere.
+#: The checks that jobs on each platform depend on, in the order of a report; Python and scriptmode come first.
 _COMMON_CHECKS = (package_checks.PYTHON, program_checks.SCRIPTMODE)
 _LOCAL_CHECKS = (
     package_checks.TENSORFLOW,
@@ -115,20 +118,27 @@ _SAGEMAKER_CHECKS = (
     aws_checks.CONFIG_FILE,
     aws_checks.IMAGES,
 )
-#: What subjects load when they are looked at: two threads in one circle of imports would wait for each other.
+#: Modules that several groups import: imported before the threads start, which could deadlock in import locks.
 _PRELOADED = ("scriptmode.aws.session", "scriptmode.containers.docker_client")
 _PRELOADED_LOCAL = ("scriptmode.platforms.local", "scriptmode.platforms.local.store.probe")
 
 
 def examine(*, platform: str | None = None) -> list[Check]:
-    """Examine this machine for training jobs, within 10 s, or 30 s where imports take so long; changes nothing.
+    """Examine this machine for training jobs, within 10 s, or 30 s if imports are slow. Changes nothing.
 
-    ``platform`` is ``"local"``, the default, or ``"sagemaker"``: what that one needs comes first, and only what it
-    cannot do without is a problem. Amazon SageMaker is asked only for the latter; who the credentials are is asked
-    wherever there are any. Raises `SpecError` for another platform.
+    Args:
+        platform: ``"local"``, the default, or ``"sagemaker"``: its checks come first, and only what it requires is a
+            problem. Amazon SageMaker is called only for ``"sagemaker"``, AWS STS whenever there are credentials.
+
+    Returns:
+        The checks in the order of a report; `text` renders them.
+
+    Raises:
+        SpecError: ``platform`` has another value.
+
     """
     if platform not in (None, LOCAL, SAGEMAKER):
-        raise SpecError(f"platform is {platform!r}; say {LOCAL!r} or {SAGEMAKER!r}")
+        raise SpecError(f"platform is {platform!r}; give {LOCAL!r} or {SAGEMAKER!r}")
     is_cloud, is_linux = platform == SAGEMAKER, sys.platform.startswith("linux")
     subjects = [_CheckGroup((package_checks.PYTHON,), package_checks.python), *_cloud(asks_service=is_cloud)]
     subjects += _local() if is_linux else []
@@ -146,9 +156,9 @@ def examine(*, platform: str | None = None) -> list[Check]:
 
 
 def _run_all(subjects: Sequence[_CheckGroup]) -> None:
-    """Look at all of them at once, at each until its deadline."""
+    """Run all groups at once, and wait for each until its deadline."""
     began = time.monotonic()
-    # Not a pool, whose end waits for a thread that hangs.
+    # Not a thread pool: its shutdown waits for a thread that hangs.
     threads = [threading.Thread(target=each.run, daemon=True) for each in subjects]
     for thread in threads:
         thread.start()
@@ -157,6 +167,6 @@ def _run_all(subjects: Sequence[_CheckGroup]) -> None:
 
 
 def _weigh(check: Check, *, is_cloud: bool) -> Check:
-    """Make a warning of a problem of the other platform's; what Python lacks are Linux's processes, for hosts here."""
+    """Convert a problem of the other platform to a warning; a problem of Python concerns only local jobs."""
     others = (package_checks.PYTHON, *_LOCAL_CHECKS) if is_cloud else _SAGEMAKER_CHECKS
     return replace(check, outcome=WARNING) if check.outcome == PROBLEM and check.name in others else check

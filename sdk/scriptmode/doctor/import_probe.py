@@ -1,6 +1,6 @@
-"""``python -m scriptmode.doctor.import_probe``: import TensorFlow, its Keras and Horovod, and say of each what it is.
+"""``python -m scriptmode.doctor.import_probe``: import TensorFlow, Keras and Horovod, and print their versions.
 
-One line of JSON each, as soon as it is known: an import that crashes the process takes nothing back. What the packages
+One line of JSON each, written at once: it remains if a later import crashes the process. What the packages
 themselves write goes to the standard error.
 """
 
@@ -13,35 +13,35 @@ import signal
 import sys
 from typing import Any, Callable
 
-#: An import that hangs ends all the same, when whoever asked was interrupted.
+#: Seconds after which this process ends itself if an import hangs and its parent was interrupted.
 _SECONDS = 60
 
 
 def main() -> None:
-    """Try one after the other."""
+    """Import the packages one after the other."""
     if sys.platform != "win32":
         signal.alarm(_SECONDS)
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for name, look in (("tensorflow", _tensorflow), ("keras", _keras), ("horovod", _horovod)):
-        output.write(json.dumps({"name": name, **_tried(look)}) + "\n")
+        output.write(json.dumps({"name": name, **_try(look)}) + "\n")
         output.flush()
-    # Threads of what was imported may not let the interpreter end.
+    # Threads of the packages could keep the interpreter from exiting.
     sys.stderr.flush()
     os._exit(0)
 
 
-def _tried(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _try(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return look()
     except ModuleNotFoundError as error:
         return {"missing": error.name or str(error), "error": _line(error)}
-    except Exception as error:  # noqa: BLE001 - what a broken package raises is what was asked
+    except Exception as error:  # noqa: BLE001 - a broken package may raise anything
         return {"error": _line(error)}
 
 
 def _line(error: BaseException) -> str:
-    """Give the first line of an error, as tracebacks end."""
+    """Return an error as the last line of a traceback, without further lines of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
@@ -53,7 +53,7 @@ def _tensorflow() -> dict[str, Any]:
 
 def _keras() -> dict[str, Any]:
     tensorflow = importlib.import_module("tensorflow")
-    # tf.keras is one of two packages, and only what is in it tells which.
+    # tf.keras is one of two packages; the module of one of its classes says which.
     package = importlib.import_module(str(tensorflow.keras.Model.__module__).partition(".")[0])
     return {"version": str(package.__version__), "file": str(package.__file__), "package": package.__name__}
 
@@ -64,7 +64,7 @@ def _horovod() -> dict[str, Any]:
     try:
         part = importlib.import_module("horovod.tensorflow")
         found["mpi"] = bool(part.mpi_built())  # type: ignore[assignment]
-    except Exception as error:  # noqa: BLE001 - what a broken package raises is what was asked
+    except Exception as error:  # noqa: BLE001 - a broken package may raise anything
         found["error"] = _line(error)
     return found
 

@@ -1,4 +1,4 @@
-"""What hosts of this machine stand on: Docker, FUSE mounts, ports and memory."""
+"""Checks of what local hosts need of this machine: Docker, FUSE mounts, ports and memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCKER, FUSE, PORTS, MEMORY = "Docker", "FUSE", "ports", "memory"
-#: TensorFlow takes about as much for itself on each host.
+#: Bytes of memory that TensorFlow itself needs on each host.
 _LEAST_MEMORY = 1024**3
-#: What Docker gives a container unasked; ranks of one host meet there, and NCCL's and Open MPI's buffers fill it.
+#: More than Docker's default of /dev/shm; the buffers of NCCL and Open MPI for ranks on one host are there.
 _LEAST_SHARED_MEMORY = 64 * 1024**2 + 1
 _CONTROL_GROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def docker() -> Iterator[Check]:
-    """Ask Docker's daemon for its version and for this project's images."""
+    """Query Docker's daemon for its version and for this project's images."""
     from scriptmode.containers import TENSORFLOW_VERSIONS, default_image, docker_client
 
     needed = "instance_type='local' needs it"
@@ -48,11 +48,11 @@ def docker() -> Iterator[Check]:
 
 
 def fuse() -> Iterator[Check]:
-    """Mount a file system and take it away again, which alone tells whether this user may."""
+    """Mount and unmount a file system: only that shows whether this user may."""
     from scriptmode.data import fuse_mounts
 
     if why := fuse_mounts.mount_obstacle():
-        # Without mounts the data is copied where it has to be.
+        # Only a warning: without mounts the data is copied.
         found, advice = split_advice(why)
         yield warning(FUSE, f"{found}; input_mode='FastFile' streams through a mount", advice)
     else:
@@ -66,7 +66,7 @@ def ports() -> Iterator[Check]:
 
     with tempfile.TemporaryDirectory(prefix="ports-") as spare:
         shared = default_data_dir() / "ports"
-        # One that cannot be written is the data directory's problem, which is told of that.
+        # A directory that is not writable is reported by the check of the data directory.
         reserved = Ports(shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(spare))
         try:
             block = reserved.reserve(["a host"])["a host"]
@@ -90,7 +90,7 @@ def _connect() -> None:
 
 
 def memory() -> Iterator[Check]:
-    """Look at the memory that is free, the limit of this control group, and what is shared between processes."""
+    """Check the available memory, the limit of this control group, and the shared memory."""
     sizes = _memory()
     cores = os.cpu_count()
     if sys.platform == "linux":
@@ -116,7 +116,7 @@ def memory() -> Iterator[Check]:
 
 
 def _memory() -> dict[str, int]:
-    """Give what proc(5) says of the memory, in bytes."""
+    """Read the memory from /proc/meminfo (proc(5)), in bytes."""
     found = {}
     with suppress(OSError, ValueError):
         for line in Path("/proc/meminfo").read_text().splitlines():

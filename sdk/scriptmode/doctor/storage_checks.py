@@ -1,4 +1,4 @@
-"""The data directory: whether jobs can be kept there, and what they left."""
+"""Checks of the data directory: whether jobs can be stored there, and jobs that lost their agents."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DISK, JOBS = "disk", "jobs"
-#: A model, a staged input and the logs of a small job need less.
+#: Bytes: the model, staged input and logs of a small job need less.
 _LOW_BYTES = 2 * 10**9
 _NAMES_SHOWN = 5
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def disk() -> Iterator[Check]:
-    """Write, rename and lock in the data directory if it is there, and look at the space."""
+    """Write, rename and lock a file in the data directory if it exists, and check the free space."""
     from scriptmode.platforms.local.store import probe
     from scriptmode.platforms.local.system import full_disk
 
@@ -53,7 +53,7 @@ def disk() -> Iterator[Check]:
 
 
 def jobs() -> Iterator[Check]:
-    """Look for jobs that cannot be read, and for those that still count as running though their agents do not work."""
+    """Check for jobs that cannot be read, and for running jobs whose agents died or do not answer."""
     from scriptmode.platforms.local.store import probe
 
     folder = default_data_dir()
@@ -61,7 +61,7 @@ def jobs() -> Iterator[Check]:
     if found.unreadable:
         name = next(iter(found.unreadable))
         what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {found.unreadable[name]}"
-        # Its own error ends with the next step.
+        # The error of the job ends with the next step.
         yield problem(JOBS, *split_advice(what))
     elif found.orphaned:
         what = (
