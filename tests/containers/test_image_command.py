@@ -119,7 +119,7 @@ def test_a_version_without_a_recipe_is_refused_without_docker(arguments, message
 def test_no_daemon_is_one_line_that_says_what_to_do(nowhere):
     done = scriptmode("image", "build")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("scriptmode: no Docker daemon is there: unix://")
+    assert done.stderr.startswith("scriptmode: no Docker daemon: unix://")
     assert "apt install docker.io" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -128,7 +128,7 @@ def test_no_daemon_is_one_line_that_says_what_to_do(nowhere):
     "verb", [("push", "team/training"), ("push", "team/training", "--image", "a:1")], ids=["ours", "another"]
 )
 def test_nothing_is_pushed_without_a_daemon(verb, nowhere):
-    assert "no Docker daemon is there" in scriptmode("image", *verb).stderr
+    assert "no Docker daemon: " in scriptmode("image", *verb).stderr
 
 
 def test_a_daemon_that_is_gone_left_its_socket(monkeypatch, tmp_path):
@@ -167,9 +167,9 @@ def test_a_host_that_is_none_is_named(monkeypatch):
         ([{"stream": "Step 2/9 : RUN make\n"}, {"stream": "cc: not found\n"}, {"error": "code: 127"}],
          "building x failed at 'RUN make': code: 127\ncc: not found"),
         ([{"stream": "\x1b[91mSteps\x1b[0m"}, {"error": "write /a: no space left on device"}],
-         "building x failed: write /a: no space left on device; make room where Docker keeps its images: docker image ls, docker system prune\nSteps"),
+         "building x failed: write /a: no space left on device; free space in Docker's data directory: docker image ls, docker system prune\nSteps"),
         ([{"stream": "Step 1/2 : RUN tar"}, {"stream": "tar: No space left on device"}, {"error": "code: 2"}],
-         "building x failed at 'RUN tar': code: 2; make room where Docker keeps its images: docker image ls, docker system prune\ntar: No space left on device"),
+         "building x failed at 'RUN tar': code: 2; free space in Docker's data directory: docker image ls, docker system prune\ntar: No space left on device"),
         ([{"stream": "Step 1/2 : RUN a"}, *({"stream": f"{n}\n"} for n in range(99)), {"error": "e"}],
          "\n".join(("building x failed at 'RUN a': e", *map(str, range(84, 99))))),
     ],

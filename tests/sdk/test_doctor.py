@@ -171,5 +171,5 @@ def test_the_report_is_in_columns_with_the_advice_below():
 
 
 def test_a_platform_that_there_is_not_is_named():
-    with pytest.raises(SpecError, match="platform is 'cloud'; say 'local' or 'sagemaker'"):
+    with pytest.raises(SpecError, match="platform is 'cloud'; give 'local' or 'sagemaker'"):
         examine(platform="cloud")

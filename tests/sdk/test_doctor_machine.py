@@ -75,7 +75,9 @@ def test_an_mpirun_that_starts_nothing_is_quoted(bare):
     assert check.found == f"mpirun (Open MPI) 4.1.4 at {path} starts no process: it ended with exit code 3: no slots"
 
 
-@pytest.mark.parametrize(("home", "words"), [(None, "HOME is not set"), ("gone", "HOME=gone is no folder")])
+@pytest.mark.parametrize(
+    ("home", "words"), [(None, "HOME is not set"), ("gone", "HOME=gone is not a writable directory")]
+)
 def test_an_mpirun_that_fails_for_want_of_a_home_says_so(bare, monkeypatch, home, words):
     program(bare, "mpirun", 'echo "Failed initializing opal: -1" >&2; exit 1')
     if home is None:

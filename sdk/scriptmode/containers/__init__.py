@@ -1,6 +1,11 @@
-"""Training images: what they are made of, and Docker, which makes and keeps them.
+"""Training images: building, finding and pushing them with Docker.
 
-A room of its own beside the public names of `scriptmode`, which does not load it.
+Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
+
+* ``training_images``: build, find, refresh, pull and push an image.
+* ``image_recipe``: the files and arguments of an image, and the name that follows from them. Needs no Docker.
+* ``package_indexes``: this machine's settings for pip, apt, proxies and certificates, which a build needs.
+* ``docker_client``: Docker's Python client, with its errors translated.
 """
 
 from scriptmode.containers.image_recipe import DEFAULT_BASE, TENSORFLOW_VERSIONS

@@ -1,4 +1,4 @@
-"""Docker's own Python client, and its errors as ours.
+"""Docker's Python client, and its errors translated to `ContainerError`.
 
 ``DOCKER_HOST``, else docker's current context, names the daemon.
 """
@@ -21,7 +21,7 @@ from scriptmode.messages import install_command
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-#: Compiling writes nothing for minutes, and so does a push.
+#: Seconds without output: compiling and pushing may be silent for minutes.
 _LONG_SECONDS = 3600
 _SECONDS = 60
 _LAST_LINES = 15
@@ -29,20 +29,20 @@ _SOCKET = "unix://"
 _NO_SPACE = "no space left on device"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STEP = re.compile(r"Step \d+/\d+ : (.*)")
-#: The identifier of the image that a step made or found.
+#: The identifier of the image that a step built or found in the cache.
 _STEP_IMAGE = re.compile(r"^ ---> ([0-9a-f]{12,})$")
-#: The builder's own words about what it makes and removes, which would hide the last ones of what failed.
+#: The builder's lines about intermediate images, which would hide the last lines of a step that failed.
 _BUILDER_NOISE = re.compile(r" ---> |Removing intermediate container ")
 
 OnLine = Callable[[str], None]
 
 
 def ignore_line(line: str) -> None:
-    """Let a line of the daemon's go by."""
+    """Ignore a line of the daemon's output."""
 
 
 def open_client() -> Any:
-    """Give a client of the daemon, which answered; raises `ContainerError`. The caller closes it."""
+    """Return a client of a daemon that answers; raises `ContainerError`. The caller closes it."""
     try:
         import docker
     except ImportError as error:
@@ -59,13 +59,13 @@ def open_client() -> Any:
             return docker.from_env(timeout=_SECONDS)
         return docker.DockerClient(base_url=host, timeout=_SECONDS)
     except (docker.errors.DockerException, ValueError) as error:
-        # The latter of an address that is none.
+        # ValueError: DOCKER_HOST is not an address.
         raise ContainerError(_unreachable(host, error)) from error
 
 
 @contextmanager
 def docker_client(subject: str) -> Iterator[Any]:
-    """Give a client for some calls; what it raises leaves as `ContainerError` about ``subject``."""
+    """Yield a client; translate its errors to `ContainerError` about ``subject``."""
     client = open_client()
     try:
         with translate_errors(subject):
@@ -76,7 +76,7 @@ def docker_client(subject: str) -> Iterator[Any]:
 
 @contextmanager
 def translate_errors(subject: str) -> Iterator[None]:
-    """Let whatever Docker's client raises leave as `ContainerError` about ``subject``."""
+    """Translate errors of Docker's client to `ContainerError` about ``subject``."""
     import docker
     import requests
 
@@ -85,7 +85,7 @@ def translate_errors(subject: str) -> Iterator[None]:
     except docker.errors.DockerException as error:
         said = getattr(error, "explanation", None) or error
         if (response := getattr(error, "response", None)) is not None:
-            # Refused streams are left open by the client.
+            # The client leaves the stream of an error response open.
             response.close()
         raise ContainerError(
             f"{subject}: {said}{_advice(str(said)) or '; see what is wrong with Docker here: scriptmode doctor'}"
@@ -95,13 +95,13 @@ def translate_errors(subject: str) -> Iterator[None]:
 
 
 def has_image(image: str) -> bool:
-    """Return whether the daemon has an image; raises `ContainerError` where no daemon answers."""
+    """Return whether the daemon has an image; raises `ContainerError` if no daemon answers."""
     return find_image(image) is not None
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image that the daemon has: the name it was asked for by, its identifier, and the registry's digest or ""."""
+    """An image of the daemon: the name that was requested, its identifier, and the digest in its registry or ""."""
 
     name: str
     identifier: str
@@ -109,9 +109,9 @@ class Image:
 
 
 def find_image(image: str) -> Image | None:
-    """Return what the daemon knows of an image, None where it has none; raises `ContainerError`."""
+    """Return an image of the daemon, None if it has no such image; raises `ContainerError`."""
     with docker_client(f"image {image}") as client:
-        # Not before it is known to be installed.
+        # After docker_client has checked that the package is installed.
         from docker.errors import ImageNotFound
         from docker.utils import parse_repository_tag
 
@@ -125,9 +125,9 @@ def find_image(image: str) -> Image | None:
 
 
 def pull(image: str, login: Mapping[str, str] | None = None) -> None:
-    """Get an image from its registry; raises `ContainerError`.
+    """Pull an image from its registry; raises `ContainerError`.
 
-    ``login`` holds ``username`` and ``password``, else docker's own are taken.
+    ``login`` has ``username`` and ``password``; without it docker's own login is used.
     """
     with docker_client(f"image {image} cannot be pulled") as client:
         from docker.utils import parse_repository_tag
@@ -141,10 +141,10 @@ def pull(image: str, login: Mapping[str, str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Build:
-    """What the daemon builds: a context, a tar, and the values of the Dockerfile's arguments.
+    """The input of a build: the context as a tar archive, and the Dockerfile's arguments.
 
-    ``target`` is a stage, "" for the last one. Stages with the label ``discarded``, if it is named, are removed when
-    the build has ended, whatever its outcome: the builder keeps them as its cache otherwise.
+    ``target`` is a stage, "" for the last one. If ``discarded`` is a label, images of stages with it are removed after
+    the build, even if it fails; otherwise the builder keeps them as its cache.
     """
 
     context: bytes
@@ -156,10 +156,10 @@ class Build:
 
 
 def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
-    """Build an image by the daemon's own builder; raises `ContainerError` with the builder's last lines.
+    """Build an image with the daemon's own builder; raises `ContainerError` with the builder's last lines.
 
-    Docker's Python client does not speak to BuildKit, and this builder needs no plug-in of any command line's.
-    ``image`` is the name, "" for none.
+    Docker's Python client does not support BuildKit, and the daemon's builder needs no command-line plug-in. ``image``
+    is the name, "" for none.
     """
     steps: list[str] = []
     with docker_client(f"building {image or wanted.target} failed") as client:
@@ -189,7 +189,7 @@ def build(wanted: Build, image: str, *, on_line: OnLine) -> None:
 
 
 def _remove_step_images(client: Any, steps: Sequence[str], label: str, on_line: OnLine) -> None:
-    """Remove the images of a build's steps that have a label, the last ones first: others are made from them."""
+    """Remove the images of a build's steps that have a label, in reverse order: later images depend on earlier ones."""
     for identifier in reversed(dict.fromkeys(steps)):
         if problem := _remove_labelled(client, identifier, label):
             on_line(
@@ -203,7 +203,7 @@ def _remove_labelled(client: Any, identifier: str, label: str) -> str:
     from docker.errors import APIError, ImageNotFound
 
     try:
-        # Newer daemons leave out what is empty.
+        # Newer daemons omit empty fields.
         if label in ((client.api.inspect_image(identifier).get("Config") or {}).get("Labels") or {}):
             client.api.remove_image(identifier, noprune=True)
     except ImageNotFound:
@@ -214,7 +214,7 @@ def _remove_labelled(client: Any, identifier: str, label: str) -> str:
 
 
 def tag(image: str, name: str) -> None:
-    """Give an image one more name; raises `ContainerError`."""
+    """Add a name to an image; raises `ContainerError`."""
     repository, _, word = name.rpartition(":") if ":" in name.rpartition("/")[2] else (name, "", "latest")
     with docker_client(f"image {image} cannot be named {name}") as client:
         client.images.get(image).tag(repository, word)
@@ -223,7 +223,8 @@ def tag(image: str, name: str) -> None:
 def push(image: str, name: str, *, login: Mapping[str, str] | None, on_line: OnLine) -> None:
     """Push an image to ``name``, a repository with its registry and a tag; raises `ContainerError`.
 
-    ``login`` holds ``username`` and ``password``, else docker's own are taken. The name is the image's meanwhile.
+    ``login`` has ``username`` and ``password``; without it docker's own login is used. The image has this name during
+    the push.
     """
     is_new = not has_image(name)
     tag(image, name)
@@ -243,7 +244,7 @@ def push(image: str, name: str, *, login: Mapping[str, str] | None, on_line: OnL
 def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
     step = said = ""
     last: deque[str] = deque(maxlen=_LAST_LINES)
-    # To its end whatever it says: the client leaves a stream open that was not read so far.
+    # Read to the end, even after an error: otherwise the client leaves the stream open.
     for answer in answers:
         said = _COLOUR.sub("", str(answer.get("error", said))).strip()
         for line in _lines(answer):
@@ -259,7 +260,7 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
 
 
 def _lines(answer: Mapping[str, Any]) -> list[str]:
-    # What changes all the time, the progress of each layer, is no line.
+    # The progress of layers, which changes all the time, is omitted.
     text = answer.get("stream") or ("" if answer.get("progressDetail") else answer.get("status", ""))
     return [line for line in _COLOUR.sub("", str(text)).splitlines() if line.strip()]
 
@@ -271,7 +272,7 @@ def _file(content: bytes) -> Any:
 
 
 def _host() -> str:
-    """Give where the daemon is: by the variable, else by docker's current context, as docker itself looks it up."""
+    """Return the daemon's address: from DOCKER_HOST, else from docker's current context, like docker itself."""
     named = os.environ.get("DOCKER_HOST")
     if named:
         return named
@@ -286,12 +287,12 @@ def _host() -> str:
 
 
 def _check_socket(host: str) -> None:
-    """Raise ``OSError`` where nobody listens at a socket of this machine: docker's client would leave its own open."""
+    """Raise ``OSError`` if no process listens at a local socket: docker's client would leave its own socket open."""
     if sys.platform == "win32" or not host.startswith(_SOCKET):
         return
-    with socket.socket(socket.AF_UNIX) as knocking:
-        knocking.settimeout(_SECONDS)
-        knocking.connect(host[len(_SOCKET) :])
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_SECONDS)
+        connection.connect(host[len(_SOCKET) :])
 
 
 def _unreachable(host: str, error: BaseException) -> str:
@@ -307,7 +308,7 @@ def _unreachable(host: str, error: BaseException) -> str:
         "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
     )
     if isinstance(cause, FileNotFoundError):
-        return f"no Docker daemon is there: {host} does not exist; {start}"
+        return f"no Docker daemon: {host} does not exist; {start}"
     if isinstance(cause, ConnectionRefusedError):
         return f"no Docker daemon answers at {host}; {start}"
     return f"the Docker daemon at {host} cannot be used: {error}; check DOCKER_HOST, or unset it"
@@ -317,11 +318,11 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # A number that no name belongs to.
+        # A user id without a name.
         return "$USER"
 
 
 def _advice(*texts: str) -> str:
     if any(_NO_SPACE in text.lower() for text in texts):
-        return "; make room where Docker keeps its images: docker image ls, docker system prune"
+        return "; free space in Docker's data directory: docker image ls, docker system prune"
     return ""

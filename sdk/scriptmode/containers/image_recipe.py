@@ -1,4 +1,4 @@
-"""What a training image is made of, and the name that follows from it. Reads files; needs no Docker."""
+"""The files and arguments of a training image, and the name that follows from them. Needs no Docker."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: The versions that there are lock files for (container/lock.sh); the last one is built where none is named.
+#: The versions with lock files (container/lock.sh); the last one is the default.
 TENSORFLOW_VERSIONS = ("2.15.1", "2.21.0")
 REPOSITORY = "scriptmode"
 DEFAULT_BASE = "debian:bookworm-slim"
-#: What ``base_image.sh`` makes where no registry gives `DEFAULT_BASE`.
+#: The base that ``base_image.sh`` makes if no registry has `DEFAULT_BASE`.
 LOCAL_BASE = "scriptmode-base:bookworm"
-#: The stage of the Dockerfile with Debian's packages, and the label of the stages that have ``settings/`` in them.
+#: The stage of the Dockerfile with Debian's packages, and the label of the stages that contain ``settings/``.
 DEBIAN_STAGE = "system"
 STAGE_LABEL = "scriptmode.build-stage"
 #: The interpreter of that base, as ``py_version`` spells it.
@@ -46,7 +46,7 @@ _DIGEST_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class Recipe:
-    """One image: the values of the Dockerfile's arguments. Made by `recipe`, which checks them."""
+    """One image: the values of the Dockerfile's arguments. Create it with `resolve_recipe`, which validates them."""
 
     tensorflow: str
     gpu: bool
@@ -70,7 +70,7 @@ class Recipe:
 
     @cached_property
     def digest(self) -> str:
-        """What tells this image from every other: its files' and arguments' content, whatever machine builds it."""
+        """The digest of the image's files and arguments, the same on every machine that builds it."""
         found = hashlib.sha256(repr(sorted(self.arguments.items())).encode())
         for name, content in sorted(self.files.items()):
             found.update(f"\n{name} {len(content)}\n".encode())
@@ -85,7 +85,7 @@ class Recipe:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The image's labels, beside the Dockerfile's own and those of the base (`images.build_image`)."""
+        """The image's labels, beside those of the Dockerfile and of the base (`training_images.build_image`)."""
         return {
             "org.opencontainers.image.version": self.name.partition(":")[2],
             "scriptmode.tensorflow": self.tensorflow,
@@ -94,13 +94,13 @@ class Recipe:
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """What the Dockerfile copies, by its name in the build's context. Read once: what is built has this name."""
+        """Files that the Dockerfile copies, by their names in the context; read once, so that they match the name."""
         here = recipe_directory()
         names = (*_FILES, f"locks/{self.tensorflow}-{self.variant}.txt")
         return {**{name: (here / name).read_bytes() for name in names}, **_runtime()}
 
     def context(self, settings: Mapping[str, bytes]) -> bytes:
-        """Give the build's context as a tar, with `machine.settings`; the same bytes for the same files."""
+        """Return the build's context as a tar, with `package_indexes.index_settings`; equal for equal files."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as tar:
             files = {**self.files, **{f"settings/{name}": content for name, content in settings.items()}}
@@ -114,10 +114,10 @@ class Recipe:
 def resolve_recipe(
     tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
 ) -> Recipe:
-    """Give the recipe for a TensorFlow version, ``2.15`` being as good as ``2.15.1``; raises `SpecError`.
+    """Return the recipe for a TensorFlow version; ``2.15`` means ``2.15.1``. Raises `SpecError`.
 
-    ``base`` is an image of Debian or its kin, for GPUs one with CUDA; ``development_base`` one with CUDA's headers, by
-    default NVIDIA's own beside the base.
+    ``base`` is an image of Debian or a derivative, for GPUs with CUDA; ``development_base`` has CUDA's headers, and is
+    by default NVIDIA's development image of the same release.
     """
     version = _version(tensorflow)
     if gpu and base is None:
@@ -131,7 +131,7 @@ def resolve_recipe(
 
 
 def recipe_directory() -> Path:
-    """Give the folder of the Dockerfile: in an installed package beside this file, in a checkout ``container``."""
+    """Return the directory of the Dockerfile: beside this file if installed, ``container`` in a checkout."""
     installed = Path(__file__).with_name("image")
     return installed if installed.is_dir() else Path(__file__).parents[3] / "container"
 
@@ -149,7 +149,7 @@ def _version(wanted: str | None) -> str:
 
 
 def _runtime() -> dict[str, bytes]:
-    """Give the runtime's files. Those that are made from others are made anew, for the image's machine."""
+    """Return the runtime's files without compiled ones, which are compiled again for the image."""
     top = Path(contract.__file__).parent
     files = {}
     for directory, below, names in os.walk(top):

@@ -1,4 +1,4 @@
-"""What this machine needs to reach package indexes, for the stages of an image's build that install packages."""
+"""This machine's settings for pip, apt, proxies and certificates, for the build stages that install packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-#: pip's options that say where packages are, and how to get there. (pip documentation, "Configuration")
+#: pip's options for the location of packages and the connection to it (pip documentation, "Configuration").
 _PIP_OPTIONS = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "proxy", "timeout", "retries")
 #: apt's options of the same kind (apt.conf(5), apt-transport-https(1)).
 _APT_OPTIONS = ("Acquire::http::", "Acquire::https::", "Acquire::Check-", "Acquire::Retries", "Acquire::ForceIPv4")
@@ -27,7 +27,7 @@ _USER_INFORMATION = re.compile(rb"://[^/\s\"]*@")
 
 
 def index_settings(environ: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the files that ``settings/use.sh`` of the recipe reads. What is not set on this machine is left out."""
+    """Return the files that ``settings/use.sh`` of the recipe reads. Settings that are not set are left out."""
     found = {"pip.conf": _pip(environ), **_apt()}
     written = {name: text.encode() for name, text in found.items() if text}
     with suppress(OSError):
@@ -38,12 +38,12 @@ def index_settings(environ: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def have_credentials(files: Mapping[str, bytes]) -> bool:
-    """Return whether files of `settings` hold what lets their reader in somewhere."""
+    """Return whether files of `index_settings` contain credentials."""
     return bool(files.get("auth.conf")) or any(_USER_INFORMATION.search(content) for content in files.values())
 
 
 def proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Give the proxies, which every Docker builder takes as arguments that leave no trace in the image."""
+    """Return the proxy variables. Docker builders accept them as arguments that are not stored in the image."""
     return {name: value for name, value in environ.items() if value and name.lower() in _PROXIES}
 
 
@@ -53,7 +53,7 @@ def _authorities(environ: Mapping[str, str]) -> str:
 
 
 def _pip(environ: Mapping[str, str]) -> str:
-    """Give a configuration file for pip with this machine's indexes; a build does not see this machine's folders."""
+    """Return a pip configuration with this machine's indexes, without directories, which a build cannot read."""
     options: dict[str, str] = {}
     for path in _pip_files(environ):
         parsed = configparser.RawConfigParser()
@@ -73,7 +73,7 @@ def _variable(option: str) -> str:
 
 
 def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """Name pip's configuration files, the one that decides last."""
+    """Yield pip's configuration files in the order of rising precedence."""
     home = Path(environ.get("HOME") or "/")
     yield Path("/etc/xdg/pip/pip.conf")
     yield Path("/etc/pip.conf")
@@ -89,10 +89,10 @@ def _reachable(words: Iterable[str]) -> list[str]:
 
 
 def _apt() -> dict[str, str]:
-    """Give apt's configuration, sources and credentials; nothing where this machine is not of Debian's kin."""
+    """Return apt's configuration, sources and credentials; nothing if this machine is not a Debian or Ubuntu."""
     listed = _output("apt-get", "indextargets", "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)|$(CODENAME)",
                      "Created-By: Packages")  # fmt: skip
-    # Other people's packages need keys that the base does not have.
+    # Third-party sources need keys that the base image does not have.
     own = [line.split("|") for line in listed.splitlines() if "|Debian|" in line or "|Ubuntu|" in line]
     codename = next((target[4] for target in own if "-" not in target[4]), "")
     if not codename:

@@ -1,4 +1,4 @@
-"""Build, find and push training images."""
+"""Building, finding, pulling and pushing of training images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scriptmode.errors import ContainerError, SpecError
 if TYPE_CHECKING:
     from scriptmode.containers.docker_client import OnLine
 
-#: What `recipe.Recipe.name` gives.
+#: Names of `image_recipe.Recipe.name`.
 _PROJECT_IMAGE = re.compile(REPOSITORY + r":(?P<tensorflow>[0-9.]+)(?P<gpu>-gpu)?-[0-9a-f]+")
 #: As the distribution specification spells them, without a digest.
 _NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))?")
@@ -32,18 +32,39 @@ _NAME = re.compile(r"(?P<repository>[\w.:-]+(?:/[\w.-]+)*?)(?::(?P<tag>[\w.-]+))
 def default_image(
     tensorflow: str | None = None, *, gpu: bool = False, base: str | None = None, development_base: str | None = None
 ) -> str:
-    """Give the name of the image that this scriptmode builds for a TensorFlow version; the newest one by default.
+    """Return the name of the image that this version of scriptmode builds. Does not call Docker.
 
-    The name ends with the content's digest: another version of scriptmode has another image. Asks no daemon. Raises
-    `SpecError` for a version that there is no image for.
+    The name ends with a digest of the image's files: another version of scriptmode has another image.
+
+    Args:
+        tensorflow: Version of TensorFlow, by default the newest one.
+        gpu: Whether the image is for GPUs.
+        base: Base image, for GPUs with CUDA.
+        development_base: Image with CUDA's headers.
+
+    Returns:
+        The name, such as ``scriptmode:2.21.0-0123456789ab``.
+
+    Raises:
+        SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
+
     """
     return resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base).name
 
 
 def built_image(tensorflow: str | None = None) -> str:
-    """Give the name of the image for a TensorFlow version that is on this machine.
+    """Return the name of the image for a TensorFlow version, if it is on this machine.
 
-    Raises `ContainerError`, which says the command that builds it where it is missing.
+    Args:
+        tensorflow: Version of TensorFlow, by default the newest one.
+
+    Returns:
+        The name, as of `default_image`.
+
+    Raises:
+        SpecError: There is no image for the version.
+        ContainerError: No daemon answers, or the image was not built; the message has the command that builds it.
+
     """
     wanted = resolve_recipe(tensorflow)
     require_built(wanted.name)
@@ -51,9 +72,9 @@ def built_image(tensorflow: str | None = None) -> str:
 
 
 def require_built(image: str) -> None:
-    """Raise `ContainerError` for an image of this project's that is not here: its name is in no registry.
+    """Raise `ContainerError` if an image of this project was not built on this machine: no registry has it.
 
-    Says the command that builds it. Whether any other image is here is not asked; that a daemon answers is.
+    The message has the command that builds it. Other images are not checked, but a daemon must answer.
     """
     if docker_client.has_image(image) or not (own := _PROJECT_IMAGE.fullmatch(image)):
         return
@@ -62,7 +83,7 @@ def require_built(image: str) -> None:
 
 
 def pull_image(image: str) -> None:
-    """Get an image from its registry, in Amazon ECR with the caller's credentials; raises `PlatformError`."""
+    """Pull an image from its registry, from Amazon ECR with the caller's credentials; raises `PlatformError`."""
     from scriptmode.aws.ecr import registry_login
 
     try:
@@ -81,21 +102,24 @@ def build_image(
     tag: str | None = None,
     on_line: OnLine = docker_client.ignore_line,
 ) -> str:
-    """Build an image unless Docker has it; return its name, or ``tag`` if one was given.
+    """Build an image unless Docker has it.
 
-    Nothing of this machine's settings is in the image. If they hold credentials, the stages of the build that read them
-    are removed after it; else Docker keeps them as its cache.
+    The image does not contain this machine's settings for package indexes. If the settings have credentials, the build
+    stages that read them are removed after the build; otherwise Docker keeps them as its cache.
 
     Args:
-        tensorflow: Version, by default the newest one.
-        gpu: Whether TensorFlow is the one for GPUs.
-        base: Image of Debian or its kin, for GPUs one with CUDA. A digest may stand behind its name.
+        tensorflow: Version of TensorFlow, by default the newest one.
+        gpu: Whether the image is for GPUs.
+        base: Image of Debian or a derivative, for GPUs with CUDA. Its name may end with a digest.
         development_base: Image with CUDA's headers.
         tag: One more name for the image.
-        on_line: Is given each line of the builder's.
+        on_line: Called with each line of the builder.
+
+    Returns:
+        The name of the image, or ``tag`` if it was given.
 
     Raises:
-        SpecError: There is no recipe for it.
+        SpecError: There is no image for the version, or ``gpu`` is set without ``base``.
         ContainerError: The build failed.
 
     """
@@ -115,9 +139,13 @@ def refresh_image(
     development_base: str | None = None,
     on_line: OnLine = docker_client.ignore_line,
 ) -> str:
-    """Build an image anew, on the newest base and with Debian's newest packages; return its name, which stays the same.
+    """Build an image again, on the newest base and with Debian's newest packages.
 
-    Takes what `build_image` takes, and raises the same. Python's packages are those of the lock file.
+    Python's packages are those of the lock file. Arguments and errors are those of `build_image`.
+
+    Returns:
+        The name of the image, which stays the same.
+
     """
     wanted = resolve_recipe(tensorflow, gpu=gpu, base=base, development_base=development_base)
     _build(wanted, refresh=True, on_line=on_line)
@@ -126,11 +154,11 @@ def refresh_image(
 
 def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
     names = (wanted.base, wanted.development_base)
-    # Each is pulled once: the same name may be another image a moment later.
+    # Each is pulled once: the name may stand for another image later.
     found = {name: _find_or_pull_base(name, refresh=refresh, on_line=on_line) for name in dict.fromkeys(names)}
     base, development_base = (found[name] for name in names)
     settings = package_indexes.index_settings(os.environ)
-    # By identifier: every stage has the same base, whatever a name may name meanwhile.
+    # By identifier, so that every stage has the same base even if the name moves meanwhile.
     bases = {"BASE": base.identifier, "DEVELOPMENT_BASE": development_base.identifier}
     whole = docker_client.Build(
         wanted.context(settings),
@@ -139,10 +167,10 @@ def _build(wanted: Recipe, *, refresh: bool, on_line: OnLine) -> None:
         discarded=STAGE_LABEL if package_indexes.have_credentials(settings) else "",
     )
     if refresh and whole.discarded:
-        # What of an earlier build would save time was removed with its credentials.
+        # The cached stages of earlier builds were removed with the credentials.
         whole = replace(whole, uses_cache=False)
     elif refresh:
-        # The builder then takes the newest of the stages that it has: only these packages are installed anew.
+        # The builder then uses the newest stage of its cache: only these packages are installed again.
         docker_client.build(replace(whole, target=DEBIAN_STAGE, uses_cache=False), "", on_line=on_line)
     docker_client.build(whole, wanted.name, on_line=on_line)
 
@@ -159,15 +187,30 @@ def _base_labels(base: docker_client.Image) -> dict[str, str]:
 def push_image(
     repository: str, image: str, *, session: object = None, on_line: OnLine = docker_client.ignore_line
 ) -> str:
-    """Push an image to a repository; give its URI there, which is what ``image_uri`` takes. Raises `PlatformError`.
+    """Push an image to a repository.
 
-    A repository without a registry is one of Amazon ECR in the session's account and Region; there, and in any other of
-    ECR's, it is created if it is missing. Other registries are logged in to by docker. The tag is the image's own
-    unless the repository names one.
+    A repository in Amazon ECR is created if it does not exist. Docker's own login is used for other registries.
+
+    Args:
+        repository: Repository with its registry, or its name alone for Amazon ECR in the session's account and Region;
+            with a tag, or else the tag of the image is used.
+        image: Name of an image on this machine.
+        session: Session for Amazon ECR, by default a new boto3 session.
+        on_line: Called with each line of the daemon.
+
+    Returns:
+        URI of the image in the repository, for ``image_uri``.
+
+    Raises:
+        SpecError: The repository is not a valid name.
+        PlatformError: The image does not exist, or it cannot be pushed.
+
     """
     found = _NAME.fullmatch(repository)
     if not found:
-        raise SpecError(f"repository {repository!r} is no name that an image may have; one is 'team/scriptmode'")
+        raise SpecError(
+            f"repository {repository!r} is not a valid name of an image; give a name like 'team/scriptmode'"
+        )
     if not docker_client.has_image(image):
         raise ContainerError(f"there is no image {image} on this machine; build it: scriptmode image build")
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
@@ -183,7 +226,7 @@ def push_image(
 
 
 def _is_ecr(place: str) -> bool:
-    """Tell whether a repository is one of ECR's: by its host, or because it names none."""
+    """Return whether a repository is in Amazon ECR: by its host, or because it has none."""
     from scriptmode.aws.ecr import HOST
 
     host, slash, _ = place.partition("/")
@@ -192,7 +235,7 @@ def _is_ecr(place: str) -> bool:
 
 
 def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_client.Image:
-    """Return the base that Docker has, pulled if it has none or ``refresh``; for Debian's one made here stands in."""
+    """Return the base image, pulled if it is missing or with ``refresh``; `LOCAL_BASE` may replace Debian's."""
     local = docker_client.find_image(LOCAL_BASE) if base == DEFAULT_BASE else None
     if not refresh and (found := local or docker_client.find_image(base)):
         return found
@@ -202,9 +245,9 @@ def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_c
     except ContainerError as error:
         script = recipe_directory() / "base_image.sh"
         if local:
-            on_line(f"{error}; {LOCAL_BASE} is taken, which root on Debian makes anew: {script} --refresh")
+            on_line(f"{error}; {LOCAL_BASE} is used, which root on Debian builds again: {script} --refresh")
             return local
-        made = f"; where there is no registry, root on Debian makes it: {script}" if base == DEFAULT_BASE else ""
+        made = f"; without a registry, root on Debian builds it: {script}" if base == DEFAULT_BASE else ""
         raise ContainerError(f"{error}{made}; or name another base") from error
     found = docker_client.find_image(base)
     if not found:
