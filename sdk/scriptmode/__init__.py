@@ -34,11 +34,11 @@ from scriptmode.errors import (
 if TYPE_CHECKING:
     #: The installed version.
     __version__: str
+    from scriptmode.aws.iam_role import get_execution_role
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import LogEvent
-    from scriptmode.platforms.registry import get_execution_role
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.training_job import InstanceGroup
@@ -56,7 +56,7 @@ else:
         "TrainingJob": "job",
         "Plan": "planning",
         "LogEvent": "platforms.base",
-        "get_execution_role": "platforms.registry",
+        "get_execution_role": "aws.iam_role",
         "InstanceGroup": "spec.training_job",
     }
 

@@ -51,7 +51,7 @@ def test_another_name_is_none():
     ("old", "new"),
     [
         ("scriptmode.platforms.LogEvent", "scriptmode.platforms.base.LogEvent"),
-        ("scriptmode.platforms.get_execution_role", "scriptmode.platforms.registry.get_execution_role"),
+        ("scriptmode.platforms.get_execution_role", "scriptmode.aws.iam_role.get_execution_role"),
         ("scriptmode.spec.TrainingJobSpec", "scriptmode.spec.training_job.TrainingJobSpec"),
     ],
 )

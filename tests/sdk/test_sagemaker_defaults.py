@@ -17,7 +17,7 @@ from scriptmode import (
     SpecError,
     TransientError,
 )
-from scriptmode.aws.iam_role import get_execution_role
+from scriptmode.aws.iam_role import find_execution_role
 from scriptmode.platforms.sagemaker import SageMakerPlatform
 from scriptmode.testing import FakeSageMaker, ServiceError
 
@@ -229,13 +229,13 @@ def test_the_execution_role_is_the_callers(fake, tmp_path):
     fake.roles["notebook"] = "arn:aws:iam::123456789012:role/service-role/notebook"
     fake.caller_arn = "arn:aws:sts::123456789012:assumed-role/notebook/SageMaker"
     nowhere = tmp_path / "nowhere"
-    assert get_execution_role(fake, metadata=nowhere) == "arn:aws:iam::123456789012:role/service-role/notebook"
+    assert find_execution_role(fake, metadata=nowhere) == "arn:aws:iam::123456789012:role/service-role/notebook"
     fake.caller_arn = "arn:aws:iam::123456789012:user/me"
     with pytest.raises(CredentialsError, match=r"user/me, which is not a role; give role="):
-        get_execution_role(fake, metadata=nowhere)
+        find_execution_role(fake, metadata=nowhere)
     studio = tmp_path / "resource-metadata.json"
     studio.write_text(json.dumps({"ExecutionRoleArn": ROLE}))
-    assert get_execution_role(fake, metadata=studio) == ROLE
+    assert find_execution_role(fake, metadata=studio) == ROLE
 
 
 def test_everything_that_the_service_would_refuse_is_said_before_anything_is_stored(fake, code):

@@ -18,7 +18,7 @@ from scriptmode import (
     TransientError,
 )
 from scriptmode.aws.error_translation import translate_client_error
-from scriptmode.aws.iam_role import get_execution_role
+from scriptmode.aws.iam_role import find_execution_role
 from scriptmode.platforms.sagemaker import SageMakerPlatform
 
 pytestmark = pytest.mark.slow  # starts a server
@@ -92,7 +92,7 @@ def test_the_execution_role_is_asked_of_sts(account, tmp_path):
     session = boto3.session.Session(
         assumed["AccessKeyId"], assumed["SecretAccessKey"], assumed["SessionToken"], region_name="eu-west-1"
     )
-    found = get_execution_role(session, metadata=tmp_path / "nowhere")
+    found = find_execution_role(session, metadata=tmp_path / "nowhere")
     assert found == "arn:aws:iam::123456789012:role/notebook"
 
 
@@ -106,14 +106,14 @@ def test_the_execution_role_of_a_notebook_instance_is_asked_of_sagemaker(account
     )
     metadata = tmp_path / "resource-metadata.json"
     metadata.write_text('{"ResourceName": "mine"}')
-    assert get_execution_role(metadata=metadata) == "arn:aws:iam::123456789012:role/of-the-notebook"
+    assert find_execution_role(metadata=metadata) == "arn:aws:iam::123456789012:role/of-the-notebook"
 
 
 def test_metadata_that_cannot_be_read_are_passed_over(account, tmp_path):
     metadata = tmp_path / "resource-metadata.json"
     metadata.write_text("[")
     with pytest.raises(CredentialsError, match="which is not a role; give role="):
-        get_execution_role(metadata=metadata)
+        find_execution_role(metadata=metadata)
 
 
 def test_a_job_that_is_not_there_is_named(account):

@@ -54,10 +54,25 @@ def _read(metadata: Path) -> dict[str, Any]:
     return about if isinstance(about, dict) else {}
 
 
-def get_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
+def get_execution_role(sagemaker_session: object = None) -> str:
     """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
 
-    Raises `CredentialsError` where the credentials are a user's and no role's.
+    Args:
+        sagemaker_session: A boto3 or ``sagemaker`` session, as the estimators take it; by default boto3's own settings.
+
+    Returns:
+        The role's ARN.
+
+    Raises:
+        CredentialsError: There are no credentials, or they are those of an IAM user.
+    """
+    return find_execution_role(sagemaker_session)
+
+
+def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _METADATA) -> str:
+    """Return the ARN of the IAM role of this SageMaker notebook, or of the session's credentials.
+
+    ``metadata`` is the file that SageMaker writes on its notebooks. Raises `CredentialsError` for a user.
     """
     connection = Connection(sagemaker_session)
     about = _read(metadata)

@@ -12,8 +12,10 @@ from typing import Any
 
 #: Names that the reference documented here, and the modules that define them now.
 _MOVED = {
-    **dict.fromkeys(("Platform", "ChannelProgress", "JobFilter", "LogEvent", "Metric", "PlannedHost"), "base"),
-    "get_execution_role": "registry",
+    **dict.fromkeys(
+        ("Platform", "ChannelProgress", "JobFilter", "LogEvent", "Metric", "PlannedHost"), f"{__name__}.base"
+    ),
+    "get_execution_role": "scriptmode.aws.iam_role",
 }
 
 
@@ -24,6 +26,6 @@ def __getattr__(name: str) -> Any:
     import warnings
     from importlib import import_module
 
-    module = f"{__name__}.{_MOVED[name]}"
+    module = _MOVED[name]
     warnings.warn(f"{__name__}.{name} was moved: import it from {module}", DeprecationWarning, stacklevel=2)
     return getattr(import_module(module), name)

@@ -117,24 +117,6 @@ def delete_local_job(job_name: str) -> None:
     LocalPlatform().delete(job_name)
 
 
-def get_execution_role(sagemaker_session: object = None) -> str:
-    """Return the ARN of the IAM role that this SageMaker notebook, or the session's credentials, run as.
-
-    Args:
-        sagemaker_session: A boto3 or ``sagemaker`` session, as the estimators take it; by default boto3's own settings.
-
-    Returns:
-        The role's ARN.
-
-    Raises:
-        CredentialsError: There are no credentials, or they are those of an IAM user.
-
-    """
-    from scriptmode.aws import iam_role
-
-    return iam_role.get_execution_role(sagemaker_session)
-
-
 def _runs_local_jobs() -> bool:
     return sys.platform.startswith("linux")
 
