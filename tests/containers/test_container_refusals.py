@@ -76,7 +76,7 @@ def test_processes_and_containers_are_not_mixed_in_a_job(jobs):
         {"InstanceGroupName": kind, "InstanceType": kind.replace("-", "_"), "InstanceCount": 1}
         for kind in ("local", "local-process")
     ]
-    with pytest.raises(RequestError, match="'local_process' does not go with other instance types; use one kind"):
+    with pytest.raises(RequestError, match="'local_process' cannot be combined with others; use one kind"):
         jobs.start("pass", more={"ResourceConfig": {"InstanceGroups": groups, "VolumeSizeInGB": 1}})
     assert nothing_was_begun(jobs)
 

@@ -62,7 +62,7 @@ def test_a_job_without_a_script_is_taken():
 @pytest.mark.parametrize(
     ("algorithm", "told"),
     [
-        ({"TrainingImage": None}, "AlgorithmSpecification.TrainingImage is missing: it names the image of hosts that"),
+        ({"TrainingImage": None}, "AlgorithmSpecification.TrainingImage is missing; give the image of the hosts"),
         ({"AlgorithmName": "forest"}, "AlgorithmSpecification.AlgorithmName is not supported by the local platform"),
         (
             {"TrainingImageConfig": {"TrainingRepositoryAccessMode": "Vpc"}},
@@ -82,7 +82,7 @@ def test_an_algorithm_that_cannot_run_is_told(algorithm, told):
 @pytest.mark.parametrize("types", [("local", "local_process"), ("local_process", "local_gpu")])
 def test_processes_do_not_go_with_containers(types):
     made = request() | {"ResourceConfig": groups(*types)}
-    assert "'local_process' does not go with other instance types; use one kind" in problem(made)
+    assert "'local_process' cannot be combined with others; use one kind" in problem(made)
 
 
 def test_instance_types_of_the_service_are_refused_with_those_that_run_here():
@@ -94,4 +94,4 @@ def test_instance_types_of_the_service_are_refused_with_those_that_run_here():
 
 def test_checkpoints_lie_below_opt_ml():
     made = request() | {"CheckpointConfig": {"S3Uri": "file:///kept", "LocalPath": "/home/kept"}}
-    assert "CheckpointConfig.LocalPath is '/home/kept'; hosts of this machine keep it below /opt/ml/" in problem(made)
+    assert "CheckpointConfig.LocalPath is '/home/kept'; give a path below /opt/ml/" in problem(made)

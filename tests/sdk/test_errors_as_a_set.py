@@ -170,7 +170,7 @@ ROWS = {
     "ConfigError": Row(a_broken_config_file, "config.yaml", "SageMaker.TrainingJob.RoleARN", "did you mean 'RoleArn'?"),
     "PlatformError": Row(
         lambda caller, _: caller.here(platform=LocalPlatform(python="no-such-python")).fit(),
-        "program", "'no-such-python'", "correct 'python'",
+        "program", "'no-such-python'", "correct LocalPlatform(python=...)",
     ),
     "RequestError": Row(
         lambda caller, _: caller.here(metric_definitions=[{"Name": "loss", "Regex": "loss=("}]).fit(),

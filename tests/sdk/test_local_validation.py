@@ -78,7 +78,7 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("ResourceConfig.InstanceCount", "2", "ResourceConfig.InstanceCount is a str; it must be an integer"),
         ("ResourceConfig.InstanceCount", True, "ResourceConfig.InstanceCount is a bool; it must be an integer"),
         ("ResourceConfig.InstanceCount", -1, "ResourceConfig.InstanceCount is -1; the least is 0"),
-        ("ResourceConfig.InstanceCount", 0, "InstanceCount is 0; a job needs at least 1 instance"),
+        ("ResourceConfig.InstanceCount", 0, "InstanceCount is 0; give at least 1"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarg", "did you mean 'ml.p3.2xlarge'?"),
         ("ResourceConfig.InstanceType", "ml.p3.2xlarge", "the local platform runs 'local_process'"),
         ("ResourceConfig.InstanceType", None, "the local platform runs 'local_process'"),
@@ -87,17 +87,25 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("StoppingCondition.MaxRuntimeInSeconds", 0, "MaxRuntimeInSeconds is 0; the least is 1"),
         ("AlgorithmSpecification", None, "the request lacks 'AlgorithmSpecification'"),
         ("AlgorithmSpecification.TrainingInputMode", "Fil", "is 'Fil'; did you mean 'File'?"),
-        ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName: process hosts run a script"),
-        ("AlgorithmSpecification.ContainerEntrypoint", ["x"], "ContainerEntrypoint: process hosts run a script"),
+        ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName: hosts that are processes run no container"),
+        (
+            "AlgorithmSpecification.ContainerEntrypoint",
+            ["x"],
+            "ContainerEntrypoint: hosts that are processes run no container",
+        ),
         (
             "InputDataConfig.0.InputMode",
             "Stream",
             "InputDataConfig[0].InputMode is 'Stream'; known: FastFile, File, Pipe",
         ),
-        ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel is a folder's name"),
+        ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel name is the name of a folder"),
         ("InputDataConfig.0.ChannelName", "a b", "InputDataConfig[0].ChannelName is 'a b'; it must match"),
-        ("InputDataConfig.0.CompressionType", "Gzip", "'train': CompressionType 'Gzip' belongs to Pipe mode"),
-        ("InputDataConfig.0.RecordWrapperType", "RecordIO", "'train': RecordWrapperType 'RecordIO' belongs to Pipe"),
+        ("InputDataConfig.0.CompressionType", "Gzip", "'train': CompressionType 'Gzip' is valid only in Pipe mode"),
+        (
+            "InputDataConfig.0.RecordWrapperType",
+            "RecordIO",
+            "'train': RecordWrapperType 'RecordIO' is valid only in Pipe",
+        ),
         ("InputDataConfig.0.DataSource", {}, "'train': DataSource holds []; give either S3DataSource or FileSystem"),
         (
             "InputDataConfig",
@@ -105,8 +113,12 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
             "'train': a file system is mounted, not streamed; give the channel InputMode",
         ),
         (f"{SOURCE}.S3DataType", "Converse", "'train': S3DataType 'Converse' is not supported by the local"),
-        (f"{SOURCE}.S3DataType", "AugmentedManifestFile", "'AugmentedManifestFile' belongs to Pipe mode, not to File"),
-        (f"{SOURCE}.AttributeNames", ["a"], "AttributeNames and S3DataType 'AugmentedManifestFile' go together"),
+        (
+            f"{SOURCE}.S3DataType",
+            "AugmentedManifestFile",
+            "'AugmentedManifestFile' is valid only in Pipe mode, not in File mode",
+        ),
+        (f"{SOURCE}.AttributeNames", ["a"], "AttributeNames needs S3DataType 'AugmentedManifestFile'"),
         (f"{SOURCE}.S3Uri", "gs://b/x", "S3Uri is 'gs://b/x'; it must match"),
         (f"{SOURCE}.S3Uri", "https://b/x", "'train': S3Uri is 'https://b/x'; the local platform reads s3:// and file"),
         (f"{SOURCE}.S3Uri", "file://data", "'file://data' has no absolute path; write file:///"),
@@ -117,9 +129,9 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         (
             "CheckpointConfig",
             {"S3Uri": "file:///x", "LocalPath": "/home"},
-            "'/home'; hosts of this machine keep it below /opt/ml/",
+            "'/home'; give a path below /opt/ml/",
         ),
-        ("EnableNetworkIsolation", True, "EnableNetworkIsolation: a process host cannot be cut off"),
+        ("EnableNetworkIsolation", True, "EnableNetworkIsolation is True: hosts that are processes cannot be isolated"),
         ("Tags", [{"Key": "a!", "Value": ""}], "Tags[0].Key is 'a!'; it must match"),
     ],
 )
@@ -177,12 +189,12 @@ def test_instance_groups_are_taken_with_the_channels_that_name_them():
     request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
     validation.check(request)
     groups[1]["InstanceGroupName"] = "gpus"
-    assert "2 times the instance group name 'gpus'" in problem(request)
+    assert "the instance group name 'gpus' occurs 2 times" in problem(request)
 
 
 def test_channels_of_one_name_are_refused():
     twice = [channel("train", "file:///a"), channel("train", "file:///b")]
-    assert "2 times the channel name 'train'" in problem(request_for("job", channels=twice))
+    assert "the channel name 'train' occurs 2 times" in problem(request_for("job", channels=twice))
 
 
 def test_a_channel_that_is_called_as_a_fifo_of_another_is_refused():

@@ -1,4 +1,18 @@
-"""A training service on this machine: it takes the service's requests and answers in the service's shapes."""
+"""A training service on this machine: it accepts the service's requests and returns the service's shapes.
+
+- `service`: `LocalPlatform`, the platform's methods; the only public name
+- `validation`: validation of requests before a job is created
+- `host_software`: the image of containers, the interpreter of processes
+- `job_index`: the list of jobs, with a cache of those that ended
+- `store`: the record of jobs on disk
+- `agent`: the process that owns one running job, and recovery
+- `hosts`: hosts as processes or containers
+- `inputs`, `outputs`: channels, artifacts, checkpoints and metrics
+- `system`: files, processes and ports of the operating system
+
+`platforms.registry` imports `service`, and the doctor imports `store` and `system`; other packages use the platform's
+protocol.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +25,7 @@ __all__ = ["LocalPlatform"]
 
 
 def __getattr__(name: str) -> Any:
-    # The service itself needs Linux; which hosts a request asks for, and what they are told, is known everywhere.
+    # Imported on first use, because the service needs Linux, and other modules of this package do not.
     if name == "LocalPlatform":
         from scriptmode.platforms.local.service import LocalPlatform
 

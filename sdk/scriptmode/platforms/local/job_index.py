@@ -1,4 +1,4 @@
-"""What jobs are listed as. Ended ones are kept in one file, so that a list of thousands does not read every job."""
+"""The list of jobs; summaries of ended jobs are cached in one file, so that not every job is read each time."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobStore
 
 _TIME = {int, float}
-#: Numbers of the version of a job's files that a row begins with.
+#: Number of columns of the version of a job's files, with which a row begins.
 _VERSION = 4
-#: Types of a row: the version, then a summary without its name.
+#: Types of the columns of a row: the version, then the summary without name and note.
 _COLUMNS: tuple[set[type], ...] = ({int}, {int}, {int}, {int}, {str}, _TIME, _TIME, {str}, {*_TIME, type(None)})
 _FIRST_TIME, _STATUS = _VERSION + 1, _VERSION + 3
 
 
 def job_summaries(store: JobStore) -> list[JobSummary]:
-    """Give every job of a store, in no order; what was read of jobs that ended is kept for the next time.
+    """Return the summaries of all jobs of a store, in no order; those of ended jobs are cached for the next call.
 
-    One whose files cannot be read is `UNREADABLE`, with the reason as its note.
+    The status of a job whose files cannot be read is `UNREADABLE`, with the reason as its note.
     """
     known = _read(store.ended_jobs)
     kept: dict[str, list[Any]] = {}
@@ -38,7 +38,7 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
     is_new = False
     for name, version in store.versions():
         row = known.get(name)
-        # Files of a job that ended change no more, unless they are damaged; another job of that name has others.
+        # The version changes if files of an ended job are damaged, or if another job has got the name.
         if row is not None and row[:_VERSION] == version:
             found.append(JobSummary(name, *row[_VERSION:]))
             kept[name] = row
@@ -50,7 +50,7 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
                 kept[name] = [*version, *job[1:-1]]
                 is_new = True
     if is_new or len(kept) != len(known):
-        # Nothing but time is lost where it cannot be written.
+        # Without the cache the next call is only slower.
         with suppress(OSError):
             replace_file(store.ended_jobs, _render(kept), durable=False)
     return found
@@ -79,13 +79,13 @@ def _times(folder: Path) -> tuple[float, float]:
 
 
 def _render(rows: dict[str, list[Any]]) -> bytes:
-    """Return the file's content: one line of JSON, and one with its CRC-32, as a changed digit is still JSON."""
+    """Return the file's content: a line of JSON and a line with its CRC-32, as JSON alone does not reveal damage."""
     content = json.dumps(rows, separators=(",", ":")).encode()
     return b"%s\n%08x\n" % (content, zlib.crc32(content))
 
 
 def _read(path: Path) -> dict[str, list[Any]]:
-    """Read what was kept; what another version of this library kept, or a broken file, is nothing."""
+    """Read the cache; return an empty one for a damaged file or that of another version of this library."""
     try:
         text, _, checksum = regular_files.read_bytes(path).rstrip(b"\n").rpartition(b"\n")
         if int(checksum, 16) != zlib.crc32(text):
@@ -98,7 +98,7 @@ def _read(path: Path) -> dict[str, list[Any]]:
     rows = list(content.values())
     if not all(isinstance(row, list) and len(row) == len(_COLUMNS) for row in rows):
         return {}
-    # By columns: of thousands of jobs that takes a third of the time.
+    # By columns, which takes a third of the time for thousands of jobs.
     is_sound = all({*map(type, column)} <= types for column, types in zip(zip(*rows), _COLUMNS))
     if not all(is_time(moment) for row in rows for moment in row[_FIRST_TIME:] if isinstance(moment, (int, float))):
         return {}

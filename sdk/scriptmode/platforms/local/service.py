@@ -1,9 +1,8 @@
-"""The local training service: create, describe, list, stop and log_events over the job store."""
+"""The local training service: `LocalPlatform`, which implements the protocol of platforms over the job store."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from contextlib import suppress
@@ -17,9 +16,9 @@ from scriptmode.clock import SYSTEM
 from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
-from scriptmode.messages import install_command
 from scriptmode.platforms import requested_hosts
-from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LOCAL_GPU, LogEvent
+from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LogEvent
+from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.outputs import metrics
@@ -46,24 +45,32 @@ DEFAULT_ROLE = "scriptmode-local"
 
 
 class LocalPlatform:
-    """Trains on this machine, each host a process or a container. Implements `scriptmode.platforms.base.Platform`.
+    """A training service on this machine, whose hosts are processes or containers.
 
-    Jobs live in ``data_dir`` (default: SCRIPTMODE_DATA_DIR, else the user's data directory), belong to a detached
-    process each, and are there for every other process that uses the same directory. ``python`` is the hosts'
-    interpreter (default: the running one); ``stop_grace`` the seconds from SIGTERM to SIGKILL when a job is stopped;
-    ``file_systems`` the folders that stand for EFS and FSx file systems, by their ids, beside those of the variable
-    SCRIPTMODE_FILE_SYSTEMS (``fs-0123=/mnt/data,fs-9=/x``).
+    It implements `scriptmode.platforms.base.Platform`. Each job belongs to a detached process, which outlives the
+    caller, and every process that uses the same data directory sees the job. Hosts that are containers (instance types
+    ``local`` and ``local_gpu``) need a Docker daemon on this machine.
 
-    Hosts that are containers (instance types ``local``, ``local_gpu``) need a Docker daemon of this machine. Each may
-    use what ``container_limits`` says, or the variable SCRIPTMODE_CONTAINER_LIMITS (``memory=8g,cpus=2,shm_size=4g``):
-    ``memory`` and ``shm_size``, that of ``/dev/shm``, in bytes or as ``"8g"``, ``cpus``, and ``pids``, a number of
-    processes and threads. Unlimited are memory and CPUs by default; ``/dev/shm`` has half of this machine's memory,
-    ``pids`` is some thousands. No program of a container gives its process more rights than it has, as sudo does,
-    unless ``no_new_privileges`` is False.
+    On a host that is a process, ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of
+    Environment, are changed to that folder if they are ``/opt/ml`` or a path below it. Removing a job's folder deletes
+    the job; a job that still runs ends with it.
 
-    On a host that is a process ``/opt/ml`` is a folder of the job: hyperparameters that are strings, and values of
-    Environment, that name ``/opt/ml`` or a path below it are changed to name that folder. A job is deleted by removing
-    its folder; one that still runs ends with it.
+    Args:
+        data_dir: Directory of the jobs. Default: the variable SCRIPTMODE_DATA_DIR, else the user's data directory.
+        python: Interpreter of hosts that are processes. Default: the running one.
+        stop_grace: Seconds from SIGTERM to SIGKILL when a job is stopped.
+        file_systems: Folders that stand for EFS and FSx for Lustre file systems, by the IDs of these. They take
+            precedence over the variable SCRIPTMODE_FILE_SYSTEMS (``fs-0123=/mnt/data,fs-9=/x``).
+        container_limits: Limits of each container. They take precedence over the variable
+            SCRIPTMODE_CONTAINER_LIMITS (``memory=8g,cpus=2,shm_size=4g``). The keys are ``memory`` and ``shm_size``
+            (of ``/dev/shm``) in bytes or as ``"8g"``, ``cpus``, ``pids`` (processes and threads), and
+            ``no_new_privileges``. By default memory and CPUs are unlimited, ``/dev/shm`` has half of this machine's
+            memory, ``pids`` is some thousands, and no program in a container, such as sudo, gains more rights than it
+            has.
+
+    Raises:
+        SpecError: ``file_systems``, ``container_limits`` or one of the variables is wrong.
+
     """
 
     poll_seconds = 0.05
@@ -89,20 +96,24 @@ class LocalPlatform:
 
     @property
     def region(self) -> str:
-        """The Region that the hosts are told to be in: boto3's variables, else us-east-1."""
+        """The Region that the hosts are told to be in: that of boto3's variables, else us-east-1."""
         return self._region
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
-        """Fill in the places below the data directory, and a role of the local account where none or a name is given.
+        """Fill in output path and code location below the data directory, a role, and the image of containers.
 
-        Hosts that are containers get this project's image for ``framework_version`` where none is named.
+        The role is one of the local account, unless the spec has an ARN. Containers get this project's image for
+        ``framework_version`` unless one is named. The SageMaker config file belongs to an account of Amazon SageMaker
+        and is not read.
 
-        The SageMaker config file is for Amazon SageMaker's account and is not read. Raises `SpecError` for a job
-        without a script or an image, or for a TensorFlow that the hosts do not have.
+        Raises:
+            SpecError: The spec has neither script nor image, or the hosts lack its version of TensorFlow or Python.
+            PlatformError: ``python`` cannot run the hosts.
+
         """
         if set(spec.resources.types) <= set(LOCAL_CONTAINER):
             self._limits()
-            spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=_image(spec)))
+            spec = replace(spec, algorithm=replace(spec.algorithm, image_uri=host_software.image_of(spec)))
             image_support.check_aws_image(spec)
         else:
             self._check_script(spec)
@@ -117,15 +128,23 @@ class LocalPlatform:
         return replace(spec, role=role, output=output)
 
     def validate(self, request: Mapping[str, Any]) -> None:
-        """Check a request against the service's model, and against what the hosts it asks for can do."""
+        """Validate a request against the service's model, and against the features of the requested hosts.
+
+        Raises:
+            RequestError: The request is invalid; the text lists every problem.
+
+        """
         from scriptmode.platforms.local import validation
 
         validation.check(request)
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
-        """Give what each host would find; the hosts' ports are chosen, and their secret is made, at the start.
+        """Return the environment that each host would have; ports and the secret are made when the job starts.
 
-        Raises `JobExistsError` and, for inputs of this machine, `DataError` as `create` would.
+        Raises:
+            JobExistsError: A job of that name exists.
+            DataError: An input on this machine cannot be read.
+
         """
         from scriptmode.platforms.local import validation
         from scriptmode.platforms.local.hosts import planned_hosts
@@ -140,9 +159,14 @@ class LocalPlatform:
         uri: str,
         *,
         kms_key: str | None = None,
-        role: str | None = None,  # noqa: ARG002 - whose bucket it is matters to Amazon SageMaker alone
+        role: str | None = None,  # noqa: ARG002 - only Amazon SageMaker needs the owner of the bucket
     ) -> None:
-        """Store a source archive; one that is there already is left as it is. ``kms_key`` is for S3 alone."""
+        """Store a source archive, unless it is stored already; ``kms_key`` is used for S3 only.
+
+        Raises:
+            DataError: The archive cannot be stored.
+
+        """
         if not file_uris.is_file(uri):
             from scriptmode.aws.s3 import S3
 
@@ -170,7 +194,16 @@ class LocalPlatform:
             raise DataError(f"the source archive cannot be stored at {uri}: {error}; {step}") from error
 
     def create(self, request: Mapping[str, Any]) -> str:
-        """Check a request, start its job, and return the job's ARN without waiting for anything."""
+        """Validate a request and start its job; return the job's ARN without waiting for the job.
+
+        Raises:
+            RequestError: The request is invalid.
+            JobExistsError: A job of that name exists.
+            DataError: An input cannot be read, or an output path or the data directory cannot be written.
+            CredentialsError: The request names S3 objects, and there are no AWS credentials.
+            PlatformError: The job's agent cannot be started, or the image is not built.
+
+        """
         from scriptmode.platforms.local import validation
 
         self.validate(request)
@@ -187,19 +220,30 @@ class LocalPlatform:
         return job.arn
 
     def describe(self, name: str) -> dict[str, Any]:
-        """Return DescribeTrainingJob's response."""
+        """Return DescribeTrainingJob's response; a job whose agent died is recorded as Failed first.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            UnreadableJobError: A file of the job is damaged.
+
+        """
         folder = self._store.find(name)
         return render_description(folder.read_job().request, recovery.reconcile(folder))
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
-        """Return the tags that the job was given."""
+        """Return the tags that the job was created with."""
         request = self._store.find(str(description["TrainingJobName"])).read_job().request
         return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
 
     def stop(self, name: str) -> None:
-        """Ask a job to stop; one that ended is left as it is.
+        """Request that a job stop; a job that ended is left as it is.
 
-        Returns at once, but for a job whose agent does not answer: that one is ended here, within 20 s.
+        Returns at once, except for a job whose agent does not answer: that job is ended by this call, within 20 s.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            DataError: The job's folder cannot be written.
+
         """
         folder = self._store.find(name)
         state = recovery.reconcile(folder)
@@ -210,9 +254,12 @@ class LocalPlatform:
             recovery.reconcile(folder)
 
     def delete(self, name: str) -> None:
-        """Delete a job, whatever its folder holds; one that still runs is ended first, without time to save anything.
+        """Delete a job, also one whose files are damaged; a running job is killed first and saves nothing.
 
-        Raises `DataError` where it cannot be ended or its folder cannot be removed.
+        Raises:
+            JobNotFoundError: There is no such job.
+            DataError: The job cannot be ended, or its folder cannot be removed.
+
         """
         from scriptmode.platforms.local.agent import removal
 
@@ -221,32 +268,46 @@ class LocalPlatform:
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
     ) -> Iterator[LogEvent]:
-        """Yield the lines of every host's log; with ``follow`` until the job ended."""
+        """Yield the lines of every host's log; with ``follow`` until the job ended.
+
+        ``on_description`` is called with the job's description whenever its state changed.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            UnreadableJobError: A file of the job is damaged.
+            TrainingJobError: The job's agent died and its folder cannot be written, so the job never ends.
+
+        """
         return _log_events(self._store.find(name), follow=follow, on_description=on_description)
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
-        """Find the job's metrics in its log by their regular expressions; the log keeps no time of day."""
+        """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
         name = str(description["TrainingJobName"])
         return metrics.parse_metrics(self.log_events(name, follow=False), description)
 
     def host_folders(self, name: str) -> dict[str, Path]:
-        """Return the hosts' folders: while the job runs, and after a failure."""
+        """Return the hosts' folders by host; they exist while the job runs, and after a failure."""
         folder = self._store.find(name)
         found = {host: folder.host(host) for host in requested_hosts.hosts(folder.read_job().request)}
         return {host: path for host, path in found.items() if path.is_dir()}
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
-        """Return what the job's agent counted, at most half a second ago."""
+        """Return the progress that the job's agent recorded, at most half a second ago."""
         return self._store.find(name).read_progress()
 
     def log_locations(self, name: str) -> dict[str, str]:
-        """Return the paths of the hosts' logs."""
+        """Return the paths of the hosts' logs by host."""
         folder = self._store.find(name)
         logs = {host: folder.log(host) for host in requested_hosts.hosts(folder.read_job().request)}
         return {host: str(path) for host, path in logs.items() if path.exists()}
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
-        """Copy the file, or all files below the folder, ``uri``; s3:// places by boto3's settings."""
+        """Copy the file or folder ``uri`` into ``folder``, an s3:// URI with boto3's own settings; return the files.
+
+        Raises:
+            DataError: ``uri`` cannot be read, or ``folder`` cannot be written.
+
+        """
         if not file_uris.is_file(uri):
             from scriptmode.aws.s3 import S3
 
@@ -270,125 +331,46 @@ class LocalPlatform:
             raise JobExistsError(f"there is a training job named {name!r} already; use another name")
 
     def _job(self, request: Mapping[str, Any]) -> Job:
-        """Give what is settled when the job is created."""
+        """Return the part of a job that does not change after its creation."""
         return Job(
             request,
             f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{request['TrainingJobName']}",
             self._region,
-            self._interpreter(),
+            host_software.find_interpreter(self._python),
             self._stop_grace,
             self._file_systems,
             asdict(self._limits()) if requested_hosts.has_container_hosts(request) else {},
         )
 
     def _check_script(self, spec: TrainingJobSpec) -> None:
-        """Raise `SpecError` for a job that hosts that are processes cannot run."""
+        """Raise `SpecError` for a spec that hosts that are processes cannot run."""
         if spec.script is None:
-            raise SpecError("entry_point is missing; give a script, a host that is a process starts no image")
+            raise SpecError("entry_point is missing; give a script, because hosts that are processes run no image")
         if self._given_limits:
             raise SpecError(
                 f"container_limits is {self._given_limits!r}, but hosts of instance type "
-                f"{spec.resources.types[0]!r} are processes, which nothing limits; leave it out of LocalPlatform(...), "
+                f"{spec.resources.types[0]!r} are processes, which have no limits; leave it out of LocalPlatform(...), "
                 "or use instance_type='local'"
             )
         if spec.algorithm.framework_version is not None:
-            _check_tensorflow(spec.algorithm.framework_version, self._interpreter())
+            host_software.check_tensorflow(
+                spec.algorithm.framework_version, host_software.find_interpreter(self._python)
+            )
         if spec.algorithm.py_version is not None:
-            _check_python(spec.algorithm.py_version, self._interpreter())
-
-    def _interpreter(self) -> str:
-        """Give the hosts' interpreter; raise `PlatformError` when it cannot run them."""
-        if self._python is None:
-            return sys.executable
-        found = shutil.which(Path(self._python).expanduser())
-        if found is None:
-            raise PlatformError(f"there is no program {self._python!r} to run the hosts with; correct 'python'")
-        # Not resolved: a virtual environment's interpreter is a link to the one it was made from.
-        python = str(Path(found).absolute())
-        if python == sys.executable:
-            return python
-        from scriptmode.platforms.local.hosts.process_host import import_failure
-
-        if failure := import_failure(python, "scriptmode_runtime"):
-            install = install_command(python=python)
-            raise PlatformError(f"{python} cannot run training hosts: {failure}; install scriptmode for it: {install}")
-        return python
-
-
-def _image(spec: TrainingJobSpec) -> str:
-    """Give the image of hosts that are containers: the spec's, else the one this project builds."""
-    algorithm = spec.algorithm
-    if algorithm.image_uri is not None:
-        return algorithm.image_uri
-    if spec.script is None:
-        raise SpecError("image_uri and entry_point are missing; give an image, or a script for this project's own")
-    if LOCAL_GPU in spec.resources.types:
-        raise SpecError(
-            f"image_uri is missing; {LOCAL_GPU!r} needs an image for GPUs, which is made from one with CUDA: "
-            "scriptmode image build --gpu --base ..."
-        )
-    from scriptmode.containers.image_recipe import PY_VERSION
-    from scriptmode.containers.training_images import default_image
-
-    try:
-        image = default_image(algorithm.framework_version)
-    except SpecError as error:
-        tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
-        raise SpecError(
-            f"{error}; give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
-            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'"
-        ) from error
-    if algorithm.py_version not in (None, "py3", PY_VERSION):
-        raise SpecError(
-            f"py_version is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}; leave "
-            "py_version out, or give image_uri"
-        )
-    return image
-
-
-def _check_python(wanted: str, python: str) -> None:
-    """Raise `SpecError` when the hosts' interpreter is another Python than ``py311`` or ``py3`` say."""
-    from scriptmode.platforms.local.hosts.process_host import python_version
-
-    major, minor = sys.version_info[:2] if python == sys.executable else python_version(python)
-    if wanted not in (f"py{major}", f"py{major}{minor}"):
-        raise SpecError(
-            f"py_version is {wanted!r}, but hosts that are processes run with {python}, which is Python "
-            f"{major}.{minor}; leave it out, or give LocalPlatform(python=...)"
-        )
-
-
-def _check_tensorflow(wanted: str, python: str) -> None:
-    """Raise `SpecError` when the hosts' interpreter has another TensorFlow."""
-    from importlib import metadata
-
-    names = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tf-nightly")
-    found: list[str] = []
-    if python != sys.executable:
-        from scriptmode.platforms.local.hosts.process_host import versions
-
-        found = versions(python, names)
-    for name in names if python == sys.executable else ():
-        with suppress(metadata.PackageNotFoundError):
-            found.append(metadata.version(name))
-    if not any(version == wanted or version.startswith(f"{wanted}.") for version in found):
-        raise SpecError(
-            f"framework_version is {wanted!r}, but hosts that are processes run with {python}, which has "
-            f"TensorFlow {' and '.join(found) or 'not at all'}; leave it out, or give LocalPlatform(python=...)"
-        )
+            host_software.check_python(spec.algorithm.py_version, host_software.find_interpreter(self._python))
 
 
 def _start_agent(folder: JobFolder, lock: int) -> None:
     from scriptmode.platforms.local.hosts.process_host import start_detached
 
     argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
-    if trouble := start_detached(argv, log=folder.agent_log, keep=lock):
-        said = folder.agent_log_tail()
+    if problem := start_detached(argv, log=folder.agent_log, keep=lock):
+        log = folder.agent_log_tail()
         with suppress(OSError):
             beneath.remove_tree(folder.path)
         raise PlatformError(
-            f"the job's agent did not come up: {trouble}; see what is wrong with this machine: scriptmode doctor"
-            + (f". It said\n{said}" if said else "")
+            f"the job's agent did not start: {problem}; check this machine: scriptmode doctor"
+            + (f". The agent's log ends with\n{log}" if log else "")
         )
 
 
@@ -403,17 +385,17 @@ def _log_events(
     shown = None
     try:
         while True:
-            # Asked before the logs are read: what was written before the end is then read after it.
+            # Before the logs are read, so that all lines written before the end are read in the same turn.
             state = watched.reconcile()
             ended, is_lost = state.ended, recovery.is_agent_lost(state)
-            # The end is told after the last lines.
+            # The final state is passed on after the last lines.
             if on_description is not None and state != shown and not ended:
                 on_description(render_description(request, state))
                 shown = state
-            quiet = True
+            is_idle = True
             for host, reader in readers:
                 for line, continues in _lines(folder, host, reader, final=ended or is_lost):
-                    quiet = False
+                    is_idle = False
                     yield LogEvent(host, line, continues)
             if ended and on_description is not None:
                 on_description(render_description(request, state))
@@ -422,7 +404,7 @@ def _log_events(
             if is_lost:
                 said = state.note
                 raise TrainingJobError(f"training job {folder.name}: {said}", render_description(request, state))
-            if quiet:
+            if is_idle:
                 SYSTEM.sleep(LocalPlatform.poll_seconds)
     finally:
         for _, reader in readers:
@@ -430,7 +412,7 @@ def _log_events(
 
 
 def _lines(folder: JobFolder, host: str, reader: LogReader, *, final: bool) -> Iterator[tuple[str, bool]]:
-    """Yield a host's new lines, each with whether it goes on; raise `UnreadableJobError` where that is impossible."""
+    """Yield a host's new lines, each with whether the next one continues it; raise `UnreadableJobError`."""
     try:
         yield from reader.lines(final=final)
     except OSError as error:

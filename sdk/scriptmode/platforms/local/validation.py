@@ -1,4 +1,4 @@
-"""Whether a request is one the service accepts, and one that hosts of this machine can run."""
+"""Validation of a request: by the service's model, and for features that hosts of this machine lack."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: What the local platform takes beyond the service: fields that may hold a file:// URI ...
+#: Fields that may hold a file:// URI here, which the service does not accept ...
 FILE_URI_FIELDS = frozenset(
     {"InputDataConfig.DataSource.S3DataSource.S3Uri", "OutputDataConfig.S3OutputPath", "CheckpointConfig.S3Uri"}
 )
-#: ... and fields that may hold its own instance types.
+#: ... and fields that may hold an instance type of this machine.
 INSTANCE_TYPE_FIELDS = frozenset({"ResourceConfig.InstanceType", "ResourceConfig.InstanceGroups.InstanceType"})
 
 INSTANCE_TYPES = (LOCAL_PROCESS, *LOCAL_CONTAINER)
@@ -34,17 +34,17 @@ NOT_YET = "is not supported by the local platform yet"
 
 
 def check(request: Mapping[str, Any]) -> None:
-    """Raise `RequestError` with everything that is wrong with a request."""
+    """Raise `RequestError` listing every problem of a request."""
     _refuse("the request is not valid", list(service_model.problems(request, _extension)))
-    # Only a well-formed request can be asked what it means.
+    # The rules rely on a request of the right shape.
     _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
 
 
 def check_locations(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
-    """Raise `DataError` for a local place that cannot be used, `CredentialsError` for S3 places without credentials.
+    """Raise `DataError` for a local path that cannot be used, `CredentialsError` for an S3 URI without credentials.
 
-    ``folders`` are those of file systems. Makes the output folders that are on this machine: nothing else tells whether
-    they can be made. The job store makes ``own``, its folder, itself.
+    ``folders`` are those of file systems by ID. Creates the output folders on this machine, which is the only way to
+    find out whether that is possible, except for ``own``, which the job store creates.
     """
     outputs = {"OutputDataConfig.S3OutputPath": request["OutputDataConfig"]["S3OutputPath"]}
     if "CheckpointConfig" in request:
@@ -59,9 +59,9 @@ def check_locations(request: Mapping[str, Any], own: Path, folders: Mapping[str,
 
 
 def check_inputs(request: Mapping[str, Any], folders: Mapping[str, str]) -> None:
-    """Raise `DataError` for a channel of this machine that cannot be read; of S3 nothing is asked.
+    """Raise `DataError` for a channel on this machine that cannot be read; S3 is not accessed.
 
-    ``folders`` are those of file systems. Changes nothing.
+    ``folders`` are those of file systems by ID. Has no side effect.
     """
     for channel in request.get("InputDataConfig", ()):
         _check_input(channel, folders)
@@ -101,11 +101,11 @@ def _check_credentials(uri: str) -> None:
 def _make_writable(field: str, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Permissions do not tell whether a file system takes anything: root may write to /proc, which takes nothing.
+        # Permissions are not enough to know: root may write to /proc, where no file can be created.
         Path(tempfile.mkdtemp(prefix=".new-", dir=folder)).rmdir()
     except OSError as error:
         raise DataError(
-            f"{field}: {str(folder)!r} cannot be written: {error.strerror or error}; name another place"
+            f"{field}: {str(folder)!r} cannot be written: {error.strerror or error}; name another folder"
         ) from error
 
 
@@ -124,12 +124,15 @@ def _algorithm(request: Mapping[str, Any]) -> Iterator[str]:
     if "ServerlessJobConfig" in request:
         yield f"ServerlessJobConfig {NOT_YET}; leave it out"
     if request.get("EnableNetworkIsolation") and not in_containers:
-        yield "EnableNetworkIsolation: a process host cannot be cut off from the network; leave it out to run here"
+        yield (
+            "EnableNetworkIsolation is True: hosts that are processes cannot be isolated; leave it out, or use "
+            "instance type 'local'"
+        )
 
 
 def _image(algorithm: Mapping[str, Any]) -> Iterator[str]:
     if "TrainingImage" not in algorithm:
-        yield "AlgorithmSpecification.TrainingImage is missing: it names the image of hosts that are containers"
+        yield "AlgorithmSpecification.TrainingImage is missing; give the image of the hosts, which are containers"
     for field in ("AlgorithmName", "TrainingImageConfig"):
         if field in algorithm:
             yield f"AlgorithmSpecification.{field} {NOT_YET}; leave it out"
@@ -138,7 +141,7 @@ def _image(algorithm: Mapping[str, Any]) -> Iterator[str]:
 def _no_image(algorithm: Mapping[str, Any]) -> Iterator[str]:
     for field in ("AlgorithmName", "ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig"):
         if field in algorithm:
-            yield f"AlgorithmSpecification.{field}: process hosts run a script, not a container; leave it out"
+            yield f"AlgorithmSpecification.{field}: hosts that are processes run no container; leave it out"
 
 
 def _instances(request: Mapping[str, Any]) -> Iterator[str]:
@@ -151,20 +154,20 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
     parts = [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
     for path, part in parts or [("ResourceConfig", resources)]:
         if part.get("InstanceCount", 0) < 1:
-            yield f"{path}.InstanceCount is {part.get('InstanceCount')!r}; a job needs at least 1 instance"
+            yield f"{path}.InstanceCount is {part.get('InstanceCount')!r}; give at least 1"
         if part.get("InstanceType") not in INSTANCE_TYPES:
             runs = " and ".join(map(repr, INSTANCE_TYPES))
             yield f"{path}.InstanceType is {part.get('InstanceType')!r}; the local platform runs {runs}"
     kinds = {part.get("InstanceType") == LOCAL_PROCESS for _, part in parts}
     if len(kinds) > 1:
-        yield f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} does not go with other instance types; use one kind"
+        yield f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} cannot be combined with others; use one kind"
     yield from _repeated("instance group", [group["InstanceGroupName"] for group in groups])
 
 
 def _room(request: Mapping[str, Any]) -> Iterator[str]:
     count = host_count(request)
     if not requested_hosts.has_container_hosts(request) and count > (most := ports.max_hosts()):
-        yield f"{count:,} hosts are asked for; each is a process with ports, of which this machine has for {most:,}"
+        yield f"ResourceConfig asks for {count:,} hosts; this machine has ports for {most:,} hosts that are processes"
 
 
 def _channels(request: Mapping[str, Any]) -> Iterator[str]:
@@ -175,13 +178,13 @@ def _channels(request: Mapping[str, Any]) -> Iterator[str]:
     for channel in channels:
         name = f"channel {channel['ChannelName']!r}"
         if channel["ChannelName"] in (".", ".."):
-            yield f"{name}: a channel is a folder's name; choose another one"
+            yield f"{name}: a channel name is the name of a folder; choose another one"
         mode = input_mode(request, channel)
         if mode == "Pipe":
             yield from _fifo_names(channel["ChannelName"], names)
         for field in ("CompressionType", "RecordWrapperType"):
             if mode != "Pipe" and channel.get(field, "None") != "None":
-                yield f"{name}: {field} {channel[field]!r} belongs to Pipe mode; leave it out in {mode} mode"
+                yield f"{name}: {field} {channel[field]!r} is valid only in Pipe mode; leave it out in {mode} mode"
         yield from _data_source(name, channel["DataSource"], mode, groups)
 
 
@@ -207,9 +210,9 @@ def _s3_data_source(name: str, source: Mapping[str, Any], mode: str, groups: set
     if data_type not in ("S3Prefix", "ManifestFile", "AugmentedManifestFile"):
         yield f"{name}: S3DataType {data_type!r} {NOT_YET}; use 'S3Prefix'"
     if data_type == "AugmentedManifestFile" and mode != "Pipe":
-        yield f"{name}: S3DataType {data_type!r} belongs to Pipe mode, not to {mode}"
+        yield f"{name}: S3DataType {data_type!r} is valid only in Pipe mode, not in {mode} mode"
     if (data_type == "AugmentedManifestFile") != bool(source.get("AttributeNames")):
-        yield f"{name}: AttributeNames and S3DataType 'AugmentedManifestFile' go together; S3DataType is {data_type!r}"
+        yield f"{name}: AttributeNames needs S3DataType 'AugmentedManifestFile', and vice versa; it is {data_type!r}"
     if "HubAccessConfig" in source:
         yield f"{name}: HubAccessConfig {NOT_YET}; leave it out"
     for group in source.get("InstanceGroupNames", ()):
@@ -228,7 +231,7 @@ def _places(request: Mapping[str, Any]) -> Iterator[str]:
     yield from _uri("CheckpointConfig.S3Uri", checkpoints["S3Uri"])
     local = checkpoints.get("LocalPath", DEFAULT_BASE_DIR + "/checkpoints")
     if ".." in local.split("/") or not local.startswith(DEFAULT_BASE_DIR + "/"):
-        yield f"CheckpointConfig.LocalPath is {local!r}; hosts of this machine keep it below {DEFAULT_BASE_DIR}/"
+        yield f"CheckpointConfig.LocalPath is {local!r}; give a path below {DEFAULT_BASE_DIR}/, without '..'"
 
 
 def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
@@ -243,11 +246,11 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
         return
     root = Path(DEFAULT_BASE_DIR)
     if requested_hosts.has_container_hosts(request) and (path == root or root in path.parents or path in root.parents):
-        yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}: say {DEFAULT_BASE_DIR}/model"
+        yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}; use {DEFAULT_BASE_DIR}/model"
 
 
 def _metrics(request: Mapping[str, Any]) -> Iterator[str]:
-    # Amazon SageMaker's own are Java's, which it alone can check.
+    # The service uses regular expressions of Java, which only the service can validate.
     said = (_no_pattern(name, regex) for name, regex in parse_definitions(request))
     yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in said if error)
 
@@ -273,7 +276,7 @@ def _uri(field: str, uri: str) -> Iterator[str]:
 def _repeated(what: str, names: list[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield f"{count} times the {what} name {name!r}; names must differ"
+            yield f"the {what} name {name!r} occurs {count} times; names must differ"
 
 
 _RULES = (_algorithm, _instances, _room, _channels, _places, _model_dir, _metrics)
