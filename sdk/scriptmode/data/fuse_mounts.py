@@ -89,7 +89,7 @@ def mounted_below(path: Path) -> list[bytes]:
     found = []
     with suppress(FileNotFoundError):
         for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
-            # proc(5): the mount point is field 5, and the type stands after the hyphen.
+            # proc(5): the mount point is field 5, and the type follows the hyphen.
             fields, _, rest = line.partition(b" - ")
             mounted = _unescape(fields.split(b" ")[4])
             if rest.split(b" ")[0] == KIND.encode() and (mounted == whole or mounted.startswith(whole + b"/")):
@@ -121,14 +121,14 @@ def _attach_by(helper: str, mount_point: Path) -> int:
         options = f"ro,nosuid,nodev,default_permissions,fsname=scriptmode,subtype={KIND.partition('.')[2]}"
         # The helper sends the descriptor over the socket that this variable names.
         environment = {"_FUSE_COMMFD": str(theirs.fileno())}
-        said = _run((helper, "-o", options, "--", str(mount_point)), environment, theirs.fileno())
+        message = _run((helper, "-o", options, "--", str(mount_point)), environment, theirs.fileno())
         theirs.close()
         descriptors = socket.recv_fds(ours, 1, 1)[1]
     if not descriptors:
         # The helper opens the device with the rights of its user.
         may_open = os.access(DEVICE, os.R_OK | os.W_OK)
-        step = f"; see that {helper} is setuid root" if may_open else f"; give {DEVICE} the mode 0666, as udev does"
-        raise DataError(f"mounting through {helper} was refused: {said or 'it gave no reason'}{step}")
+        step = f"; make {helper} setuid root: chmod u+s" if may_open else f"; give {DEVICE} the mode 0666, as udev does"
+        raise DataError(f"mounting through {helper} was refused: {message or 'it printed no reason'}{step}")
     os.set_inheritable(descriptors[0], False)  # noqa: FBT003
     return descriptors[0]
 
@@ -141,11 +141,11 @@ def _detach_one(mounted: bytes) -> str:
         with beneath.Directory("/") as root, root.at(os.fsdecode(mounted)[1:], links=False) as at:
             if libc.umount2(os.fsencode(f"/proc/self/fd/{at.dir_fd}/{at.name}"), _DETACH | _NO_FOLLOW) == 0:
                 return ""
-            said = os.strerror(ctypes.get_errno())
+            message = os.strerror(ctypes.get_errno())
     except OSError as error:
         return str(error)
     helper = _helper()
-    return _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {}) if helper else said
+    return _run((helper, "-u", "-q", "-z", "--", os.fsdecode(mounted)), {}) if helper else message
 
 
 def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) -> str:
@@ -162,8 +162,8 @@ def _run(argv: tuple[str, ...], environment: dict[str, str], *descriptors: int) 
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = " ".join(done.stderr.decode(errors="replace").split())
-    return "" if done.returncode == 0 else said or f"{argv[0]} ended with exit code {done.returncode}"
+    message = " ".join(done.stderr.decode(errors="replace").split())
+    return "" if done.returncode == 0 else message or f"{argv[0]} ended with exit code {done.returncode}"
 
 
 def _helper() -> str:

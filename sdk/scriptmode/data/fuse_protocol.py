@@ -52,7 +52,7 @@ _BLOCK = 512
 
 
 class Operation(IntEnum):
-    """What the kernel asks for; the rest is answered with ENOSYS, which it remembers."""
+    """Operations of the protocol; the reply to others is ENOSYS, which the kernel remembers."""
 
     LOOKUP = 1
     FORGET = 2
@@ -118,38 +118,38 @@ class Name(NamedTuple):
     mode: int
 
 
-def request(data: bytes) -> Request:
+def parse_request(data: bytes) -> Request:
     """Parse a request from the device."""
     _, operation, unique, number, _, _, pid, _ = _IN_HEADER.unpack_from(data)
     return Request(operation, unique, number, pid, data[_IN_HEADER.size :])
 
 
-def name(body: bytes) -> bytes:
+def parse_name(body: bytes) -> bytes:
     """Parse the name of LOOKUP."""
     return body.partition(b"\0")[0]
 
 
-def read(body: bytes) -> Read:
+def parse_read(body: bytes) -> Read:
     """Parse the body of READ, READDIR and READDIRPLUS."""
     return Read(*_READ.unpack_from(body))
 
 
-def number(body: bytes) -> int:
+def parse_number(body: bytes) -> int:
     """Parse the number that RELEASE, RELEASEDIR, FORGET and INTERRUPT begin with."""
     return int(_NUMBER.unpack_from(body)[0])
 
 
-def forgotten(body: bytes) -> Iterable[tuple[int, int]]:
+def parse_batch_forget(body: bytes) -> Iterable[tuple[int, int]]:
     """Parse BATCH_FORGET: node numbers with the number of lookups to forget."""
     return _FORGET_ONE.iter_unpack(body[8 : 8 + _FORGET_ONE.size * struct.unpack_from("=I", body)[0]])
 
 
-def header(unique: int, size: int, error: int = 0) -> bytes:
+def render_header(unique: int, size: int, error: int = 0) -> bytes:
     """Render the header of a reply with ``size`` bytes, or with an error number."""
     return _OUT_HEADER.pack(_OUT_HEADER.size + size, -error, unique)
 
 
-def init(body: bytes) -> bytes | None:
+def render_init(body: bytes) -> bytes | None:
     """Render the reply to INIT; None for a kernel whose protocol is too old."""
     major, minor, read_ahead, flags = _INIT_IN.unpack_from(body)
     if (major, minor) < (MAJOR, OLDEST_MINOR):
@@ -159,34 +159,34 @@ def init(body: bytes) -> bytes | None:
     )
 
 
-def entry(node: Node, seconds: float) -> bytes:
+def render_entry(node: Node, seconds: float) -> bytes:
     """Render the reply to LOOKUP; the kernel may cache it for ``seconds``."""
     whole, nanoseconds = _time(seconds)
     return _ENTRY.pack(node.number, 0, whole, whole, nanoseconds, nanoseconds) + _attributes(node)
 
 
-def no_entry(seconds: float) -> bytes:
+def render_missing_entry(seconds: float) -> bytes:
     """Render the reply to LOOKUP of a missing name; the kernel may cache it for ``seconds``."""
     whole, nanoseconds = _time(seconds)
     return _ENTRY.pack(0, 0, whole, 0, nanoseconds, 0) + bytes(_ATTRIBUTES.size)
 
 
-def attributes(node: Node, seconds: float) -> bytes:
+def render_attributes(node: Node, seconds: float) -> bytes:
     """Render the reply to GETATTR."""
     return _ATTRIBUTES_OUT.pack(*_time(seconds), 0) + _attributes(node)
 
 
-def opened(handle: int, *, keep: bool) -> bytes:
+def render_opened(handle: int, *, keep: bool) -> bytes:
     """Render the reply to OPEN and OPENDIR; with ``keep`` the kernel's cache of it stays valid."""
     return _OPENED.pack(handle, _KEEP_CACHE | _CACHE_DIRECTORY if keep else 0, 0)
 
 
-def statfs(files: int) -> bytes:
+def render_statfs(files: int) -> bytes:
     """Render the reply to STATFS: a full file system."""
     return _STATFS.pack(0, 0, 0, files, 0, 4096, 1024, 4096, 0)
 
 
-def directory_entry(found: Name, offset: int) -> bytes:
+def render_directory_entry(found: Name, offset: int) -> bytes:
     """Render an entry of READDIR's reply; ``offset`` is that of the next entry."""
     record = _DIRECTORY_ENTRY.pack(found.number, offset, len(found.name), S_IFMT(found.mode) >> 12) + found.name
     return record + bytes(-len(record) % 8)

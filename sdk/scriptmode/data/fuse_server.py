@@ -78,11 +78,11 @@ class Server:
         #: Reads that are pending, and the calling threads.
         self._waiting: dict[int, int] = {}
         self._lock = Lock()
-        self._answers: dict[int, Callable[[Request], bytes | None]] = {
+        self._handlers: dict[int, Callable[[Request], bytes | None]] = {
             Operation.INIT: self._init,
             Operation.LOOKUP: self._lookup,
-            Operation.GETATTR: lambda asked: fuse_protocol.attributes(tree.node(asked.number), tree.seconds),
-            Operation.READLINK: lambda asked: tree.link(asked.number),
+            Operation.GETATTR: lambda request: fuse_protocol.render_attributes(tree.node(request.number), tree.seconds),
+            Operation.READLINK: lambda request: tree.link(request.number),
             Operation.OPEN: self._open,
             Operation.READ: self._read,
             Operation.RELEASE: self._release,
@@ -90,7 +90,7 @@ class Server:
             Operation.READDIR: self._list,
             Operation.READDIRPLUS: self._list,
             Operation.RELEASEDIR: self._release_directory,
-            Operation.STATFS: lambda _: fuse_protocol.statfs(tree.count()),
+            Operation.STATFS: lambda _: fuse_protocol.render_statfs(tree.count()),
             Operation.FORGET: self._forget,
             Operation.BATCH_FORGET: self._forget,
             Operation.INTERRUPT: self._interrupt,
@@ -101,7 +101,7 @@ class Server:
         """Serve requests until the file system is unmounted."""
         while True:
             try:
-                asked = fuse_protocol.request(os.read(self._device, fuse_protocol.REQUEST_BYTES))
+                request = fuse_protocol.parse_request(os.read(self._device, fuse_protocol.REQUEST_BYTES))
             except OSError as error:
                 if error.errno == errno.ENODEV:
                     return
@@ -109,101 +109,109 @@ class Server:
                 if error.errno not in (errno.ENOENT, errno.EINTR, errno.EAGAIN):
                     raise
                 continue
-            self._answer(asked)
+            self._answer(request)
 
-    def _answer(self, asked: Request) -> None:
-        handler = self._answers.get(asked.operation)
+    def _answer(self, request: Request) -> None:
+        handler = self._handlers.get(request.operation)
         if handler is None:
-            self._refuse(asked.unique, errno.EROFS if asked.operation in fuse_protocol.WRITING else errno.ENOSYS)
+            self._refuse(request.unique, errno.EROFS if request.operation in fuse_protocol.WRITING else errno.ENOSYS)
             return
         try:
-            content = handler(asked)
+            content = handler(request)
         except (DataError, OSError) as error:
-            self._refuse(asked.unique, self._number(error))
+            self._refuse(request.unique, self._number(error))
         else:
             if content is not None:
-                self._send(asked.unique, (content,))
+                self._send(request.unique, (content,))
 
-    def _init(self, asked: Request) -> bytes:
-        content = fuse_protocol.init(asked.body)
+    def _init(self, request: Request) -> bytes:
+        content = fuse_protocol.render_init(request.body)
         if content is None:
             raise OSError(errno.EPROTO, "the kernel's FUSE protocol is older than that of Linux 3.15")
         return content
 
-    def _lookup(self, asked: Request) -> bytes:
-        node = self._tree.lookup(asked.number, fuse_protocol.name(asked.body))
-        return fuse_protocol.entry(node, self._tree.seconds) if node else fuse_protocol.no_entry(self._tree.seconds)
+    def _lookup(self, request: Request) -> bytes:
+        node = self._tree.lookup(request.number, fuse_protocol.parse_name(request.body))
+        return (
+            fuse_protocol.render_entry(node, self._tree.seconds)
+            if node
+            else fuse_protocol.render_missing_entry(self._tree.seconds)
+        )
 
-    def _open(self, asked: Request) -> bytes:
-        opened = self._tree.open(asked.number)
+    def _open(self, request: Request) -> bytes:
+        opened = self._tree.open(request.number)
         self._handles += 1
         self._files[self._handles] = opened
-        return fuse_protocol.opened(self._handles, keep=True)
+        return fuse_protocol.render_opened(self._handles, keep=True)
 
-    def _release(self, asked: Request) -> bytes:
-        self._files.pop(fuse_protocol.number(asked.body)).close()
+    def _release(self, request: Request) -> bytes:
+        self._files.pop(fuse_protocol.parse_number(request.body)).close()
         return b""
 
-    def _read(self, asked: Request) -> None:
-        wanted = fuse_protocol.read(asked.body)
+    def _read(self, request: Request) -> None:
+        body = fuse_protocol.parse_read(request.body)
         with self._lock:
-            self._waiting[asked.unique] = asked.pid
+            self._waiting[request.unique] = request.pid
 
         def answer(content: Content) -> None:
             with self._lock:
-                if self._waiting.pop(asked.unique, None) is None:
+                if self._waiting.pop(request.unique, None) is None:
                     return
             try:
                 if isinstance(content, BaseException):
-                    self._refuse(asked.unique, self._number(content))
+                    self._refuse(request.unique, self._number(content))
                 else:
-                    self._send(asked.unique, content)
+                    self._send(request.unique, content)
             except Exception as error:  # noqa: BLE001 - the reader waits, and this thread has no caller
                 self._report_once(error)
-                self._refuse(asked.unique, errno.EIO)
+                self._refuse(request.unique, errno.EIO)
 
-        self._files[wanted.handle].read(wanted.offset, wanted.size, answer)
+        self._files[body.handle].read(body.offset, body.size, answer)
 
-    def _open_directory(self, asked: Request) -> bytes:
+    def _open_directory(self, request: Request) -> bytes:
         # A listing is fixed when it is opened: names would be missed if the directory changed meanwhile.
-        names = self._tree.names(asked.number)
+        names = self._tree.names(request.number)
         self._handles += 1
         self._directories[self._handles] = names
-        return fuse_protocol.opened(self._handles, keep=self._tree.seconds > 1)
+        return fuse_protocol.render_opened(self._handles, keep=self._tree.seconds > 1)
 
-    def _release_directory(self, asked: Request) -> bytes:
-        self._directories.pop(fuse_protocol.number(asked.body))
+    def _release_directory(self, request: Request) -> bytes:
+        self._directories.pop(fuse_protocol.parse_number(request.body))
         return b""
 
-    def _list(self, asked: Request) -> bytes:
-        wanted = fuse_protocol.read(asked.body)
-        names = self._directories[wanted.handle]
-        with_nodes = asked.operation == Operation.READDIRPLUS
+    def _list(self, request: Request) -> bytes:
+        body = fuse_protocol.parse_read(request.body)
+        names = self._directories[body.handle]
+        with_nodes = request.operation == Operation.READDIRPLUS
         answer = bytearray()
-        for offset in range(wanted.offset, len(names)):
-            record = fuse_protocol.directory_entry(names[offset], offset + 1)
-            room = wanted.size - len(answer) - len(record)
+        for offset in range(body.offset, len(names)):
+            record = fuse_protocol.render_directory_entry(names[offset], offset + 1)
+            room = body.size - len(answer) - len(record)
             if room < (fuse_protocol.ENTRY_BYTES if with_nodes else 0):
                 break
             if with_nodes:
                 # A name that was removed since the listing is listed all the same: a lookup reports it.
                 # The kernel does not count "." and "..", and would never forget them.
                 is_own = names[offset].name in (b".", b"..")
-                node = None if is_own else self._tree.lookup(asked.number, names[offset].name)
-                answer += fuse_protocol.entry(node, self._tree.seconds) if node else fuse_protocol.no_entry(0)
+                node = None if is_own else self._tree.lookup(request.number, names[offset].name)
+                answer += (
+                    fuse_protocol.render_entry(node, self._tree.seconds)
+                    if node
+                    else fuse_protocol.render_missing_entry(0)
+                )
             answer += record
         return bytes(answer)
 
-    def _forget(self, asked: Request) -> None:
-        if asked.operation == Operation.FORGET:
-            self._tree.forget(asked.number, fuse_protocol.number(asked.body))
+    def _forget(self, request: Request) -> None:
+        if request.operation == Operation.FORGET:
+            self._tree.forget(request.number, fuse_protocol.parse_number(request.body))
             return
-        for number, count in fuse_protocol.forgotten(asked.body):
+        for number, count in fuse_protocol.parse_batch_forget(request.body):
             self._tree.forget(number, count)
 
-    def _interrupt(self, asked: Request) -> None:
+    def _interrupt(self, request: Request) -> None:
         """Abort the read of a killed thread; one with another signal continues: reads of files are not interrupted."""
-        unique = fuse_protocol.number(asked.body)
+        unique = fuse_protocol.parse_number(request.body)
         with self._lock:
             pid = self._waiting.get(unique)
             if pid is None or not _killed(pid):
@@ -227,10 +235,10 @@ class Server:
             self._report(message)
 
     def _refuse(self, unique: int, number: int) -> None:
-        self._write((fuse_protocol.header(unique, 0, number),))
+        self._write((fuse_protocol.render_header(unique, 0, number),))
 
     def _send(self, unique: int, content: Sequence[Buffer]) -> None:
-        self._write((fuse_protocol.header(unique, sum(len(part) for part in content)), *content))
+        self._write((fuse_protocol.render_header(unique, sum(len(part) for part in content)), *content))
 
     def _write(self, parts: Sequence[Buffer]) -> None:
         try:
