@@ -140,7 +140,11 @@ def test_any_name_survives(tmp_path, name, packed):
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"not an archive", "not a complete tar archive"), (None, "cannot be unpacked"), (b"", "not a complete tar archive")],
+    [
+        (b"not an archive", "not a complete tar archive"),
+        (None, "cannot be unpacked"),
+        (b"", "not a complete tar archive"),
+    ],
     ids=["other bytes", "absent", "empty"],
 )
 def test_a_file_that_is_not_an_archive_is_named(tmp_path, content, said):
