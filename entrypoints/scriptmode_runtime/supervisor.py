@@ -23,7 +23,6 @@ from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Failure, how_
 from scriptmode_runtime.plan import DAEMONS_ENDED, PORT_OPEN, RANKS_SAVED, STOP_RANKS, TRAINERS_ENDED
 from scriptmode_runtime.processes import children, system
 from scriptmode_runtime.processes.loop import STOPPING, Loop
-from scriptmode_runtime.processes.orphaned_processes import OrphanedProcesses
 from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.processes.streams import Relay, Sink, same_file
 
@@ -84,7 +83,7 @@ class Supervisor:
         self._started: list[Child] = []
         #: All processes of each trainer and daemon, for which a stop waits, also where the first process has ended.
         self._stopped: list[ProcessTree] = []
-        self._loop.tickers += [self._relay, OrphanedProcesses(lambda: self._started, clock)]
+        self._loop.tickers.append(self._relay)
         self._stopping = False
         self._over = False
         self._last = True
@@ -101,7 +100,7 @@ class Supervisor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error and self._peers and self.failure is None:
-            message = f"{self._host}: {type(error).__name__} in the runtime; its log has the traceback"
+            message = f"{self._host}: {type(error).__name__} in the runtime; its failure file has the traceback"
             self.fail(Failure(self._host, "launcher", LAUNCHER_FAILED, message))
             self.finish()
         self._stopping = self._over = True
@@ -141,7 +140,9 @@ class Supervisor:
     def serve_daemon_requests(self, cluster: Cluster, path: str) -> Daemons:
         """Start to serve ``mpirun``: reports of its ranks, and requests to start its daemons here or on other hosts."""
         from scriptmode_runtime.mpi.daemons import Daemons
+        from scriptmode_runtime.processes.orphaned_processes import OrphanedProcesses
 
+        self._loop.tickers.append(OrphanedProcesses(lambda: self._started, self._clock))
         self._daemons = Daemons(cluster, self._peers, self._selector, self._clock, self._start_daemon)
         self._daemons.listen(path)
         return self._daemons

@@ -101,7 +101,7 @@ def test_nothing_is_resolved_or_removed_by_its_path():
         for source in sources.product()
         for name in resolved(source) ^ RESOLVED.get(source.path, set())
     ]
-    expect_none(found, "open it beneath a directory descriptor (scriptmode_runtime.beneath), or correct RESOLVED")
+    expect_none(found, "open it beneath a directory descriptor (scriptmode_runtime.files.beneath), or correct RESOLVED")
 
 
 def test_what_is_forbidden_is_found_however_it_is_spelled():
