@@ -91,7 +91,7 @@ def test_credentials_that_expired_are_told_with_where_they_are_from(account):
         "from env, but the caller's identity: The security token is expired (ExpiredToken)"
         in found["credentials"].found
     )
-    assert found["credentials"].advice == "check the credentials and what they are allowed to do"
+    assert found["credentials"].advice == "check the credentials and their permissions"
     assert found["Amazon SageMaker"].advice == "see credentials"
 
 

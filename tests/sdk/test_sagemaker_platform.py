@@ -230,5 +230,5 @@ def test_a_log_listing_that_is_denied_leaves_as_one_of_our_errors():
         def get_paginator(self, name):
             raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "DescribeLogStreams")
 
-    with pytest.raises(CredentialsError, match="allowed to do"):
+    with pytest.raises(CredentialsError, match="their permissions"):
         list(SageMakerPlatform(Session()).log_events("job-1", follow=False))

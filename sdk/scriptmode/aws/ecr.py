@@ -1,4 +1,4 @@
-"""Amazon ECR: repositories for images, and how docker logs in to them."""
+"""Amazon ECR: repositories of images, and docker's login to them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ HOST = re.compile(r"(?P<account>\d{12})\.dkr\.ecr(?:-fips)?\.(?P<region>[a-z0-9-
 
 @dataclass(frozen=True)
 class PreparedRepository:
-    """A repository that is there, and ``username`` and ``password`` for the next twelve hours."""
+    """An existing repository, with ``username`` and ``password`` that are valid for twelve hours."""
 
     uri: str
     login: dict[str, str] = field(repr=False)
 
 
-def prepare_repository(place: str, session: object = None) -> PreparedRepository:
+def prepare_repository(repository: str, session: object = None) -> PreparedRepository:
     """Create a repository unless it exists, and log in; raise `PlatformError`.
 
     ``place`` is ``<registry>/<name>``, or ``<name>`` alone in the session's own account and Region.
     """
-    host, _, rest = place.partition("/")
+    host, _, rest = repository.partition("/")
     found = HOST.fullmatch(host)
-    name, region = (rest, found["region"]) if found else (place, None)
+    name, region = (rest, found["region"]) if found else (repository, None)
     owner = {"registryId": found["account"]} if found else {}
     client = Connection(session, region=region).client("ecr")
-    with translate_errors(f"repository {place}"):
+    with translate_errors(f"repository {repository}"):
         uri = _uri(client, name, owner)
-        return PreparedRepository(place if found else uri, _login(client))
+        return PreparedRepository(repository if found else uri, _login(client))
 
 
 def registry_login(image: str, session: object = None) -> dict[str, str] | None:

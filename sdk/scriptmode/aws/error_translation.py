@@ -1,4 +1,4 @@
-"""From boto3's errors to ours: which leave hope that the same call succeeds later, and what to do about the others."""
+"""Translation of boto3's errors to `scriptmode.errors`: transient ones, and a next step for the others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from scriptmode.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_THROTTLED = "AWS asks to be called less often, try again later"
-_UNAVAILABLE = "the service is not well, try again later"
-_DENIED = "check the credentials and what they are allowed to do"
+_THROTTLED = "AWS throttles the calls, try again later"
+_UNAVAILABLE = "the service is unavailable, try again later"
+_DENIED = "check the credentials and their permissions"
 _QUOTA = "use fewer or other instances, wait for a job to end, or ask AWS for a higher quota"
 _SERVER_ERRORS = 500
 _DEFAULT_STEP = "look its code up in the service's documentation, or see scriptmode doctor --platform sagemaker"
@@ -30,7 +30,7 @@ _STEPS: dict[type[PlatformError], str] = {
     JobNotFoundError: "correct the name, or the Region: scriptmode list --platform sagemaker",
     RequestError: "correct what it names in the request",
 }
-#: Our error and the next step for what the services say (Common Errors of their API references).
+#: Error class and next step by the services' error codes (Common Errors of their API references).
 _CODES: dict[str, tuple[type[PlatformError], str]] = {
     **dict.fromkeys(
         (

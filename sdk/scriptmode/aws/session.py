@@ -1,4 +1,4 @@
-"""The account and Region that calls go to, whichever session they were given by, and the errors they end in."""
+"""The session, Region and clients of AWS calls, from any kind of session, and the translation of their errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scriptmode.clock import Clock
 
 _T = TypeVar("_T")
-#: Longer than any answer of these services takes; botocore's own 60 s would hold a dead connection longer than a poll.
+#: Seconds: longer than any response of these services takes. Botocore's 60 s would hold a dead connection too long.
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 30}
 #: For a user who waits to see whether there is any answer at all.
 _BRIEF_TIMEOUTS = {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
@@ -24,8 +24,8 @@ _BRIEF_TIMEOUTS = {"connect_timeout": 3, "read_timeout": 3, "retries": {"total_m
 class Connection:
     """The clients of one session: a boto3 session, a ``sagemaker`` session (v2 or v3), or boto3's own settings.
 
-    boto3 is imported by the first call that needs it. A session with a ``clock`` is waited for by that clock.
-    ``region`` is where calls go to instead of the session's own.
+    boto3 is imported by the first call that needs it. If the session has a ``clock``, waiting uses it. ``region``
+    replaces the session's own.
     """
 
     def __init__(self, session: Any = None, *, region: str | None = None) -> None:
@@ -36,7 +36,7 @@ class Connection:
             )
         if any(each.__name__ == "PipelineSession" for each in type(session).__mro__):
             raise SpecError(
-                "sagemaker_session is a PipelineSession, with which the SageMaker SDK starts no job but notes a step; "
+                "sagemaker_session is a PipelineSession, which records pipeline steps instead of starting jobs; "
                 "pipelines are not supported: give a boto3.Session, or the request() to a step of your own"
             )
         is_session = hasattr(session, "boto_session") or (
@@ -50,13 +50,13 @@ class Connection:
         self._region = region
         self._boto_session = getattr(session, "boto_session", session)
         self._clients: dict[str, Any] = {}
-        #: ARNs of roles by their names, each asked for once.
+        #: ARNs of roles by their names; each is looked up once.
         self.role_arns: dict[str, str] = {}
         self.clock: Clock = getattr(session, "clock", SYSTEM)
 
     @property
     def region(self) -> str:
-        """The session's Region, or the one asked for; raises `CredentialsError` where none is set."""
+        """The requested Region, else the session's; raises `CredentialsError` if none is set."""
         if self._region:
             return self._region
         if self._given is not None:
@@ -75,12 +75,12 @@ class Connection:
 
     @property
     def settings(self) -> Any:
-        """The ``sagemaker_config`` that a ``sagemaker`` session has read, or ``None`` where the file is to be read."""
+        """The ``sagemaker_config`` of a ``sagemaker`` session; ``None`` if the config file must be read."""
         return getattr(self._given, "sagemaker_config", None)
 
     @property
     def default_bucket(self) -> str | None:
-        """The bucket that a ``sagemaker`` session was given; asking it for its own would make calls."""
+        """The bucket that a ``sagemaker`` session was created with; its own default would need calls."""
         for name in ("_default_bucket", "_default_bucket_name_override"):
             if bucket := getattr(self._given, name, None):
                 return str(bucket)
@@ -88,7 +88,7 @@ class Connection:
 
     @property
     def default_bucket_prefix(self) -> str | None:
-        """The prefix that a ``sagemaker`` session was given for what it stores."""
+        """The prefix in the bucket that a ``sagemaker`` session was created with."""
         prefix = getattr(self._given, "default_bucket_prefix", None)
         return str(prefix) if prefix else None
 
@@ -113,7 +113,7 @@ class Connection:
 
     @property
     def credentials_source(self) -> str:
-        """Where boto3 has credentials from, such as ``env`` or ``shared-credentials-file``; "" where it has none."""
+        """The source of boto3's credentials, such as ``env`` or ``shared-credentials-file``; "" without any."""
         with translate_setup_errors("the AWS credentials"):
             found = self._session().get_credentials()
         return str(found.method) if found is not None else ""

@@ -1,4 +1,4 @@
-"""A job's CloudWatch log streams, one a host, read to their ends: no line lost that CloudWatch has, none doubled."""
+"""A job's CloudWatch log streams, one per host, read to their ends without losing or repeating a line."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 #: CloudWatch usually has a line within these seconds.
 TAIL_SECONDS = 2.0
-#: Where lines still come after the job's end, this often is looked for more.
-_LAST_LOOKS = 10
-#: Secondary statuses after which every host starts again, with a stream of its own.
+#: Number of times that streams with new lines are read again after the end of the job.
+_LATE_READS = 10
+#: Secondary statuses after which every host starts again, with a new stream.
 _RESTARTS = ("Interrupted", "Restarting")
-#: Where all lines are past their retention, CloudWatch answers without lines and with new tokens for ever.
+#: Number of empty pages after which a stream is at its end: if all lines are past their retention, CloudWatch returns
+#: empty pages with new tokens for ever.
 _EMPTY_PAGES = 100
 
 
 class LogTail:
-    """The place reached in each stream of a job."""
+    """A reader of all log streams of a job, with its position in each."""
 
     def __init__(
         self, name: str, connection: Connection, poll_seconds: float, *, retry_seconds: float = RETRY_SECONDS
@@ -37,16 +38,16 @@ class LogTail:
         self._connection = connection
         self._pause = poll_seconds - TAIL_SECONDS
         self._retry = Retry(connection.clock, still_running(name), retry_seconds)
-        self._places: dict[str, _StreamPosition] = {}
+        self._positions: dict[str, _StreamPosition] = {}
 
-    def so_far(self) -> Iterator[LogEvent]:
-        """Yield every line there is."""
+    def read_available(self) -> Iterator[LogEvent]:
+        """Yield all lines that CloudWatch has now."""
         self._find_streams()
         for stream in self._streams():
             while (yield from self._next_page(stream)):
                 pass
 
-    def places(self) -> dict[str, str]:
+    def stream_locations(self) -> dict[str, str]:
         """Return the log group and the latest stream of each host."""
         self._find_streams()
         return {_host(stream): f"CloudWatch log group {LOG_GROUP}, stream {stream}" for stream in self._streams()}
@@ -54,10 +55,10 @@ class LogTail:
     def follow(
         self, describe: Callable[[], dict[str, Any]], on_description: Callable[[dict[str, Any]], None] | None
     ) -> Iterator[LogEvent]:
-        """Yield lines as they come, until the job ended and CloudWatch has had the time to catch up.
+        """Yield lines as they come, until the job has ended and CloudWatch has had time to catch up.
 
-        It ends within a poll of the job's end, or `TAIL_SECONDS` after the last line where lines come later.
-        Throttling and lost connections are waited out; raises `TransientError` when they do not end.
+        Ends within one poll after the job's end, or `TAIL_SECONDS` after the last line if lines come later. Throttling
+        and lost connections are retried; raises `TransientError` if they persist.
         """
         clock = self._connection.clock
         unread: deque[str] = deque()
@@ -65,43 +66,43 @@ class LogTail:
             description = self._retry.call(describe)
             ended = description["TrainingJobStatus"] in ENDED
             if ended:
-                yield from self._last_words()
+                yield from self._late_lines()
             if on_description is not None:
                 on_description(description)
             if ended:
                 return
-            if len(self._places) < _expected(description):
+            if len(self._positions) < _expected(description):
                 self._find_streams()
             if not unread:
                 unread = deque(self._streams())
             look_again = clock.now() + self._pause
-            # Many streams, or a host that logs faster than is read, must not hide the job's end.
+            # With many streams, or a host that logs faster than is read, the job's end must still be noticed.
             while unread and clock.now() < look_again:
                 if not (yield from self._next_page(unread[0])):
                     unread.popleft()
             if not unread and clock.now() < look_again:
                 clock.sleep(look_again - clock.now())
 
-    def _last_words(self) -> Iterator[LogEvent]:
-        """Yield what comes after the job's end: of every stream, then of those that go on, until none does."""
+    def _late_lines(self) -> Iterator[LogEvent]:
+        """Yield lines that arrive after the job's end: of all streams, then again of those that had new lines."""
         self._connection.clock.sleep(TAIL_SECONDS)
         self._find_streams()
         going_on = self._streams()
-        for _ in range(_LAST_LOOKS):
+        for _ in range(_LATE_READS):
             looked_at, going_on = going_on, []
             for stream in looked_at:
-                before = self._places[stream].read
+                before = self._positions[stream].read
                 while (yield from self._next_page(stream)):
                     pass
-                if self._places[stream].read > before:
+                if self._positions[stream].read > before:
                     going_on.append(stream)
             if not going_on:
                 return
             self._connection.clock.sleep(TAIL_SECONDS)
 
     def _streams(self) -> list[str]:
-        # By name, which ends with the time it began: a host that started again continues its earlier stream.
-        return sorted(self._places)
+        # Names end with the start time: the streams of a host that restarted are in order.
+        return sorted(self._positions)
 
     def _find_streams(self) -> None:
         def read() -> list[str]:
@@ -111,39 +112,39 @@ class LogTail:
 
         try:
             found = self._retry.call(lambda: self._connection.call(f"the log of {self._name}", read))
-        except JobNotFoundError:  # no job of this account has logged yet: there is no log group
+        except JobNotFoundError:  # no job of this account has logged yet: the log group does not exist
             return
         for stream in found:
-            self._places.setdefault(stream, _StreamPosition())
+            self._positions.setdefault(stream, _StreamPosition())
 
     def _next_page(self, stream: str) -> Generator[LogEvent, None, bool]:
         """Yield the next lines of a stream; return whether there may be more now."""
         host = _host(stream)
-        place = self._places[stream]
+        position = self._positions[stream]
         try:
-            page = self._page(stream, place)
+            page = self._page(stream, position)
         except JobNotFoundError:  # the stream was deleted
             return False
         for event in page["events"]:
-            if place.is_new(event["timestamp"]):
+            if position.is_new(event["timestamp"]):
                 yield LogEvent(host, event["message"])
         # Only now: a reader that stops within a page has not read it.
-        return place.go_on(page)
+        return position.advance(page)
 
-    def _page(self, stream: str, place: _StreamPosition) -> Mapping[str, Any]:
+    def _page(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
         try:
-            return self._answer(stream, place)
+            return self._answer(stream, position)
         except PlatformError as error:
-            # Refused for what was asked: the token is too old.
-            if not place.token or type(error) not in (PlatformError, RequestError):
+            # The request was refused: the token is too old.
+            if not position.token or type(error) not in (PlatformError, RequestError):
                 raise
-        place.forget_token()
-        return self._answer(stream, place)
+        position.forget_token()
+        return self._answer(stream, position)
 
-    def _answer(self, stream: str, place: _StreamPosition) -> Mapping[str, Any]:
+    def _answer(self, stream: str, position: _StreamPosition) -> Mapping[str, Any]:
         def read() -> Mapping[str, Any]:
             page: Mapping[str, Any] = self._connection.client("logs").get_log_events(
-                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **place.arguments()
+                logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **position.arguments()
             )
             return page
 
@@ -151,22 +152,24 @@ class LogTail:
 
 
 class _StreamPosition:
-    """How far a stream was read: the token for what comes next, and where that is, should the token be refused.
+    """The position in a stream: a token for the next page, and a time from which to read if the token is refused.
 
-    A token lives for 24 hours (GetLogEvents, CloudWatch Logs API reference): a host may well be silent for longer.
+    A token expires after 24 hours (GetLogEvents, CloudWatch Logs API reference), and a host may be silent for longer.
+    After it has expired, the stream is read from the timestamp of the last line, and as many lines of that timestamp
+    as were read before are skipped.
     """
 
     def __init__(self) -> None:
-        #: Empty at the place that ``_start`` is.
+        #: Empty if the next page starts at ``_start``.
         self.token = ""
-        #: Epoch milliseconds from which on the stream is read; 0 is its beginning.
+        #: Epoch milliseconds from which the stream is read; 0 for its beginning.
         self._start = 0
-        #: The time of the last line that was read, and how many of that time were.
+        #: Timestamp of the last line read, and the number of lines read with that timestamp.
         self._time = self._lines = 0
-        #: Lines of that time that come a second time.
-        self._again = 0
+        #: Number of lines with that timestamp that are still to be skipped.
+        self._repeated = 0
         self._empty_pages = 0
-        #: How many lines were read.
+        #: Number of lines read.
         self.read = 0
 
     def arguments(self) -> dict[str, Any]:
@@ -175,17 +178,17 @@ class _StreamPosition:
         return {**start, "nextToken": self.token} if self.token else start
 
     def is_new(self, timestamp: int) -> bool:
-        """Count a line; say whether it was not read before."""
-        if self._again and timestamp == self._time:
-            self._again -= 1
+        """Return whether a line was not read before, and count it."""
+        if self._repeated and timestamp == self._time:
+            self._repeated -= 1
             return False
-        self._again = 0
+        self._repeated = 0
         self.read += 1
         self._lines = self._lines + 1 if timestamp == self._time else 1
         self._time = timestamp
         return True
 
-    def go_on(self, page: Mapping[str, Any]) -> bool:
+    def advance(self, page: Mapping[str, Any]) -> bool:
         """Move behind a page; return whether there may be another one now.
 
         A page without lines is not the end, the token that was sent is (GetLogEvents, CloudWatch Logs API reference).
@@ -200,7 +203,7 @@ class _StreamPosition:
     def forget_token(self) -> None:
         """Continue from the time of the last line."""
         self.token = ""
-        self._start, self._again = self._time, self._lines
+        self._start, self._repeated = self._time, self._lines
 
 
 def _host(stream: str) -> str:

@@ -1,4 +1,4 @@
-"""A job's metrics as CloudWatch keeps them: averages, of each minute at first, of longer times for older jobs."""
+"""A job's metrics from CloudWatch: averages per minute, and over longer periods for older jobs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _stored(names: list[str], description: Mapping[str, Any], connection: Connec
 
     def read() -> list[Any]:
         pages = connection.client("cloudwatch").get_paginator("get_metric_data")
-        # CloudWatch's times begin before the first value and end after the last one.
+        # A period begins before its first value and ends after its last one.
         found = pages.paginate(
             MetricDataQueries=queries,
             StartTime=begun - timedelta(seconds=period),

@@ -1,4 +1,4 @@
-"""A secret that the hosts of one training job share, and prove themselves to each other with. Pure but for chance."""
+"""The secret that the hosts of one training job share to authenticate each other's messages. Pure, except random."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_on(text: str) -> bool:
-    """Read a switch as the runtime does."""
+    """Return whether a switch is on, parsed like the runtime does."""
     value = decode(text)
     return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)

@@ -1,4 +1,4 @@
-"""What a job on Amazon SageMaker says where its caller said nothing: the config file's settings, then our defaults."""
+"""Defaults of a job on Amazon SageMaker: settings of the config file, then those of this project."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from scriptmode.aws.session import Connection
     from scriptmode.spec.training_job import Monitoring, Network, TrainingJobSpec
 
-#: Below the output path; the archives in it are named by their content.
+#: Prefix of source archives below the output path; the names of archives contain their digest.
 SOURCE_PREFIX = "scriptmode/source"
-#: Families with storage of their own, to which the service attaches no volume to encrypt (SageMaker SDK); so do those
-#: with a "d" in their name.
+#: Families with local storage, to which the service attaches no volume to encrypt (SageMaker SDK), beside those with
+#: a "d" in their name.
 _LOCAL_STORAGE = ("g5", "g6", "p5", "trn1")
-#: The rule whose host the caller chooses although its image is AWS's (SageMaker SDK).
+#: The rule with AWS's image whose host the caller chooses (SageMaker SDK).
 _CALLER_HOST_RULE = "DetailedProfilerProcessingJobConfig"
 _T = TypeVar("_T")
 
@@ -32,7 +32,9 @@ def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
     for what, uri in _locations(spec):
         if uri is not None and uri.startswith("file://"):
-            raise SpecError(f"{what} is {uri!r}, a place of this machine; Amazon SageMaker needs it in S3")
+            raise SpecError(
+                f"{what} is {uri!r}, a location on this machine; Amazon SageMaker needs it in S3: give an s3:// URI"
+            )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
         raise SpecError(
@@ -42,12 +44,12 @@ def check_locations(spec: TrainingJobSpec) -> None:
 
 
 def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: Connection) -> TrainingJobSpec:
-    """Fill in what the spec left open; raises `SpecError` where nothing says a role, or the VPC that data needs."""
+    """Return the spec with defaults; raises `SpecError` without a role, or without the VPC that the data needs."""
     config = SageMakerConfig() if spec.ignore_config_defaults else config
     role = spec.role or config.role
     if role is None:
         raise SpecError(
-            "role is missing; give the name or ARN of the IAM role that the training job takes on, or set "
+            "role is missing; give the name or ARN of the IAM role of the training job, or set "
             "SageMaker.TrainingJob.RoleArn in the SageMaker config file"
         )
     network = _network(spec, config)
@@ -114,8 +116,8 @@ def _default_path(role: str, config: SageMakerConfig, connection: Connection) ->
     return f"s3://{bucket}/{prefix.strip('/')}" if prefix else f"s3://{bucket}"
 
 
-def _first_given(said: _T | None, otherwise: _T | None) -> _T | None:
-    return otherwise if said is None else said
+def _first_given(value: _T | None, default: _T | None) -> _T | None:
+    return default if value is None else value
 
 
 def _tags(own: tuple[tuple[str, str], ...], others: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Amazon SageMaker's verbs: what each needs of the account, in as few calls as can be."""
+"""`SageMakerPlatform`: the platform protocol by calls of Amazon SageMaker, in as few calls as possible."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 _PAGE = 100
 #: Seconds for which a user waits at a prompt while AWS does not answer.
 _SHORT_RETRY_SECONDS = 30.0
-#: AWS adds instance types all the time: the service knows better than the boto3 that is installed here.
+#: Fields whose enumerations are not checked: AWS adds instance types that the installed boto3 does not know.
 _OPEN_ENUMERATIONS = frozenset(
     {
         "ResourceConfig.InstanceType",
@@ -59,12 +59,12 @@ class SageMakerPlatform:
 
     def __init__(self, session: Any = None) -> None:
         self._connection = Connection(session)
-        #: A bucket of our own naming that is known to be there.
+        #: A default bucket that is known to exist.
         self._ready_bucket: str | None = None
 
     @property
     def clock(self) -> Clock:
-        """The clock of the session, where it has one, else this machine's."""
+        """The clock of the session if it has one, else this machine's."""
         return self._connection.clock
 
     @property
@@ -74,7 +74,7 @@ class SageMakerPlatform:
 
     @property
     def session(self) -> Any:
-        """The session that was given, else the boto3 session that the calls are made with."""
+        """The session that was given, else the boto3 session of the calls."""
         return self._connection.session
 
     def complete(self, spec: TrainingJobSpec) -> TrainingJobSpec:
@@ -88,10 +88,10 @@ class SageMakerPlatform:
 
         found = service_model.problems(request, lambda field, _: field in _OPEN_ENUMERATIONS)
         if len(found) == 1:
-            raise RequestError(f"Amazon SageMaker does not take such a job: {found[0]}")
+            raise RequestError(f"Amazon SageMaker would refuse this job: {found[0]}")
         if found:
             listed = "\n".join(f"- {problem}" for problem in found)
-            raise RequestError(f"Amazon SageMaker does not take such a job:\n{listed}")
+            raise RequestError(f"Amazon SageMaker would refuse this job:\n{listed}")
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
@@ -100,9 +100,9 @@ class SageMakerPlatform:
         return planned_containers.plan_sagemaker_hosts(with_host_secret(request), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
-        """Upload the archive unless the object is there already: its name holds its digest.
+        """Upload the archive unless the object exists: its name contains its digest.
 
-        Without a key it is encrypted with the one that AWS keeps for S3, as the SageMaker SDK v2 does.
+        Without ``kms_key`` it is encrypted with the AWS managed key of S3, like the SageMaker SDK v2 does.
         """
         bucket = parse_s3_uri(uri).bucket
         owner = self._owner_of(bucket, role)
@@ -114,7 +114,7 @@ class SageMakerPlatform:
         except DataNotFoundError:
             if not self._is_default(bucket, role):
                 raise
-            self._make(bucket, owner)
+            self._create_bucket(bucket, owner)
             self._s3.upload_bytes(archive, uri, kms_key=kms_key or "", owner=owner)
         except DataAccessError as error:
             if owner is None:
@@ -123,17 +123,17 @@ class SageMakerPlatform:
         self._ready_bucket = bucket
 
     def create(self, request: Mapping[str, Any]) -> str:
-        """Call CreateTrainingJob; where its answer was lost, find out whether the job was started."""
+        """Call CreateTrainingJob; if its response was lost, find out whether the job was started."""
         request = with_host_secret(request)
         name = str(request["TrainingJobName"])
         self._prepare_output(str(request["OutputDataConfig"]["S3OutputPath"]), str(request["RoleArn"]))
         try:
-            answer = self._ask(name, lambda client: client.create_training_job(**request))
+            answer = self._call(name, lambda client: client.create_training_job(**request))
         except JobNotFoundError as error:
-            # What is not found is something that the job names: data, a role, an experiment.
+            # A resource of the request was not found: data, a role, an experiment.
             raise RequestError(str(error)) from error
         except (TransientError, JobExistsError) as error:
-            arn = self._started(request, error)
+            arn = self._find_started(request, error)
             if arn is None:
                 raise
             return arn
@@ -141,7 +141,7 @@ class SageMakerPlatform:
 
     def describe(self, name: str) -> dict[str, Any]:
         """Call DescribeTrainingJob."""
-        return dict(self._ask(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+        return dict(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Call ListTags for every page."""
@@ -151,26 +151,28 @@ class SageMakerPlatform:
             pages = client.get_paginator("list_tags").paginate(ResourceArn=arn)
             return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
 
-        return self._ask(description["TrainingJobName"], read)
+        return self._call(description["TrainingJobName"], read)
 
     def stop(self, name: str) -> None:
-        """Call StopTrainingJob; a job that ended is left as it is."""
+        """Call StopTrainingJob, unless the job has ended."""
         if self.describe(name)["TrainingJobStatus"] not in ENDED:
             try:
-                self._ask(name, lambda client: client.stop_training_job(TrainingJobName=name))
+                self._call(name, lambda client: client.stop_training_job(TrainingJobName=name))
             except RequestError:
-                # It may have ended between the two calls.
+                # The job may have ended between the two calls.
                 if self.describe(name)["TrainingJobStatus"] not in ENDED:
                     raise
 
     def log_events(
         self, name: str, *, follow: bool, on_description: Callable[[dict[str, Any]], None] | None = None
     ) -> Iterator[LogEvent]:
-        """Read the job's CloudWatch log streams, one a host; with ``follow`` until the job ended."""
+        """Read the job's CloudWatch log streams, one per host; with ``follow`` until the job has ended."""
         from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
         if not follow:
-            return LogTail(name, self._connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS).so_far()
+            return LogTail(
+                name, self._connection, self.poll_seconds, retry_seconds=_SHORT_RETRY_SECONDS
+            ).read_available()
         tail = LogTail(name, self._connection, self.poll_seconds)
         return tail.follow(lambda: self.describe(name), on_description)
 
@@ -192,14 +194,14 @@ class SageMakerPlatform:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""
         from scriptmode.platforms.sagemaker.cloudwatch_logs import LogTail
 
-        return LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).places()
+        return LogTail(name, self._connection, self.poll_seconds, retry_seconds=0).stream_locations()
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
         """Download the object, or all objects below the prefix, ``uri``."""
         return self._s3.fetch(uri, folder)
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
-        """Call ListTrainingJobs for as many pages as are asked for; the service does the filtering."""
+        """Call ListTrainingJobs for as many pages as needed; the service filters the jobs."""
         asked = {
             "NameContains": which.name_contains,
             "StatusEquals": which.status,
@@ -216,7 +218,7 @@ class SageMakerPlatform:
             )
             return [job for page in pages for job in page["TrainingJobSummaries"]]
 
-        return self._ask("the list of training jobs", read)
+        return self._call("the list of training jobs", read)
 
     @cached_property
     def _config(self) -> config.SageMakerConfig:
@@ -231,7 +233,7 @@ class SageMakerPlatform:
     def _s3(self) -> S3:
         return S3(self._connection.call("Amazon S3", lambda: self._connection.client("s3")))
 
-    def _ask(self, subject: str, call: Callable[[Any], _T]) -> _T:
+    def _call(self, subject: str, call: Callable[[Any], _T]) -> _T:
         what = subject if " " in subject else f"training job {subject}"
         return self._connection.call(what, lambda: call(self._connection.client("sagemaker")))
 
@@ -256,14 +258,14 @@ class SageMakerPlatform:
         owner = self._owner_of(bucket, role)
         try:
             if not self._s3.has_bucket(bucket, owner=owner):
-                self._make(bucket, owner)
+                self._create_bucket(bucket, owner)
         except DataAccessError as error:
             if owner is None:
                 raise
             raise _with_owner_hint(error, owner) from error
         self._ready_bucket = bucket
 
-    def _make(self, bucket: str, owner: str | None) -> None:
+    def _create_bucket(self, bucket: str, owner: str | None) -> None:
         """Create a default bucket; only the account in its name may create it."""
         if owner is not None:
             sts = self._connection.call(
@@ -276,7 +278,7 @@ class SageMakerPlatform:
                 )
         self._s3.create_bucket(bucket, region=self.region)
 
-    def _started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
+    def _find_started(self, request: Mapping[str, Any], error: PlatformError) -> str | None:
         """Return the ARN of the job whose response was lost; ``None`` where it does not exist or is another job."""
         if isinstance(error, JobExistsError) and not _was_retried(error):
             return None
@@ -294,12 +296,12 @@ class SageMakerPlatform:
 def _with_owner_hint(error: DataAccessError, owner: str) -> DataAccessError:
     """Return the error with a hint at the owner of a bucket that is named for an account and cannot be used."""
     return DataAccessError(
-        f"{error}. The bucket may belong to another account than {owner}, whose name it bears: give output_path, or "
+        f"{error}. The bucket may belong to another account than {owner}, which is in its name: give output_path, or "
         "DefaultS3Bucket in the SageMaker config file"
     )
 
 
 def _was_retried(error: PlatformError) -> bool:
-    # An error of botocore's HTTP client has a response as well: None where no answer came.
+    # Errors of botocore's HTTP client have a response too, None if none arrived.
     response = getattr(error.__cause__, "response", None) or {}
     return bool(response.get("ResponseMetadata", {}).get("RetryAttempts"))
