@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from scriptmode.display import log_lines
 from scriptmode.errors import SpecError
 from scriptmode.job import TrainingJob
-from scriptmode.platforms.registry import find_job_platform, for_instance_types, resolve_platform
+from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
 from scriptmode.spec.arguments import Arguments
@@ -401,9 +401,9 @@ class Estimator(Arguments):
         """
         from scriptmode.planning import planner
 
-        return planner.create_plan(
-            self.platform, planner.Submission(*self._prepare(inputs, job_name, experiment_config)), against
-        )
+        submission = planner.Submission(*self._prepare(inputs, job_name, experiment_config))
+        job = None if against is None else _resolve_job(against, self.platform)
+        return planner.create_plan(self.platform, submission, job)
 
     def fit(
         self,
@@ -546,6 +546,15 @@ class Estimator(Arguments):
         body = render.render(spec, context)
         self.platform.validate(body)
         return body
+
+
+def _resolve_job(against: object, platform: Platform) -> TrainingJob:
+    """Return the job to compare with: a handle, or a name on this machine, else on ``platform``."""
+    if isinstance(against, TrainingJob):
+        return against
+    if not isinstance(against, str) or not against:
+        raise SpecError(f"against is {against!r}; give the name of a training job, or a TrainingJob")
+    return TrainingJob(against, local_platform_or(platform, against))
 
 
 def _explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:

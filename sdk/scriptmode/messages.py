@@ -1,4 +1,4 @@
-"""Parts of messages that several modules share: suggestions, byte counts, the command that installs scriptmode."""
+"""Parts of messages that several modules share: suggestions, sizes, durations, commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+#: Seconds below which a duration has a decimal.
+_SHORT = 10
 
 
 def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
@@ -77,3 +81,25 @@ def install_command(extra: str = "", *, python: str = "", options: str = "") -> 
 def still_running(job_name: str) -> str:
     """Return what to do about a training job that runs on while nothing follows it any more."""
     return f"Training job {job_name} is still running. Follow it again: scriptmode logs -f {job_name}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration as text: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``, ``3 d 4 h``."""
+    seconds = max(0.0, seconds)
+    if seconds < _SHORT:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    for size, unit, below, smaller in (
+        (_DAY, "d", _HOUR, "h"),
+        (_HOUR, "h", _MINUTE, "min"),
+        (_MINUTE, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // below
+            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 host``, ``12 hosts``, ``1,000 lines``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

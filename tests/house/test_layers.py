@@ -78,7 +78,7 @@ STARTERS = (
 COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
-    "scriptmode.display.formatting.format_duration",
+    "scriptmode.messages.format_duration",
     "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",

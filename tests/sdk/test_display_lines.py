@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from scriptmode import messages
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import MAX_POINTS, DownsampledSeries, sparkline
 from scriptmode.display.html_charts import line_chart
@@ -76,7 +77,7 @@ def test_a_line_that_was_redrawn_for_days_takes_little_time():
     ],
 )
 def test_times_are_said_in_two_units_at_most(seconds, said):
-    assert formatting.format_duration(seconds) == said
+    assert messages.format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.cli.output import escape_unprintable, format_time
-from scriptmode.display.formatting import format_duration
+from scriptmode.messages import format_duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

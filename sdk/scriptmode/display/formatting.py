@@ -9,27 +9,6 @@ from scriptmode import messages
 if TYPE_CHECKING:
     from scriptmode.display.snapshot import ChannelStatus
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-#: Seconds below which a duration has a decimal.
-_SHORT = 10
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration as text: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``, ``3 d 4 h``."""
-    seconds = max(0.0, seconds)
-    if seconds < _SHORT:
-        return f"{seconds:.1f} s"
-    whole = int(seconds)
-    for size, unit, below, smaller in (
-        (_DAY, "d", _HOUR, "h"),
-        (_HOUR, "h", _MINUTE, "min"),
-        (_MINUTE, "min", 1, "s"),
-    ):
-        if whole >= size:
-            rest = whole % size // below
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
-
 
 def format_amount(done: int, total: int | None) -> str:
     """Return an amount of data as text: ``1.2 GB``, ``1.2 of 4.0 GB``, ``800.0 kB of 4.0 GB``."""
@@ -55,7 +34,7 @@ def format_channel(status: ChannelStatus) -> str:
     if status.rate is not None:
         text += f", {format_rate(status.rate)}"
     if status.left is not None:
-        text += f", {format_duration(status.left)} left"
+        text += f", {messages.format_duration(status.left)} left"
     return text
 
 
@@ -74,8 +53,3 @@ def format_number(value: float) -> str:
 def truncate(text: str, width: int) -> str:
     """Truncate a text to ``width`` characters, the last of them an ellipsis."""
     return text if len(text) <= width else text[: max(0, width - 1)] + "\u2026"
-
-
-def pluralize(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 host``, ``12 hosts``, ``1,000 lines``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

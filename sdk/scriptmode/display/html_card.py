@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
+from scriptmode import messages
 from scriptmode.display import formatting
 from scriptmode.display.html_charts import line_chart, stacked_bar
 from scriptmode.display.row_allocation import visible_count
@@ -86,7 +87,7 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
     if snapshot.ended and snapshot.secondary not in ("", snapshot.status):
         status = f"{snapshot.status}: {snapshot.secondary}"
     facts = " \u00b7 ".join(
-        escape(fact) for fact in (formatting.format_duration(snapshot.elapsed), snapshot.instances) if fact
+        escape(fact) for fact in (messages.format_duration(snapshot.elapsed), snapshot.instances) if fact
     )
     message = _dim(snapshot.message) if snapshot.message and not snapshot.ended else ""
     name = f'<b style="margin-right:8px">{escape(snapshot.name)}</b>'
@@ -100,12 +101,12 @@ def _history(history: Sequence[StatusInterval], colour: str) -> str:
     if not history:
         return ""
     parts = stacked_bar(
-        [(interval.status, interval.seconds, formatting.format_duration(interval.seconds)) for interval in history],
+        [(interval.status, interval.seconds, messages.format_duration(interval.seconds)) for interval in history],
         colour,
         _SHADES,
     )
     text = " \u203a ".join(
-        escape(interval.status) + (f" {formatting.format_duration(interval.seconds)}" if interval.seconds else "")
+        escape(interval.status) + (f" {messages.format_duration(interval.seconds)}" if interval.seconds else "")
         for interval in history
     )
     return f'{parts}<div style="opacity:.75;font-size:12px">{text}</div>'
@@ -124,7 +125,7 @@ def _channel(data: ChannelStatus) -> _Row:
 
 def _metric(metric: MetricSummary) -> _Row:
     whose = f" of {metric.host}" if metric.host else ""
-    text = f"{metric.name}: {formatting.pluralize(metric.count, 'value')}{whose}"
+    text = f"{metric.name}: {messages.pluralize(metric.count, 'value')}{whose}"
     return (
         f"<b>{escape(metric.name)}</b>{escape(whose)}",
         formatting.format_number(metric.last),

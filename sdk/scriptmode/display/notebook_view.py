@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from scriptmode import messages
 from scriptmode.display import formatting, html_card
 from scriptmode.errors import ScriptmodeError
 from scriptmode.terminal_text import render_line
@@ -78,7 +79,7 @@ class NotebookView:
             return
         self._sent = html
         snapshot = frame.snapshot
-        elapsed = formatting.format_duration(snapshot.elapsed)
+        elapsed = messages.format_duration(snapshot.elapsed)
         head = f"training job {snapshot.name}: {snapshot.secondary or snapshot.status} {elapsed}"
         # For a front end without HTML.
         data = {"text/html": html, "text/plain": "\n".join([head, *(f"{host} | {text}" for host, text in lines)])}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from scriptmode import messages
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
 from scriptmode.display.row_allocation import allocate_rows, visible_count
@@ -61,7 +62,7 @@ class StatusPanel:
         status = snapshot.secondary or snapshot.status or "Starting"
         head = Text(f"{self._rule * 2} ", "dim")
         head.append(status, STATUS_STYLES.get(snapshot.status, _RUNNING_STYLE))
-        head.append(f" {formatting.format_duration(snapshot.elapsed)} ")
+        head.append(f" {messages.format_duration(snapshot.elapsed)} ")
         head.append(f"{self._rule * 2} {snapshot.name} ", "dim")
         head.append(self._rule * max(0, self._width - head.cell_len), "dim")
         return self._fitted(head)
@@ -73,7 +74,7 @@ class StatusPanel:
             if index:
                 row.append(f" {self._arrow} ", "dim")
             row.append(interval.status, STATUS_STYLES.get(snapshot.status, _RUNNING_STYLE) if is_last else "")
-            row.append("" if snapshot.ended and is_last else f" {formatting.format_duration(interval.seconds)}")
+            row.append("" if snapshot.ended and is_last else f" {messages.format_duration(interval.seconds)}")
         return [row if whole else self._fitted(row, keep_end=True)] if snapshot.history else []
 
     def _message(self, snapshot: JobSnapshot) -> list[Text]:

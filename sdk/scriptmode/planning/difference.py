@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.errors import PlatformError, SpecError
-from scriptmode.job import TrainingJob
+from scriptmode.errors import PlatformError
 from scriptmode.planning import archive_contents
 from scriptmode.planning.plan_parts import Change, Difference
-from scriptmode.platforms.registry import local_platform_or
 from scriptmode.request import parse, rerun
 from scriptmode.request.service_model import DESCRIBED_DEFAULTS
 from scriptmode.spec.training_job import CODE_CHANNEL
@@ -37,11 +35,21 @@ _ARCHIVE_FIELDS = (
 )
 
 
+class JobHandle(Protocol):
+    """The handle of a job: `scriptmode.TrainingJob`, which plans do not import."""
+
+    name: str
+    platform: Platform
+
+    def describe(self) -> dict[str, Any]:
+        """Return the response of DescribeTrainingJob."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A job, the request that would start it again under the new name, and the changed fields and source files."""
 
-    job: TrainingJob
+    job: JobHandle
     before: Mapping[str, Any]
     fields: Mapping[str, Change]
     files: Mapping[str, Any]
@@ -53,23 +61,11 @@ class Comparison:
         )
 
 
-def resolve_job(against: object, platform: Platform) -> TrainingJob:
-    """Return the `TrainingJob`, or the job of a name: on this machine, else on ``platform``.
-
-    Raises `SpecError` for other values, and `JobNotFoundError`.
-    """
-    if isinstance(against, TrainingJob):
-        return against
-    if not isinstance(against, str) or not against:
-        raise SpecError(f"against is {against!r}; give the name of a training job, or a TrainingJob")
-    return TrainingJob(against, local_platform_or(platform, against))
-
-
-def compare(job: TrainingJob, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
+def compare(job: JobHandle, request: Mapping[str, Any], own: ArchiveContents | None) -> Comparison:
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
     description = job.describe()
     # The request of a rerun: with the new name, and the URIs that contain it.
-    change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
+    change = rerun.RerunChanges(job_name=str(request["JobHandleName"]))
     before = rerun.rerun_request(description, job.platform.tags(description), change)
     return Comparison(job, before, changed_fields(before, request), _files(job, description, own))
 
@@ -84,7 +80,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
     }
 
 
-def _files(job: TrainingJob, description: Mapping[str, Any], own: ArchiveContents | None) -> dict[str, Any]:
+def _files(job: JobHandle, description: Mapping[str, Any], own: ArchiveContents | None) -> dict[str, Any]:
     """Return which files of the source differ, or a note why that is unknown."""
     uri = parse.source_uri(description)
     if uri is None and own is None:

@@ -9,7 +9,6 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import messages
-from scriptmode.display import formatting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +76,7 @@ def _source(source: SourcePlan | None) -> Iterator[str]:
     if source.files is None:
         yield f"  {source.uri}, already stored"
         return
-    files = formatting.pluralize(len(source.files), "file")
+    files = messages.pluralize(len(source.files), "file")
     yield f"  {files}, {messages.format_bytes(source.total or 0)}; packed {messages.format_bytes(source.size or 0)}"
     yield f"  at {source.uri}"
     shown = [f"{name} ({messages.format_bytes(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from scriptmode.planning.archive_contents import ArchiveContents
-    from scriptmode.planning.difference import Comparison
+    from scriptmode.planning.difference import Comparison, JobHandle
     from scriptmode.platforms.base import PlannedHost, Platform
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile
@@ -44,15 +44,15 @@ class _Source:
     note: str = ""
 
 
-def create_plan(platform: Platform, sent: Submission, against: object = None) -> Plan:
-    """Create a plan, compared with the job ``against``: a `TrainingJob` or a name.
+def create_plan(platform: Platform, sent: Submission, against: JobHandle | None = None) -> Plan:
+    """Create a plan, compared with the job ``against``.
 
     Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
     """
     request = sent.request
     hosts = platform.planned_hosts(request)
     source = _source(platform, sent, is_compared=against is not None)
-    comparison = _comparison(platform, request, against, source.contents)
+    comparison = _comparison(request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
     types = [host.instance_type for host in hosts.values()]
     known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(request, types)
@@ -116,13 +116,13 @@ def _opened(uri: str, contents: ArchiveContents) -> _Source:
 
 
 def _comparison(
-    platform: Platform, request: Mapping[str, Any], against: object, own: ArchiveContents | None
+    request: Mapping[str, Any], against: JobHandle | None, own: ArchiveContents | None
 ) -> Comparison | None:
     if against is None:
         return None
     from scriptmode.planning import difference
 
-    return difference.compare(difference.resolve_job(against, platform), request, own)
+    return difference.compare(against, request, own)
 
 
 def _sides(comparison: Comparison | None) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ import click
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
-from scriptmode.display.formatting import format_duration
+from scriptmode.messages import format_duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 
