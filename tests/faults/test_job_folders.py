@@ -224,7 +224,7 @@ def test_the_error_about_an_unreadable_log_says_to_remove_the_log_only(victim):
     for verb in ("logs", "logs -f --plain", "logs -f --tail 1"):
         done = invoke(*words(verb, None))
         assert done.exit_code == 1
-        assert "goes on" not in done.stderr, verb
+        assert "is still running" not in done.stderr, verb
         assert (
             f"the log of training job 'victim' cannot be read: {log}: it is a FIFO, not a regular file; " in done.stderr
         )

@@ -66,14 +66,14 @@ def jobs(first, broken):
     """Both have ended, the broken one last."""
 
 
-def test_a_job_of_a_file_is_run_and_its_log_shown_to_the_end(first):
+def test_a_job_file_is_run_and_its_log_is_shown_completely(first):
     assert first.returncode == 0, first.stderr
     assert first.stdout.startswith("training job of-a-file started\n")
     assert "algo-2 | given --epochs 3 --rate 1e-3\n" in first.stdout
     assert "training job of-a-file: Completed" in first.stdout.splitlines()[-1]
 
 
-def test_a_script_that_fails_gives_its_exit_code_to_the_command(broken):
+def test_the_command_exits_with_the_exit_code_of_a_failed_script(broken):
     assert broken.returncode == 7
     assert broken.stderr.startswith(
         "scriptmode: training job broken failed: AlgorithmError: algo-1, script: exit code 7"
@@ -81,7 +81,7 @@ def test_a_script_that_fails_gives_its_exit_code_to_the_command(broken):
     assert "Traceback" not in broken.stderr
 
 
-def test_the_same_failure_is_one_json_object_for_a_program(jobs):
+def test_with_json_a_failure_is_one_json_object(jobs):
     done = program("run", "train.py", "--env", "ENDS_WITH=3", "--json")
     assert done.returncode == 3
     described = json.loads(done.stdout)
@@ -106,7 +106,7 @@ def test_jobs_are_listed_newest_first_in_utc(jobs, monkeypatch):
     assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 1
 
 
-def test_a_job_is_described_for_people_and_for_programs(jobs):
+def test_a_description_is_a_summary_or_json(jobs):
     text = program("describe", "of-a-file").stdout
     rows = dict(line.split(None, 1) for line in text.splitlines() if not line.startswith(" "))
     assert rows["status"].startswith("Completed, ")
@@ -119,7 +119,7 @@ def test_a_job_is_described_for_people_and_for_programs(jobs):
     assert "AlgorithmError: algo-1, script: exit code 7" in program("describe", "--last").stdout
 
 
-def test_a_log_is_printed_whole_or_of_a_host_or_its_end(jobs):
+def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):
     assert "algo-1 | given --epochs 3 --rate 1e-3\n" in program("logs", "of-a-file").stdout
     assert {line[:6] for line in program("logs", "of-a-file", "--host", "algo-2").stdout.splitlines()} == {"algo-2"}
     said = documents(program("logs", "of-a-file", "--tail", "1", "--json", "--host", "algo-2").stdout)
@@ -149,7 +149,7 @@ def test_metrics_are_a_table_or_json(jobs):
     assert (wrong.returncode, "did you mean 'loss'?" in wrong.stderr) == (2, True)
 
 
-def test_a_model_is_fetched_unpacked_or_as_it_is(jobs, tmp_path):
+def test_a_model_is_downloaded_extracted_or_as_an_archive(jobs, tmp_path):
     done = program("model", "download", "of-a-file", str(tmp_path / "model"))
     assert done.stdout == f"{tmp_path / 'model'}\n"
     assert (tmp_path / "model" / "weights.txt").read_text() == "part"
@@ -162,7 +162,7 @@ def test_a_model_is_fetched_unpacked_or_as_it_is(jobs, tmp_path):
     )
 
 
-def test_a_model_with_links_out_replaces_nothing_elsewhere(jobs, tmp_path):
+def test_a_model_with_links_out_of_its_directory_overwrites_no_other_file(jobs, tmp_path):
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / "victim").write_text("kept")
     uri = TrainingJob.attach("of-a-file", platform="local").describe()["ModelArtifacts"]["S3ModelArtifacts"]
@@ -178,7 +178,7 @@ def test_a_model_with_links_out_replaces_nothing_elsewhere(jobs, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["others"]
 
 
-def test_a_job_is_run_again_with_another_hyperparameter_on_fewer_hosts(jobs):
+def test_a_job_is_rerun_with_another_hyperparameter_on_fewer_hosts(jobs):
     done = program("rerun", "of-a-file", "--job-name", "again", "-p", "epochs=4", "--instance-count", "1")
     assert done.returncode == 0, done.stderr
     assert "algo-1 | given --epochs 4 --rate 1e-3\n" in done.stdout
@@ -191,7 +191,7 @@ def test_a_job_is_run_again_with_another_hyperparameter_on_fewer_hosts(jobs):
     shutil.rmtree(Path("data dir", "jobs", "again"))
 
 
-def test_a_job_that_is_nowhere_is_one_line(jobs):
+def test_the_error_for_an_unknown_job_is_one_line(jobs):
     for verb in ("describe", "logs", "stop", "attach", "rerun", "metrics"):
         said = program(verb, "of-a-flie")
         assert said.returncode == 1
@@ -200,7 +200,7 @@ def test_a_job_that_is_nowhere_is_one_line(jobs):
         assert "did you mean 'of-a-file'?" in said.stderr
 
 
-def test_amazon_sagemaker_is_asked_where_it_is_named(jobs):
+def test_amazon_sagemaker_is_queried_if_the_platform_is_named(jobs):
     for words in (["list"], ["describe", "of-a-file"], ["logs", "--last"]):
         said = program(*words, "--platform", "sagemaker")
         assert (said.returncode, said.stderr.count("\n")) == (1, 1)

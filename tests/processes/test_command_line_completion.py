@@ -47,7 +47,7 @@ def user(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def complete(user):
-    """Complete words in a bash that nobody types in."""
+    """Complete words in a bash without a terminal."""
     folder, environment = user
 
     def replies(*words):
@@ -104,7 +104,7 @@ SHELLS = {
 
 
 class Shell(Terminal):
-    """A shell that somebody types in."""
+    """An interactive shell in a pseudo-terminal."""
 
     def __init__(self, name, folder, variables):
         command, loading = SHELLS[name]

@@ -53,14 +53,14 @@ def asleep(name):
     return job
 
 
-def test_a_job_that_is_not_waited_for_is_named_alone_on_stdout(start):
+def test_with_no_wait_stdout_contains_only_the_name_of_the_job(start):
     done = start("first")
     assert done.stdout == "first\n"
     assert "follow it: scriptmode logs -f first" in done.stderr
     assert json.loads(start("second", "--json").stdout)["TrainingJobName"] == "second"
 
 
-def test_several_jobs_are_stopped_and_waited_for_and_the_missing_one_is_told(start):
+def test_several_jobs_are_stopped_and_an_unknown_one_is_reported(start):
     start("first")
     start("second")
     asleep("first")
@@ -74,7 +74,7 @@ def test_several_jobs_are_stopped_and_waited_for_and_the_missing_one_is_told(sta
     assert program("logs", "-f", "first").returncode == 143
 
 
-def test_a_job_out_of_time_ends_the_command_as_timeout_does(start):
+def test_a_job_that_exceeds_its_time_limit_ends_the_command_with_124(start):
     start("short", "--max-run", "1")
     done = program("attach", "--last", "--plain")
     assert done.returncode == 124
@@ -105,7 +105,7 @@ class Terminal:
         os.write(self.mine, text.encode())
 
     def read(self):
-        """Read what is there; give all that was seen."""
+        """Read the available output; return all output so far."""
         with suppress(BlockingIOError, OSError):
             while chunk := os.read(self.mine, 65536):
                 self.seen += chunk.decode(errors="replace").replace("\r\n", "\n")
@@ -134,7 +134,7 @@ class Terminal:
     [["logs", "-f", "first"], ["attach", "first"], ["logs", "-f", "first", "--tail", "3"], ["logs", "-f", "--json", "first"]],
     ids=["logs", "attach", "tail", "json"],
 )  # fmt: skip
-def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(start, words):
+def test_ctrl_c_leaves_the_job_running_and_prints_how_to_follow_it(start, words):
     start("first")
     job = asleep("first")
     terminal = Terminal(*words)
@@ -147,7 +147,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(start, words):
     assert job.status == "InProgress"
 
 
-def test_a_user_who_attaches_again_sees_the_job_to_its_end(start, tmp_path):
+def test_a_job_that_is_attached_again_is_followed_to_its_end(start, tmp_path):
     start("first")
     asleep("first")
     terminal = Terminal("attach", "--last", "--plain")
@@ -178,15 +178,15 @@ def test_a_reader_that_leaves_ends_the_command_without_a_message(start, tmp_path
         assert process.stderr.read() == ""
 
 
-def test_a_reader_that_left_is_told_once_that_the_new_job_goes_on(start, tmp_path):
+def test_a_write_error_prints_once_that_the_new_job_is_still_running(start, tmp_path):
     start("first")
     with Path("/dev/full").open("w") as full:
         command = [PROGRAM, "rerun", "first", "--job-name", "second"]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr.count("second goes on")) == (1, 1)
+    assert (done.returncode, done.stderr.count("second is still running")) == (1, 1)
 
 
-def test_ctrl_c_in_a_run_for_a_program_is_one_json_object(start, tmp_path):
+def test_with_json_ctrl_c_in_run_is_one_json_object(start, tmp_path):
     command = [PROGRAM, "run", "sleeps.py", "--job-name", "third", "--env", f"WAKE={tmp_path / 'wake'}", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         until(lambda: any(job["TrainingJobName"] == "third" for job in TrainingJob.list("local")))
@@ -195,17 +195,17 @@ def test_ctrl_c_in_a_run_for_a_program_is_one_json_object(start, tmp_path):
         assert (process.wait(timeout=100), process.stdout.read()) == (130, "")
         (said,) = documents(process.stderr.read())
     assert said["job"] == "third"
-    assert "goes on" in said["message"]
+    assert "is still running" in said["message"]
 
 
-def test_a_view_that_there_is_not_starts_no_job(start, monkeypatch):
+def test_an_unknown_view_is_an_error_before_a_job_is_started(start, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_VIEW", "foo")
     done = program("run", "sleeps.py")
     assert "set it to plain or live" in done.stderr
     assert TrainingJob.list("local") == []
 
 
-def test_a_model_that_is_empty_is_told_to_be(start, tmp_path):
+def test_an_empty_model_is_reported(start, tmp_path):
     (tmp_path / "wake").touch()
     start("first")
     TrainingJob.attach("first", platform="local").wait()

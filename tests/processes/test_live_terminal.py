@@ -188,7 +188,9 @@ def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):
         terminal.close()
     said = terminal.all_lines()
     assert not terminal.panel()
-    assert any(f"Training job {name} goes on. Follow it again: scriptmode logs -f {name}" in line for line in said)
+    assert any(
+        f"Training job {name} is still running. Follow it again: scriptmode logs -f {name}" in line for line in said
+    )
     assert [line for line in said if line][-1] == "KeyboardInterrupt"
     assert not any("During handling" in line for line in said)
     assert jobs.platform.describe(name)["TrainingJobStatus"] == "InProgress"

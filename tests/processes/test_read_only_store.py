@@ -125,7 +125,7 @@ def test_following_a_job_that_lost_its_agent_ends_and_says_so(jobs, look):
         assert code == 1, verb
         assert "loss=0.5" in shown, verb
         assert "its agent died in Training; this folder cannot be written, so nothing was ended" in said, verb
-        assert "goes on" not in said, verb
+        assert "is still running" not in said, verb
 
 
 def test_a_job_of_a_read_only_file_system_is_not_deleted_and_the_cause_is_said(jobs):

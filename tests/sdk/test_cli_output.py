@@ -27,7 +27,7 @@ MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
     ],
     ids=["a time", "no number", "infinity", "a tuple", "a path", "a broken letter"],
 )
-def test_every_value_is_json(value, said):
+def test_every_value_is_converted_to_json(value, said):
     assert json.dumps(to_json_value(value), allow_nan=False) == said
 
 
@@ -35,7 +35,7 @@ def test_every_value_is_json(value, said):
     ("typed", "given"),
     [("5", 5), ("-0.5", -0.5), ("1e-3", "1e-3"), ("007", "007"), ("true", "true"), ("[1]", "[1]"), ("", ""), ("nan", "nan"), ("1_000", "1_000")],
 )  # fmt: skip
-def test_a_number_is_one_only_where_the_script_is_given_what_was_typed(typed, given):
+def test_a_word_is_a_number_only_if_python_prints_it_the_same(typed, given):
     found = parse_number_or_text(typed)
     assert (found, type(found)) == (given, type(given))
 
@@ -94,11 +94,11 @@ output           s3://out
 """
 
 
-def test_a_job_is_told_in_short_lines_without_the_values_of_its_variables():
+def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
     assert render_description(DESCRIPTION) == TEXT.strip()
 
 
-def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_are_not_shown():
+def test_the_summary_masks_secrets_and_escapes_control_characters():
     given = {
         "password": '"hunter2222"', "api": '{"rate": 1, "token": "hunter2222"}', "pin_password": "1234",
         "title": r'"a\u001b[2Jb\nforged = 1"', "max_tokens": "5", "store": '"redis://me:hunter@host/0"',
@@ -117,7 +117,7 @@ def test_what_a_hyperparameters_name_calls_a_secret_and_what_a_terminal_obeys_ar
     }
 
 
-def test_a_status_without_a_message_has_no_line_for_one():
+def test_the_summary_has_no_line_for_an_empty_message():
     _, job = started(Life.completed())
     description = {**job.describe(), "SecondaryStatusTransitions": [{"Status": "Starting", "StatusMessage": ""}]}
     assert "message" not in render_description(description)
@@ -125,6 +125,6 @@ def test_a_status_without_a_message_has_no_line_for_one():
     assert "\nmessage  Launching\n" in render_description(description)
 
 
-def test_a_job_that_the_service_describes_with_the_least_is_told_too():
+def test_the_summary_of_a_minimal_description_is_complete():
     _, job = started(Life.completed())
     assert render_description(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")

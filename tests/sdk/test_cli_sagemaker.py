@@ -41,7 +41,7 @@ def start(name, *words):
     )  # fmt: skip
 
 
-def test_a_job_is_run_described_listed_run_again_and_stopped_in_the_account_of_a_profile(account):
+def test_a_job_is_run_described_listed_rerun_and_stopped_in_the_account_of_a_profile(account):
     started = start("commanded-1", "--input", "train=s3://b/train", "--json", "--", "--epochs", "5")
     assert (started.exit_code, json.loads(started.stdout)["TrainingJobName"]) == (0, "commanded-1"), started.stderr
     there = ("--platform", "sagemaker", *WHERE)
@@ -63,14 +63,14 @@ def test_a_job_is_run_described_listed_run_again_and_stopped_in_the_account_of_a
     assert "AWS_PROFILE" not in os.environ
 
 
-def test_jobs_are_found_there_where_this_machine_has_none_of_the_name(account):
+def test_a_job_is_found_on_sagemaker_if_this_machine_has_none_of_that_name(account):
     assert start("commanded-9").exit_code == 0
     assert invoke("describe", "commanded-9", *WHERE).exit_code == 0
     here = invoke("describe", "commanded-9", "--platform", "local")
     assert (here.exit_code, "no training job named 'commanded-9'" in here.stderr) == (1, True)
 
 
-def test_a_profile_that_is_not_there_is_one_line(account):
+def test_the_error_for_an_unknown_profile_is_one_line(account):
     done = invoke("list", "--platform", "sagemaker", "--profile", "teem", "--region", "eu-west-1")
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
     assert "teem" in done.stderr

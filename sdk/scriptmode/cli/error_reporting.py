@@ -17,11 +17,14 @@ from scriptmode.cli.output import to_json_value
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
 #: The epilog of the help of each verb that waits for a job.
-EXIT_CODES_HELP = (
-    "Exit code: 0 if the job completed; the exit code of its script if it failed, or 1 if that is not known; 143 if it "
-    "was stopped; 124 if it exceeded its time limit; 130 after Ctrl-C (the job continues); 2 if an option or argument "
-    "is wrong or the platform rejects the job, before anything is started; 1 for any other error."
-)
+EXIT_CODES_HELP = """\b
+Exit code: that of the script if it failed, otherwise
+  0    The job completed.
+  1    An error that is not in this list, or a failed job whose exit code is not known.
+  2    An option or argument is wrong, or the platform rejects the job. No job was started.
+  124  The job exceeded its time limit.
+  130  Ctrl-C was pressed. The job continues.
+  143  The job was stopped."""
 #: The end of the failure reason that the service reports.
 _CODE = re.compile(r"exit code: (\d{1,3})\s*\Z")
 #: Secondary statuses of jobs that exceeded a time limit. Their exit code is that of timeout(1).
