@@ -100,7 +100,7 @@ print(opened() == before, signal.pthread_sigmask(signal.SIG_BLOCK, ()))
 
 
 @pytest.mark.parametrize("cluster", [None, {"isolate_requirements": True}], ids=["plain", "isolated"])
-def test_no_file_of_the_source_stands_in_for_what_pip_needs(tmp_path, launch, cluster):
+def test_no_file_of_the_source_hides_a_module_that_pip_imports(tmp_path, launch, cluster):
     code = dict.fromkeys(("pip.py", "runpy.py", "contextlib.py"), "raise SystemExit('the wrong one')")
     code.update({"train.sh": "echo trained", "requirements.txt": "# nothing is wanted\n"})
     launcher = launch(write_host(tmp_path / "algo-1", code=code, cluster=cluster, sagemaker_program="train.sh"))

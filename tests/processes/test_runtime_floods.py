@@ -119,7 +119,7 @@ def test_a_flood_while_the_job_runs_reaches_nothing(tmp_path, launch, many_files
         assert [launcher.process.poll() for launcher in launchers] == [None, None]
 
 
-def test_a_connection_that_says_nothing_is_closed(tmp_path, launch):
+def test_a_silent_unauthenticated_connection_is_closed(tmp_path, launch):
     folders, port = job_of(tmp_path, 2, child("sleeps.py"))
     launch(folders[0])
     with until(lambda: connected(port)) as stranger:

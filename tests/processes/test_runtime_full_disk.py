@@ -53,14 +53,14 @@ def test_the_longest_failure_file_fits(tmp_path):
 
 
 @pytest.mark.parametrize("words", ["'my own words'", "''"], ids=["words", "nothing"])
-def test_what_the_script_cannot_write_itself_does_not_hide_the_reason(tmp_path, words):
+def test_an_empty_failure_file_of_the_script_does_not_hide_the_reason(tmp_path, words):
     script = f"fill()\nwith open(os.path.join(os.environ['SM_OUTPUT_DIR'], 'failure'), 'w') as file: file.write({words})\nraise ValueError('no')"
     ran = train_on_small_disk(host(tmp_path, script))
     assert ran.names == ["data", "failure", "intermediate"]
     assert ran.failure.startswith("algo-1, script: exit code 1\n")
 
 
-def test_what_the_script_wrote_itself_in_time_is_kept(tmp_path):
+def test_a_failure_file_that_the_script_wrote_is_kept(tmp_path):
     script = (
         "open(os.path.join(os.environ['SM_OUTPUT_DIR'], 'failure'), 'w').write('my own words')\nfill()\nos._exit(4)"
     )
@@ -117,7 +117,7 @@ def counted(output):
     return [int(line.split()[1]) for line in shown], sum(int(notice[1]) for notice in notices if notice)
 
 
-def test_a_log_on_a_disk_that_has_room_again_says_how_many_lines_are_missing(tmp_path):
+def test_a_log_on_a_disk_with_new_space_has_the_number_of_missing_lines(tmp_path):
     files = [f"of {size}" for size in (65536, 4096, 1)]
     free = f"[os.unlink(os.path.join(os.environ['SM_MODEL_DIR'], name)) for name in {files}]"
     script = f"{NUMBERED}say(range(20))\nfill()\nsay(range(20, 950))\n{free}\nsay(range(950, 1000))"

@@ -46,7 +46,7 @@ def test_a_job_that_hangs_shows_every_processes_stack_and_fails(tmp_path, launch
     assert not holding(str(tmp_path))
 
 
-def test_a_job_that_hangs_goes_on_if_so_asked(tmp_path, launch):
+def test_a_job_that_hangs_continues_with_that_setting(tmp_path, launch):
     go = tmp_path / "go"
     launchers = start(tmp_path, launch, child("hangs.py"), "mirrored", "continue", go=str(go))
     for launcher in launchers:
@@ -117,7 +117,7 @@ def test_secrets_among_the_words_of_a_process_are_not_shown(tmp_path, launch):
         ("SCRIPTMODE_MPI_LAUNCHER", "rsh", "SCRIPTMODE_MPI_LAUNCHER='rsh' is not peers or ssh"),
     ],
 )
-def test_a_setting_that_says_nothing_is_refused(tmp_path, launch, name, value, message):
+def test_an_invalid_setting_is_an_error(tmp_path, launch, name, value, message):
     job = write_job(tmp_path / "job", 1, {"train.py": "print('ran')"}, sagemaker_program="train.py")
     launcher = launch(job["algo-1"], **{name: value})
     assert launcher.wait() == 1

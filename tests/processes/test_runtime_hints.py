@@ -70,7 +70,7 @@ def test_arguments_that_a_parser_does_not_take_are_hyperparameters(tmp_path, lau
         ("python -c 'import os; os.kill(os.getpid(), 9)'", 137, "If it was not killed on purpose, memory ran out"),
     ],
 )
-def test_a_shell_scripts_exit_code_says_more_than_its_number(tmp_path, launch, script, code, advice):
+def test_a_shell_scripts_exit_code_has_a_hint(tmp_path, launch, script, code, advice):
     files = {"run.sh": f"#!/bin/sh\n{script}\n", "train.txt": "no program"}
     launcher = launch(write_host(tmp_path / "algo-1", code=files, sagemaker_program="run.sh"))
     first, second = first_lines(launcher)
@@ -99,7 +99,7 @@ def test_a_tensor_that_does_not_fit_is_too_large_a_batch(tmp_path, launch):
 @pytest.mark.tf
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_strategy_of_tensorflow_2_is_told_to_need_a_coordinator(tmp_path, launch):
+def test_the_hint_for_tensorflow_2s_strategy_names_the_coordinator(tmp_path, launch):
     code = {
         "train.py": f"{STRATEGY}resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()\n"
         "tf.distribute.ParameterServerStrategy(resolver)"
@@ -141,7 +141,7 @@ model.fit(tf.data.Dataset.from_tensor_slices((tf.zeros([64, 4]), tf.zeros([64, 1
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="TensorFlow 2.21 is for Python 3.10 and later")
-def test_keras_3_on_several_workers_is_told_to_be_keras_2(tmp_path, launch):
+def test_the_hint_for_keras_3_on_several_workers_names_keras_2(tmp_path, launch):
     python = environment("tensorflow-cpu==2.21.0") / "python"
     hyperparameters = {"sagemaker_program": "train.py", "sagemaker_multi_worker_mirrored_strategy_enabled": True}
     job = write_job(tmp_path / "job", 2, {"train.py": FIT}, **hyperparameters)
@@ -165,7 +165,7 @@ model.fit(batches, steps_per_epoch=8, verbose=0)
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="TensorFlow 2.21 is for Python 3.10 and later")
-def test_keras_3_with_parameter_servers_is_told_to_be_keras_2(tmp_path, launch):
+def test_the_hint_for_keras_3_with_parameter_servers_names_keras_2(tmp_path, launch):
     python = environment("tensorflow-cpu==2.21.0") / "python"
     hyperparameters = {
         "sagemaker_program": "train.py",

@@ -142,7 +142,7 @@ def test_every_kind_of_program_runs(tmp_path, launch, program, files):
         ),
     ],
 )
-def test_what_cannot_run_is_one_message_in_the_failure_file(tmp_path, launch, hyperparameters, said):
+def test_a_job_that_cannot_start_has_one_message_in_the_failure_file(tmp_path, launch, hyperparameters, said):
     launcher = launch(write_host(tmp_path / "algo-1", code={"train.py": "", "noshebang": "echo"}, **hyperparameters))
     assert launcher.wait() == 1
     assert said in launcher.failure

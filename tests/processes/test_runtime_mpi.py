@@ -97,7 +97,7 @@ def test_mpi_on_one_host_needs_no_other(tmp_path, launch):
         ("horovod_that_is_absent", "horovod_that_is_absent is not installed in {}: name its package"),
     ],
 )
-def test_a_missing_module_of_a_rank_is_said_in_one_line(tmp_path, launch, module, said):
+def test_a_missing_module_of_a_rank_has_a_hint_of_one_line(tmp_path, launch, module, said):
     script = f"raise ModuleNotFoundError(\"No module named '{module}'\")"
     (launcher,) = start(tmp_path, launch, script, count=1)
     assert launcher.wait() == 1

@@ -213,7 +213,7 @@ def test_a_coordinator_steps_on_workers_and_servers_of_their_own(jobs):
 @pytest.mark.tf
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_tasks_that_the_hosts_were_told_make_their_cluster(tmp_path, launch):
+def test_inherited_tasks_form_the_cluster(tmp_path, launch):
     ports = free_ports(3)
     cluster = {role: [f"127.0.0.1:{port}"] for role, port in zip(("chief", "worker", "ps"), ports)}
     told = [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": 0}})} for role in cluster]

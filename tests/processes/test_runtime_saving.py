@@ -90,7 +90,7 @@ def test_a_second_interrupt_does_not_wait_for_what_the_script_left(tmp_path, lau
 
 @pytest.mark.prompt
 @pytest.mark.parametrize("program", ["train.py", "train.sh"])
-def test_between_sigterm_and_sigkill_are_the_seconds_asked_for(tmp_path, launch, program):
+def test_the_configured_seconds_pass_between_sigterm_and_sigkill(tmp_path, launch, program):
     deaf = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: print("told", time.monotonic(), flush=True))
@@ -113,7 +113,7 @@ while True:
 
 
 @pytest.mark.parametrize("kind", ["foreground", "background"])
-def test_a_save_that_is_cut_off_is_told_with_the_seconds_it_had(tmp_path, launch, kind):
+def test_a_save_that_is_cut_off_is_logged_with_its_seconds(tmp_path, launch, kind):
     launcher = start(tmp_path, launch, "train.sh", shell(kind, 60.0), SCRIPTMODE_STOP_GRACE_SECONDS="1.5")
     launcher.says("training")
     launcher.send(signal.SIGTERM)
@@ -139,7 +139,7 @@ def test_after_a_failure_of_another_host_a_shell_scripts_program_has_a_second(tm
     assert saved(launchers[0]) == "told 1 times"
 
 
-def test_what_a_failed_script_left_is_told_before_it_is_killed(tmp_path, launch):
+def test_processes_of_a_failed_script_get_sigterm_before_sigkill(tmp_path, launch):
     script = f"{sys.executable} {SAVES} 0.8 &\nuntil [ -e go ]; do sleep 0.05; done\nexit 3\n"
     launcher = start(tmp_path, launch, "train.sh", script)
     launcher.says("training")

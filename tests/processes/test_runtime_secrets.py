@@ -70,7 +70,7 @@ def test_a_secret_variable_is_in_the_scripts_output_alone(tmp_path, launch, secr
     check(launcher, secret)
 
 
-def test_what_other_hosts_are_told_holds_no_secret(tmp_path, launch):
+def test_messages_to_other_hosts_have_no_secrets(tmp_path, launch):
     script = "import os, time\nif os.environ['SM_CURRENT_HOST'] != 'algo-1': time.sleep(600)\n" + FROM_HYPERPARAMETER
     job = write_job(
         tmp_path / "job", 2, {"train.py": script},
@@ -85,7 +85,7 @@ def test_what_other_hosts_are_told_holds_no_secret(tmp_path, launch):
         assert "wJalrXUtnFEMI" not in launcher.failure
 
 
-def test_the_scripts_own_failure_file_is_kept_as_it_is_and_told_without_secrets(tmp_path, launch):
+def test_the_scripts_own_failure_file_is_kept_and_reported_without_secrets(tmp_path, launch):
     script = (
         "import os, sys, time\nif os.environ['SM_CURRENT_HOST'] != 'algo-1': time.sleep(600)\n"
         "open(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write('my token is correct-horse')\nsys.exit(4)"
@@ -110,7 +110,7 @@ def test_the_scripts_own_failure_file_is_kept_as_it_is_and_told_without_secrets(
     ],
     ids=["in requirements.txt", "as a variable", "told by a package that is built", "in a requirement"],
 )
-def test_an_indexs_token_is_not_told_when_requirements_cannot_be_installed(tmp_path, launch, requirements, variables):
+def test_the_token_of_a_package_index_is_not_logged_when_pip_fails(tmp_path, launch, requirements, variables):
     code = {
         "train.py": "print('never')",
         "requirements.txt": requirements,
@@ -165,7 +165,7 @@ def test_a_plan_shows_no_secret(tmp_path, secret, strategy):
         assert not any(told in done.stdout for told in spellings(str(secret)))
 
 
-def test_what_keeps_a_job_from_running_is_told_without_secrets(tmp_path, launch):
+def test_errors_before_the_script_have_no_secrets(tmp_path, launch):
     source = "https://user:tok-3141592653@127.0.0.1/sourcedir.tar.gz"
     base = write_host(tmp_path / "algo-1", sagemaker_program="train.py", sagemaker_submit_directory=source)
     launcher = launch(base)

@@ -40,7 +40,7 @@ def test_a_stop_between_preparing_and_the_script_is_not_lost(tmp_path):
     assert "the script ran" not in log.read_text()
 
 
-def test_a_signal_without_a_name_is_told_by_its_number(tmp_path, launch):
+def test_a_signal_without_a_name_is_reported_by_its_number(tmp_path, launch):
     number = int(signal.SIGRTMIN) + 6
     script = f"import os; os.kill(os.getpid(), {number})"
     launcher = launch(write_host(tmp_path / "algo-1", code={"train.py": script}, sagemaker_program="train.py"))

@@ -148,7 +148,7 @@ GROUPS = {
     ],
     ids=["no groups", "no distribution", "a group of its own", "beside the group"],
 )
-def test_the_hosts_that_train_together_and_their_first_are_told(tmp_path, resources, switches, together, lead):
+def test_the_script_gets_the_training_hosts_and_their_first(tmp_path, resources, switches, together, lead):
     base = write_host(tmp_path / "ml", **switches)
     (base / "input/config/resourceconfig.json").write_text(json.dumps(resources))
     told = json.loads(script_variables(environment.read(str(base), {}))["SM_TRAINING_ENV"])

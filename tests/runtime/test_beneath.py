@@ -241,7 +241,7 @@ def test_nothing_is_removed_through_a_link(way, base):
     assert list(base.iterdir()) == []
 
 
-def test_what_cannot_be_removed_is_told_and_the_rest_is_removed(base):
+def test_failed_is_called_for_a_file_that_cannot_be_removed_and_the_rest_is_removed(base):
     (base / "a" / "kept").mkdir()
     (base / "a" / "other").write_text("")
     told = []
@@ -253,7 +253,7 @@ def test_what_cannot_be_removed_is_told_and_the_rest_is_removed(base):
     assert [path.name for path in (base / "a").iterdir()] == ["kept"]
 
 
-def test_a_file_that_cannot_be_removed_is_told_like_the_rest(base, monkeypatch):
+def test_failed_is_called_for_a_single_file_too(base, monkeypatch):
     def refuse(name, **_):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 

@@ -129,7 +129,7 @@ def test_the_images_source_is_for_a_request_without_one(tmp_path):
     ],
     ids=["none", "the platform's", "the default", "the request's"],
 )
-def test_the_region_is_the_one_said_most_closely(tmp_path, hyperparameters, environ, region):
+def test_the_most_specific_region_takes_precedence(tmp_path, hyperparameters, environ, region):
     assert read(write_host(tmp_path, **hyperparameters), **environ).region == region
 
 

@@ -173,7 +173,7 @@ def test_an_advice_is_one_line_that_leaves_room_for_the_error(output, advice):
         ("", 132, "instructions"),
     ],
 )
-def test_an_exit_code_alone_says_something(output, code, advice):
+def test_an_exit_code_alone_has_a_hint(output, code, advice):
     assert advice in hint(output, code, SPEC)
 
 
@@ -192,7 +192,7 @@ def test_what_is_not_known_or_no_error_brings_no_advice(output):
     assert hint(output, 1, SPEC) == ""
 
 
-def test_the_last_thing_that_is_known_wins():
+def test_the_last_match_in_the_output_applies():
     assert "disk" in hint("MemoryError\nNo space left on device\n", 1, SPEC)
     assert "memory" in hint("No space left on device\nMemoryError\n", 1, SPEC)
 

@@ -160,7 +160,7 @@ def test_gpus_are_those_that_cuda_sees(tmp_path, environ, gpus):
     assert machine.inspect(root, environ).gpus == gpus
 
 
-def test_a_machine_without_gpus_has_none_whatever_is_said(tmp_path):
+def test_a_machine_without_gpus_has_none_despite_variables(tmp_path):
     assert machine.inspect(str(tmp_path), {"CUDA_VISIBLE_DEVICES": "0,1", "NVIDIA_VISIBLE_DEVICES": "all"}).gpus == 0
 
 

@@ -113,7 +113,7 @@ def test_the_first_failure_is_everyones(job, first):
     assert {host.failure for host in three.hosts} == {failed(f"algo-{first + 1}")}
 
 
-def test_a_word_said_before_joining_arrives(job):
+def test_a_message_sent_before_joining_arrives(job):
     two = job(2)
     two.hosts[1].start()
     two.hosts[1].fail(failed("algo-2"))
@@ -126,7 +126,7 @@ def test_a_word_said_before_joining_arrives(job):
     two.settle(lambda: two.hosts[0].failure == two.hosts[1].failure == failed("algo-2"))
 
 
-def test_a_host_that_joins_a_failed_job_is_told(job):
+def test_a_host_that_joins_a_failed_job_receives_the_failure(job):
     two = job(2)
     two.start(0)
     two.hosts[0].fail(failed("algo-1"))
@@ -165,7 +165,7 @@ def test_hosts_that_beat_live_for_ever(job):
 
 
 @pytest.mark.parametrize("waits", [0, 1], ids=["lead", "member"])
-def test_who_is_waited_for_is_said_now_and_then(job, waits):
+def test_missing_hosts_are_logged_at_intervals(job, waits):
     two = job(2)
     said = []
     two.hosts[waits].on_wait = said.append
@@ -191,7 +191,7 @@ def test_a_first_host_that_never_comes_is_named(job):
 
 
 @pytest.mark.parametrize("secrets", [(b"secret", b"other"), (b"other", b"secret")])
-def test_who_does_not_know_the_secret_is_not_believed(job, secrets):
+def test_a_peer_without_the_secret_is_not_authenticated(job, secrets):
     two = job(2, secrets=secrets)
     two.start()
     two.hosts[1].fail(failed("algo-2"))

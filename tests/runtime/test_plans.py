@@ -194,7 +194,7 @@ def test_over_ssh_only_the_jobs_keys_and_hosts_are_trusted(tmp_path, major):
     assert member.before[0].endpoint == ("algo-2", 2224)
 
 
-def test_ssh_that_is_asked_for_and_is_not_there_is_told(tmp_path):
+def test_a_missing_ssh_is_an_error(tmp_path):
     with pytest.raises(ClusterError, match="SCRIPTMODE_MPI_LAUNCHER is ssh.*install OpenSSH"):
         plan(tmp_path, 2, launcher="ssh", ssh=None, **MPI)
 
@@ -272,7 +272,7 @@ def test_custom_options_come_last_and_win(tmp_path, options, there, gone):
     ],
     ids=["no ranks", "not a number", "open quote", "no mpirun"],
 )
-def test_what_mpirun_cannot_do_is_said(tmp_path, hyperparameters, major, error, said):
+def test_invalid_mpi_settings_are_errors(tmp_path, hyperparameters, major, error, said):
     with pytest.raises(error, match=said):
         plan(tmp_path, major=major, **MPI, **hyperparameters)
 

@@ -145,7 +145,7 @@ def test_a_source_in_s3_is_fetched_first(tmp_path):
     ],
     ids=str,
 )
-def test_what_a_host_would_refuse_is_the_answer(tmp_path, asks, said):
+def test_a_refused_job_is_the_output(tmp_path, asks, said):
     question = asked(tmp_path, 2)
     parameters = {key: json.dumps(value) for key, value in asks.items()}
     for host in question["hosts"].values():

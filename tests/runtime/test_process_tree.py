@@ -24,7 +24,7 @@ os.kill(started, 9)
 
 
 @pytest.mark.parametrize("is_own", [True, False], ids=["of the program", "of another one"])
-def test_only_what_a_program_that_ended_has_left_is_its_own(is_own):
+def test_only_the_descendants_of_an_ended_program_belong_to_it(is_own):
     command = [sys.executable, "-c", LAUNCHER.format(is_own=is_own)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == f"{is_own} {is_own}\n"

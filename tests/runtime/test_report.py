@@ -61,7 +61,7 @@ def test_ordinary_output_has_a_heading_and_a_traceback_has_none(tmp_path):
     assert described(tmp_path / "d", SCRIPT, 7, "\x1b[0m\n").message == "algo-1, script: exit code 7"
 
 
-def test_what_the_script_wrote_itself_is_told_to_other_hosts_without_its_secrets(tmp_path):
+def test_the_scripts_own_failure_file_is_reported_without_secrets(tmp_path):
     write_files(tmp_path / "ml" / "output", {"failure": "my own words, not correct-horse\n"})
     cause = described(tmp_path, SCRIPT, 4, "the end\n", db_password="correct-horse")
     assert cause.message == "algo-1, script: exit code 4\nmy own words, not ******"

@@ -212,7 +212,7 @@ def test_a_host_whose_group_has_no_role_runs_the_script_alone(tmp_path):
         pytest.param({"chief": 1, "ps": "memory"}, "chief is 1; it is a list of names", id="a number"),
     ],
 )  # fmt: skip
-def test_roles_that_make_no_cluster_are_named(tmp_path, roles, said):
+def test_roles_that_do_not_form_a_cluster_are_errors(tmp_path, roles, said):
     with pytest.raises(ConfigurationError, match=f"sagemaker_parameter_server_roles.*{said}"):
         read(tmp_path, this=2, groups=GROUPS, **BETWEEN_GRAPH, **{PS_ROLES: roles})
 
@@ -228,7 +228,7 @@ def test_roles_that_make_no_cluster_are_named(tmp_path, roles, said):
         pytest.param({**BETWEEN_GRAPH, PS_ROLES: DEDICATED, "sagemaker_distribution_instance_groups": ["data"]}, r"is \['data'\], and .*; leave out", id="other groups"),
     ],
 )  # fmt: skip
-def test_what_contradicts_roles_is_named(tmp_path, given, said):
+def test_settings_that_contradict_roles_are_errors(tmp_path, given, said):
     with pytest.raises(ConfigurationError, match=said):
         read(tmp_path, this=2, groups=GROUPS, **given)
 
@@ -260,7 +260,7 @@ def given(role, index, cluster=None):
         (MIRRORED, "chief", False),
     ],
 )
-def test_a_task_that_the_host_was_told_is_taken_as_it_is(tmp_path, kind, role, serves):
+def test_an_inherited_task_is_used_unchanged(tmp_path, kind, role, serves):
     environ = given(role, 0)
     one = plan(tmp_path, 2, environ=environ, **kind)
     (spec,) = one.services if serves else trainers(one)
@@ -306,7 +306,7 @@ def test_without_a_distribution_the_script_inherits_tf_config_unread(tmp_path):
 @pytest.mark.parametrize(
     "kind", [BETWEEN_GRAPH, COORDINATOR, MIRRORED], ids=["between-graph", "coordinator", "mirrored"]
 )
-def test_a_task_that_cannot_be_is_named(tmp_path, kind, text, said):
+def test_an_invalid_inherited_task_is_an_error(tmp_path, kind, text, said):
     with pytest.raises(ConfigurationError, match=said):
         plan(tmp_path, 2, environ={"TF_CONFIG": text}, **kind)
 

@@ -255,7 +255,7 @@ def test_a_name_with_broken_utf_8_keeps_its_bytes(tmp_path):
     assert [os.fsencode(path.name) for path in (tmp_path / "code").iterdir()] == [name]
 
 
-def test_a_name_with_broken_utf_8_that_is_refused_can_be_told(tmp_path):
+def test_a_refused_name_with_invalid_utf_8_can_be_printed(tmp_path):
     archive = archive_of(tmp_path / "a.tar.gz", member("../caf\udce9\n" + "x" * 5000))
     with pytest.raises(UserCodeError) as caught:
         unpack(archive, str(tmp_path / "code"))

@@ -32,7 +32,7 @@ def keys(tmp_path, script):
         pytest.param(None, "No such file or directory", "install OpenSSH", id="no program"),
     ],
 )
-def test_why_no_key_can_be_made_is_said_with_the_next_step(tmp_path, script, reason, remedy):
+def test_an_error_of_ssh_keygen_has_its_reason_and_the_next_step(tmp_path, script, reason, remedy):
     with pytest.raises(ClusterError) as caught:
         keys(tmp_path, script)
     said = str(caught.value)

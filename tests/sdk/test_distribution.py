@@ -176,7 +176,7 @@ def test_a_role_is_given_to_groups_or_their_names():
         ),
     ],
 )  # fmt: skip
-def test_roles_that_make_no_cluster_are_named(make, message):
+def test_roles_that_do_not_form_a_cluster_are_errors(make, message):
     with pytest.raises(SpecError) as caught:
         ParameterServer(**make)
     assert message in str(caught.value)
