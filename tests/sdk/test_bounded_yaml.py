@@ -100,7 +100,7 @@ def test_a_fifo_without_a_writer_is_refused(tmp_path):
     "program", ["printf 'a: 1'", "sleep 3; printf 'a: '; sleep 0.2; printf 1"], ids=["now", "later"]
 )
 def test_a_shells_process_substitution_is_read(program):
-    code = "import sys; from scriptmode import bounded_yaml as b; print(b.load(b.read(sys.argv[1])))"
+    code = "import sys; from scriptmode import bounded_yaml as b; print(b.load_yaml(b.read_yaml(sys.argv[1])))"
     done = subprocess.run(
         ["bash", "-c", f'"$0" -c "$1" <({program})', sys.executable, code],
         check=True, capture_output=True, text=True, timeout=60,

@@ -247,7 +247,7 @@ WORKED_OUT = {
 }  # fmt: skip
 #: Shorter than that it only says of whom another error's text is, which has a step of its own.
 OWN_TEXT = 45
-ANOTHERS = {"error", "said", "problem", "text", "found", "listed", "why", "named", "trouble", "refused"}
+ANOTHERS = {"error", "message", "said", "problem", "text", "found", "listed", "why", "named", "trouble", "refused"}
 
 
 def calls(path):
