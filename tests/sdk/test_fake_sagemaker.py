@@ -361,13 +361,13 @@ def test_calls_are_kept_as_they_were(fake, sagemaker):
 @pytest.mark.parametrize(
     ("use", "error", "text"),
     [
-        (lambda fake: fake.client("dynamodb"), NotImplementedError, "'dynamodb'; there is cloudwatch, iam, logs, s3"),
-        (lambda fake: fake.client("logs").put_log_events, NotImplementedError, "'put_log_events'; there is describe"),
+        (lambda fake: fake.client("dynamodb"), NotImplementedError, "'dynamodb'; it has cloudwatch, iam, logs, s3"),
+        (lambda fake: fake.client("logs").put_log_events, NotImplementedError, "'put_log_events'; it has describe"),
         (lambda fake: fake.throttle("get_events"), ValueError, "'get_events' of any service .*get_log_events"),
         (lambda fake: fake.throttle("get_role", service="s3"), ValueError, "'get_role' of s3 "),
         (lambda fake: FakeClock(fake.clock.start.replace(tzinfo=None)), ValueError, "without a time zone"),
-        (lambda fake: fake.clock.sleep(-1), ValueError, "time goes forward only"),
-        (lambda _: Phase("Trainig", 1), ValueError, "'Trainig' is not one a job goes through"),
+        (lambda fake: fake.clock.sleep(-1), ValueError, "a clock cannot go back"),
+        (lambda _: Phase("Trainig", 1), ValueError, "'Trainig' is not a status of a job"),
         (lambda _: Phase("Training", -1), ValueError, "lasts -1 s"),
         (lambda _: Life(ends="Finished"), ValueError, "give one of Completed, Failed, Stopped"),
         (lambda _: Life(failure_reason="none"), ValueError, "only Failed has a reason"),

@@ -1,4 +1,4 @@
-"""The limits that a service holds its callers to and boto3 does not look at: enumerations and upper bounds."""
+"""Validation that a service does and boto3 does not: enumerations and upper bounds."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scriptmode.testing.service_calls import ServiceError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-#: What the services call an argument that they do not take.
+#: Error codes of the services for invalid arguments.
 _CODES = {"cloudwatch": "ValidationError", "logs": "InvalidParameterException"}
 _NUMBERS = ("integer", "long")
 
 
 def check_arguments(service: str, operation: str, arguments: Mapping[str, Any]) -> None:
-    """Raise what the service answers to arguments that its model does not allow."""
+    """Raise the service's error for arguments that its model does not allow."""
     shape = botocore_models.operation_model(service, operation).input_shape
     found = [text for name, value in arguments.items() for text in _problems(name, shape.members[name], value)]
     if found:

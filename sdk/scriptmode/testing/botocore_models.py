@@ -1,4 +1,4 @@
-"""botocore's models of the services: what their operations take, give and raise, and how their lists are paged."""
+"""botocore's models of the services: arguments, responses, errors and pagination of their operations."""
 
 from __future__ import annotations
 

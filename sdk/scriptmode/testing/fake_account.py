@@ -1,4 +1,4 @@
-"""What the fake's AWS account holds."""
+"""The content of the fake's AWS account."""
 
 from __future__ import annotations
 
@@ -22,14 +22,7 @@ if TYPE_CHECKING:
 class FakeAccount:
     """One AWS account in one Region: its buckets and objects, roles, quotas and training jobs.
 
-    * ``buckets``: name to the account that owns it. A bucket that only ``objects`` knows is this account's.
-    * ``roles``: name of an IAM role to its ARN.
-    * ``sagemaker_config``: what a SageMaker config file would say, as a dict; ``None`` has this machine's read.
-    * ``caller_arn``: who STS says the session's credentials are.
-    * ``lives``: what becomes of the next training jobs, in order; of all others ``default_life`` does.
-    * ``log_delay``: the seconds from a log line's writing until CloudWatch Logs has it.
-    * ``page_lines``: the most log lines in one answer. ``empty_log_pages``: how many answers without a line, but with
-      a new token, come before each one with lines.
+    The attributes are described in `FakeSageMaker`.
     """
 
     def __init__(self, region_name: str, account: str, clock: FakeClock) -> None:
@@ -52,7 +45,7 @@ class FakeAccount:
 
     @property
     def objects(self) -> dict[str, bytes]:
-        """What is stored in S3: ``s3://bucket/key`` to bytes. A test may change it."""
+        """The objects in S3: ``s3://bucket/key`` to bytes. A test may change them."""
         with self.lock:
             self.settle()
         return self._objects

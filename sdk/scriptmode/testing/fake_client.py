@@ -1,4 +1,4 @@
-"""What boto3's clients look like from outside."""
+"""The fake of boto3's clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OK = 200
 
 
 class SharedState(Protocol):
-    """What every client of a fake shares with the others."""
+    """The state that all clients of a fake share."""
 
     region_name: str
     calls: list[Call]
@@ -34,7 +34,7 @@ class SharedState(Protocol):
 
 @dataclass(frozen=True)
 class Meta:
-    """What is known of a client (boto3's ``client.meta``)."""
+    """The metadata of a client (boto3's ``client.meta``)."""
 
     region_name: str
     endpoint_url: str
@@ -74,7 +74,7 @@ class FakeClient:
             raise AttributeError(name)
         if name not in self._operations:
             raise NotImplementedError(
-                f"the fake {self._service!r} client has no {name!r}; there is {', '.join(sorted(self._operations))}"
+                f"the fake {self._service!r} client has no {name!r}; it has {', '.join(sorted(self._operations))}"
             )
 
         def method(**arguments: Any) -> dict[str, Any]:

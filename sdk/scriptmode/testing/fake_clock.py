@@ -12,9 +12,17 @@ START = datetime(2026, 1, 5, 9, 0, tzinfo=timezone.utc)
 
 
 class FakeClock(Clock):
-    """A clock that stands still between its sleeps; safe to share between threads.
+    """A clock that advances only by its sleeps; it may be shared between threads.
 
-    ``start`` is the wall time at which it reads 0. ``slept`` has the seconds of every sleep, in order.
+    Args:
+        start: Wall time at which it reads 0, with a time zone.
+
+    Attributes:
+        slept: Seconds of every sleep, in order.
+
+    Raises:
+        ValueError: ``start`` has no time zone.
+
     """
 
     def __init__(self, start: datetime = START) -> None:
@@ -35,9 +43,17 @@ class FakeClock(Clock):
         self.slept.append(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock without a sleep."""
+        """Advance the clock without a sleep.
+
+        Args:
+            seconds: Seconds to advance, at least 0.
+
+        Raises:
+            ValueError: ``seconds`` is negative.
+
+        """
         if seconds < 0:
-            raise ValueError(f"seconds is {seconds!r}; time goes forward only, give a number of at least 0")
+            raise ValueError(f"seconds is {seconds!r}; a clock cannot go back, give a number of at least 0")
         with self._lock:
             self._seconds += seconds
 

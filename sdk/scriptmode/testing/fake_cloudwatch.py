@@ -134,7 +134,7 @@ def _result(query: Mapping[str, Any], page: list[tuple[datetime, float]], *, is_
 def _statistic(name: str) -> Callable[[Sequence[float]], float]:
     if name not in _STATISTICS:
         raise NotImplementedError(
-            f"the fake 'cloudwatch' client has no statistic {name!r}; there is {', '.join(_STATISTICS)}"
+            f"the fake 'cloudwatch' client has no statistic {name!r}; it has {', '.join(_STATISTICS)}"
         )
     return _STATISTICS[name]
 

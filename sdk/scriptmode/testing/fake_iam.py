@@ -1,4 +1,4 @@
-"""The fake's AWS IAM and AWS STS: whose account it is, and its roles."""
+"""The fake's AWS IAM and AWS STS: its roles, and the caller's identity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training job of the fake: its request, its life, and what can be said of it at a moment."""
+"""A training job of the fake: its request, its life, and its state at a given second."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SPOT_PRICE = 0.3
 
 @dataclass(frozen=True)
 class HostLog:
-    """All that a host ever writes; ``seconds`` has each line's, ascending."""
+    """All lines of a host's log; ``seconds`` are their times in ascending order."""
 
     lines: tuple[Line, ...]
     seconds: tuple[float, ...]
@@ -68,7 +68,7 @@ class FakeJob:
 
     @functools.cached_property
     def logs(self) -> dict[str, HostLog]:
-        """The logs of its hosts that ever write a line."""
+        """The logs of its hosts, without hosts that never write a line."""
         written = self.life.host_lines().items()
         return {host: HostLog(lines, tuple(line.second for line in lines)) for host, lines in written if lines}
 
@@ -164,14 +164,14 @@ class FakeJob:
 
     def _transitions(self, now: float) -> list[dict[str, Any]]:
         found = []
-        for stretch in self._timeline.begun(now - self.created):
+        for span in self._timeline.begun(now - self.created):
             transition = {
-                "Status": stretch.status,
-                "StartTime": self._moment(stretch.start),
-                "StatusMessage": stretch.message,
+                "Status": span.status,
+                "StartTime": self._moment(span.start),
+                "StatusMessage": span.message,
             }
-            if stretch.end <= now - self.created:
-                transition["EndTime"] = self._moment(stretch.end)
+            if span.end <= now - self.created:
+                transition["EndTime"] = self._moment(span.end)
             found.append(transition)
         return found
 

@@ -150,9 +150,9 @@ class FakeObjects:
 
 
 class FakeS3Client(FakeClient):
-    """An S3 client; with boto3's transfers, which are plain puts and gets here.
+    """An S3 client with boto3's transfers, each of which is one put or get here.
 
-    A transfer's ``ClientError`` comes as it is.
+    A ``ClientError`` of a transfer is raised unchanged.
     """
 
     def upload_file(
@@ -206,7 +206,7 @@ class FakeS3Client(FakeClient):
 
 
 class _HeadErrors:
-    """The answer to a HEAD has no body, so that its status is all there is to tell what is wrong."""
+    """Translation of errors of HEAD requests, whose responses have only a status."""
 
     def __enter__(self) -> None:
         pass

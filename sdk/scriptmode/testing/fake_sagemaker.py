@@ -1,4 +1,4 @@
-"""An Amazon SageMaker in memory, where a boto3 session would stand."""
+"""A fake Amazon SageMaker in memory, in place of a boto3 session."""
 
 from __future__ import annotations
 
@@ -22,10 +22,28 @@ if TYPE_CHECKING:
 
 
 class FakeSageMaker(FakeAccount):
-    """An AWS account with training jobs that live their lives over a fake clock; stands in for a boto3 session.
+    """An AWS account with training jobs on a fake clock, in place of a boto3 session.
 
-    Give it to ``Estimator(sagemaker_session=...)``. ``calls`` has every call that reached a service, in order.
-    Without ``clock``, it has a `FakeClock` of its own.
+    Pass it to ``Estimator(sagemaker_session=...)``.
+
+    Args:
+        region_name: Region of the account.
+        account: Number of the account.
+        clock: Clock of the jobs, by default a new `FakeClock`.
+
+    Attributes:
+        calls: Every `Call` that reached a service, in order.
+        buckets: Owner's account by the name of a bucket. Buckets that only ``objects`` mentions are the account's own.
+        roles: ARN by the name of an IAM role.
+        sagemaker_config: Content of the SageMaker config file as a dict; ``None`` to read this machine's.
+        caller_arn: ARN that STS returns for the session's credentials.
+        quotas: Number of instances by instance type; see `limit`.
+        lives: Lives of the next training jobs, in order; see `expect`.
+        default_life: Life of all other training jobs.
+        log_delay: Seconds until CloudWatch Logs has a log line.
+        page_lines: Maximum number of log lines in one response.
+        empty_log_pages: Number of responses with a new token and without lines before each response with lines.
+
     """
 
     def __init__(
@@ -47,32 +65,64 @@ class FakeSageMaker(FakeAccount):
         return f"FakeSageMaker(region_name={self.region_name!r}, account={self.account!r})"
 
     def client(self, service_name: str, region_name: str | None = None, **settings: Any) -> Any:
-        """Return a client of a service, as ``boto3.Session.client`` does; ``settings`` only appear in its ``meta``."""
+        """Create a client of a service, like ``boto3.Session.client``.
+
+        Args:
+            service_name: ``cloudwatch``, ``iam``, ``logs``, ``s3``, ``sagemaker`` or ``sts``.
+            region_name: Region in the client's ``meta``, by default the session's.
+            settings: Other arguments of boto3; they only appear in the client's ``meta``.
+
+        Returns:
+            A client whose operations validate their arguments like boto3.
+
+        Raises:
+            NotImplementedError: The fake does not have the service.
+
+        """
         if service_name not in self._operations:
             raise NotImplementedError(
-                f"the fake session has no service {service_name!r}; there is {', '.join(self._operations)}"
+                f"the fake session has no service {service_name!r}; it has {', '.join(self._operations)}"
             )
-        made = FakeS3Client if service_name == "s3" else FakeClient
-        return made(service_name, self._operations[service_name], self, {"region_name": region_name, **settings})
+        client_class = FakeS3Client if service_name == "s3" else FakeClient
+        return client_class(
+            service_name, self._operations[service_name], self, {"region_name": region_name, **settings}
+        )
 
     def expect(self, *lives: Life) -> None:
-        """Set the lives of the next training jobs, in the order of their creation."""
+        """Set the lives of the next training jobs.
+
+        Args:
+            lives: One life for each job, in the order of their creation.
+
+        """
         self.lives.extend(lives)
 
     def limit(self, instance_type: str, instances: int) -> None:
-        """Set the quotas of an instance type: for training jobs, and, counted apart, for spot training jobs."""
+        """Set the quotas of an instance type, for training jobs and separately for spot training jobs.
+
+        Args:
+            instance_type: Type, such as ``ml.c5.xlarge``.
+            instances: Maximum number of instances in use at the same time.
+
+        """
         self.quotas[instance_type] = instances
 
     def throttle(self, operation: str, times: int = 3, service: str | None = None, *, after: int = 0) -> None:
-        """Raise ``ThrottlingException`` from ``times`` calls of an operation, after ``after`` successful calls."""
+        """Raise ``ThrottlingException`` from calls of an operation. Arguments and errors are those of `fault`."""
         self.fault(operation, THROTTLED, times, service=service, after=after)
 
     def disconnect(
         self, operation: str, times: int = 1, service: str | None = None, *, after: int = 0, answer_lost: bool = False
     ) -> None:
-        """Raise a connection error from ``times`` calls of an operation, after ``after`` successful calls.
+        """Raise a connection error from calls of an operation. Other arguments and errors are those of `fault`.
 
-        With ``answer_lost`` the call does reach it and is done, but the connection closes before the answer.
+        Args:
+            operation: Name of the operation, such as ``describe_training_job``.
+            times: Number of calls that fail.
+            service: Service of the operation, by default any.
+            after: Number of calls that succeed before.
+            answer_lost: Whether the operation is executed, and the connection is closed before its response.
+
         """
 
         def error(url: str) -> BaseException:
@@ -88,9 +138,18 @@ class FakeSageMaker(FakeAccount):
     def fault(
         self, operation: str, error: BaseException, times: int = 1, *, service: str | None = None, after: int = 0
     ) -> None:
-        """Raise ``error`` from ``times`` calls of an operation, after ``after`` successful calls.
+        """Raise an error from calls of an operation.
 
-        A `ServiceError` reaches the caller as botocore's ``ClientError``; anything else is raised as it is.
+        Args:
+            operation: Name of the operation, such as ``describe_training_job``.
+            error: A `ServiceError`, which the caller gets as botocore's ``ClientError``, or any other exception.
+            times: Number of calls that fail.
+            service: Service of the operation, by default any.
+            after: Number of calls that succeed before.
+
+        Raises:
+            ValueError: The fake does not have the operation.
+
         """
         self._add(Fault(operation, lambda _url: error, times, after, service))
 

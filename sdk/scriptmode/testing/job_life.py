@@ -1,4 +1,4 @@
-"""What will happen to a training job: written down before it starts, as values."""
+"""`Life`: what will happen to a training job, defined before it starts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,14 @@ OUT_OF_CAPACITY = (
 
 @dataclass(frozen=True)
 class Phase:
-    """A SecondaryStatus, the seconds it lasts, and the message of its transition ("": the service's usual one)."""
+    """A part of a job's life.
+
+    Attributes:
+        status: SecondaryStatus.
+        seconds: Duration.
+        message: Message of the transition; ``""`` for the service's usual one.
+
+    """
 
     status: str
     seconds: float
@@ -47,14 +54,20 @@ class Phase:
 
     def __post_init__(self) -> None:
         if self.status not in MESSAGES:
-            raise ValueError(f"phase {self.status!r} is not one a job goes through; give one of {', '.join(MESSAGES)}")
+            raise ValueError(f"phase {self.status!r} is not a status of a job; give one of {', '.join(MESSAGES)}")
         if self.seconds < 0:
             raise ValueError(f"phase {self.status!r} lasts {self.seconds!r} s; give a number of at least 0")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of one host's log, written this many seconds after the job's creation."""
+    """A line of one host's log.
+
+    Attributes:
+        second: Seconds after the job's creation at which it is written.
+        text: Text of the line.
+
+    """
 
     second: float
     text: str
@@ -62,7 +75,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Point:
-    """A metric's value, seen this many seconds after the job's creation."""
+    """A value of a metric.
+
+    Attributes:
+        second: Seconds after the job's creation.
+        value: Value of the metric.
+
+    """
 
     second: float
     value: float
@@ -70,17 +89,25 @@ class Point:
 
 @dataclass(frozen=True)
 class Life:
-    """Everything that will happen to a training job that is left alone; a stop or a limit of its request cuts it.
+    """Everything that will happen to a training job, unless a stop or a limit of its request ends it earlier.
 
     MaxRuntimeInSeconds counts the seconds in which the job has hosts: not the starting, nor the upload of the model.
 
-    * ``ends``: the TrainingJobStatus after the phases; ``secondary_status`` if it is not the same word.
-    * ``failure_reason``: the FailureReason of a life that ends in ``Failed``.
-    * ``logs``: host (``algo-1``) to its lines, `Line` or ``(second, text)``.
-    * ``metrics``: metric to its values, `Point` or ``(second, value)``.
-    * ``model``: the files of the model archive by their paths, or the whole archive's bytes.
-    * ``training_seconds``, ``billable_seconds``: what the service will say, if not what follows from the phases.
-    * ``stop_seconds``: how long a job that is asked to stop is ``Stopping``.
+    Attributes:
+        phases: The parts of the life, in order.
+        ends: The final TrainingJobStatus.
+        secondary_status: The final SecondaryStatus, by default equal to ``ends``.
+        failure_reason: The FailureReason of a life that ends in ``Failed``.
+        logs: Lines by host (``algo-1``), each a `Line` or ``(second, text)``.
+        metrics: Values by metric, each a `Point` or ``(second, value)``.
+        model: Files of the model archive by their paths, or the bytes of the archive.
+        training_seconds: TrainingTimeInSeconds, by default from the phases.
+        billable_seconds: BillableTimeInSeconds, by default from the phases.
+        stop_seconds: Duration of ``Stopping`` after a call that stops the job.
+
+    Raises:
+        ValueError: An argument has an invalid value, or a line or point is later than the end of the life.
+
     """
 
     phases: tuple[Phase, ...] = (
@@ -120,7 +147,7 @@ class Life:
 
     @property
     def seconds(self) -> float:
-        """How long the life lasts when it is left alone."""
+        """The duration of the life if nothing ends it earlier."""
         return sum(phase.seconds for phase in self.phases)
 
     def host_lines(self) -> dict[str, tuple[Line, ...]]:
@@ -145,7 +172,15 @@ class Life:
         metrics: Points | None = None,
         model: bytes | Files | None = None,
     ) -> Life:
-        """Return the life of a job that trains for ``training`` seconds from second 80 on, and completes."""
+        """Return the life of a job that trains for ``training`` seconds from second 80 on, and completes.
+
+        Args:
+            training: Duration of the training.
+            logs: Lines by host, as in `Life`.
+            metrics: Values by metric, as in `Life`.
+            model: Files or bytes of the model archive, by default one text file.
+
+        """
         phases = (
             Phase("Starting", 60),
             Phase("Downloading", 20),
@@ -158,13 +193,25 @@ class Life:
 
     @classmethod
     def failed(cls, reason: str, *, training: float = 60, logs: Lines | None = None) -> Life:
-        """Return the life of a job whose script fails after ``training`` seconds, from second 80 on."""
+        """Return the life of a job whose script fails after ``training`` seconds, from second 80 on.
+
+        Args:
+            reason: The FailureReason.
+            training: Seconds of training before the failure.
+            logs: Lines by host, as in `Life`.
+
+        """
         phases = (Phase("Starting", 60), Phase("Downloading", 20), Phase("Training", training))
         return cls(phases, "Failed", failure_reason=reason, logs=logs or {})
 
     @classmethod
     def out_of_capacity(cls, *, after: float = 600) -> Life:
-        """Return the life of a job that fails because there are no instances of its type."""
+        """Return the life of a job that fails because no instances of its type are available.
+
+        Args:
+            after: Seconds until the failure.
+
+        """
         return cls((Phase("Starting", after),), "Failed", failure_reason=OUT_OF_CAPACITY)
 
     @classmethod
@@ -172,6 +219,12 @@ class Life:
         """Return the life of a spot job that is interrupted after ``before`` seconds of training and completes later.
 
         The second training, of ``after`` seconds, begins 140 s after the interruption.
+
+        Args:
+            before: Seconds of training before the interruption.
+            after: Seconds of training after it.
+            logs: Lines by host, as in `Life`.
+
         """
         phases = (
             Phase("Starting", 60),

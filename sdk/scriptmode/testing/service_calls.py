@@ -1,4 +1,4 @@
-"""What was called, and which calls go wrong."""
+"""Recorded calls, and faults that are injected into calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any, Callable
 
 @dataclass(frozen=True)
 class Call:
-    """One call that reached the fake, by boto3's name of the method (``get_log_events``)."""
+    """One call that reached the fake.
+
+    Attributes:
+        service: Service, such as ``logs``.
+        operation: boto3's name of the method, such as ``get_log_events``.
+        arguments: Arguments of the call, copied.
+
+    """
 
     service: str
     operation: str
@@ -17,9 +24,15 @@ class Call:
 
 
 class ServiceError(Exception):
-    """An error that a service answers with: its code, its message and the status of the HTTP response.
+    """An error response of a service.
 
-    The caller gets it as boto3 raises it: botocore's ``ClientError`` (of the service's class for the code, if any).
+    The caller gets it like from boto3: as botocore's ``ClientError``, or the service's subclass for the code.
+
+    Args:
+        code: Error code, such as ``ThrottlingException``.
+        message: Message of the error.
+        status: Status of the HTTP response.
+
     """
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
@@ -34,9 +47,9 @@ THROTTLED = ServiceError("ThrottlingException", "Rate exceeded")
 
 @dataclass
 class Fault:
-    """Calls of an operation that go wrong: after ``after`` that go well, the next ``times``.
+    """Calls of an operation that fail: ``times`` calls, after ``after`` successful ones.
 
-    ``error`` makes what is raised, given the endpoint's URL. ``answer_lost``: the operation is done nevertheless.
+    ``error`` creates the exception from the endpoint's URL. With ``answer_lost`` the operation is still executed.
     """
 
     operation: str
@@ -58,7 +71,7 @@ class Fault:
 
 
 def deep_copy(value: Any) -> Any:
-    """Copy dicts and lists, so that changes of one do not change the other; anything else stays what it is."""
+    """Copy dicts and lists, so that changes of one do not change the other; other values are not copied."""
     if isinstance(value, Mapping):
         return {key: deep_copy(content) for key, content in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""A job's life as it comes about: its phases one after another, cut by a stop or by a limit of its request."""
+"""The timeline of a job: the phases of its life, ended early by a stop or by a limit of its request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STOPPING_MESSAGE = "Stopping the training job"
 
 @dataclass(frozen=True)
 class EarlyEnds:
-    """What may end a life early, in seconds: the request's two limits, and when the job was asked to stop."""
+    """Events that may end a life early, in seconds: the request's two limits, and the call that stops the job."""
 
     max_runtime: float = math.inf
     max_wait: float = math.inf
@@ -51,29 +51,29 @@ class StatusSpan:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The stretches of a job's life; the last one is its ending, of no length. ``ends`` is its TrainingJobStatus."""
+    """The spans of a job's life; the last one is its end, without length. ``ends`` is the final TrainingJobStatus."""
 
-    stretches: tuple[StatusSpan, ...]
+    spans: tuple[StatusSpan, ...]
     ends: str
 
     @property
     def end(self) -> float:
         """The second at which the job ends."""
-        return self.stretches[-1].start
+        return self.spans[-1].start
 
     @property
     def training_start(self) -> float:
         """The second at which the job first had hosts, or infinity."""
-        return min((stretch.start for stretch in self._with_hosts()), default=math.inf)
+        return min((span.start for span in self._with_hosts()), default=math.inf)
 
     @property
     def training_seconds(self) -> float:
         """How long the job had hosts."""
-        return sum(stretch.seconds for stretch in self._with_hosts())
+        return sum(span.seconds for span in self._with_hosts())
 
     def begun(self, second: float) -> tuple[StatusSpan, ...]:
-        """Return the stretches that have begun; the job is in the last one. A job is always in its first stretch."""
-        return tuple(stretch for stretch in self.stretches if stretch.start <= second) or self.stretches[:1]
+        """Return the spans that have begun; the job is in the last one. The first span has always begun."""
+        return tuple(span for span in self.spans if span.start <= second) or self.spans[:1]
 
     def status(self, second: float) -> str:
         """Return the TrainingJobStatus at a second."""
@@ -82,23 +82,23 @@ class Timeline:
         return "Stopping" if self.begun(second)[-1].status == "Stopping" else "InProgress"
 
     def _with_hosts(self) -> list[StatusSpan]:
-        found = [stretch for stretch in self.stretches[:-1] if stretch.status not in WITHOUT_HOSTS]
+        found = [span for span in self.spans[:-1] if span.status not in WITHOUT_HOSTS]
         return [] if found and found[0].status == "Stopping" else found
 
 
-def build_timeline(life: Life, cuts: EarlyEnds) -> Timeline:
-    """Return the timeline of a life under the cuts; the earliest cut before the life's end counts."""
-    stretches = _spans(life.phases)
+def build_timeline(life: Life, early_ends: EarlyEnds) -> Timeline:
+    """Return the timeline of a life; the earliest event of ``early_ends`` before the life's end ends it."""
+    spans = _spans(life.phases)
     moment, why = min(
         (life.seconds, "the end"),
-        (cuts.stop, "Stopping"),
-        (_runtime_is_over(stretches, cuts.max_runtime), "MaxRuntimeExceeded"),
-        (cuts.max_wait, "MaxWaitTimeExceeded"),
-        key=lambda cut: cut[0],
+        (early_ends.stop, "Stopping"),
+        (_runtime_is_over(spans, early_ends.max_runtime), "MaxRuntimeExceeded"),
+        (early_ends.max_wait, "MaxWaitTimeExceeded"),
+        key=lambda end: end[0],
     )
     if why == "the end":
-        return Timeline((*stretches, _final_span(life.secondary_status or life.ends, moment)), life.ends)
-    before = tuple(stretch.until(moment) for stretch in stretches if stretch.start < moment)
+        return Timeline((*spans, _final_span(life.secondary_status or life.ends, moment)), life.ends)
+    before = tuple(span.until(moment) for span in spans if span.start < moment)
     if why != "Stopping":
         return Timeline((*before, _final_span(why, moment)), "Stopped")
     stopping = StatusSpan("Stopping", moment, moment + life.stop_seconds, _STOPPING_MESSAGE)
@@ -106,23 +106,23 @@ def build_timeline(life: Life, cuts: EarlyEnds) -> Timeline:
 
 
 def _spans(phases: tuple[Phase, ...]) -> tuple[StatusSpan, ...]:
-    stretches = []
+    spans = []
     start = 0.0
     for phase in phases:
         end = start + phase.seconds
-        stretches.append(StatusSpan(phase.status, start, end, phase.message or MESSAGES[phase.status]))
+        spans.append(StatusSpan(phase.status, start, end, phase.message or MESSAGES[phase.status]))
         start = end
-    return tuple(stretches)
+    return tuple(spans)
 
 
-def _runtime_is_over(stretches: tuple[StatusSpan, ...], limit: float) -> float:
+def _runtime_is_over(spans: tuple[StatusSpan, ...], limit: float) -> float:
     """Return the second at which the hosts have run for ``limit`` seconds; the upload of the model does not count."""
     left = limit
-    for stretch in stretches:
-        if stretch.status not in WITHOUT_HOSTS and stretch.status != "Uploading":
-            if stretch.seconds > left:
-                return stretch.start + left
-            left -= stretch.seconds
+    for span in spans:
+        if span.status not in WITHOUT_HOSTS and span.status != "Uploading":
+            if span.seconds > left:
+                return span.start + left
+            left -= span.seconds
     return math.inf
 
 
