@@ -65,7 +65,7 @@ def compare(job: JobHandle, request: Mapping[str, Any], own: ArchiveContents | N
     """Compare a job with a request and the contents of its archive; raises `PlatformError`."""
     description = job.describe()
     # The request of a rerun: with the new name, and the URIs that contain it.
-    change = rerun.RerunChanges(job_name=str(request["JobHandleName"]))
+    change = rerun.RerunChanges(job_name=str(request["TrainingJobName"]))
     before = rerun.rerun_request(description, job.platform.tags(description), change)
     return Comparison(job, before, changed_fields(before, request), _files(job, description, own))
 
