@@ -20,7 +20,7 @@ def request(**algorithm):
 
 def problem(wrong):
     with pytest.raises(RequestError) as caught:
-        validation.check(wrong)
+        validation.validate_request(wrong)
     return str(caught.value)
 
 
@@ -38,25 +38,25 @@ def groups(*types):
 def test_hosts_that_are_containers_are_taken(kind):
     made = request()
     made["ResourceConfig"]["InstanceType"] = kind
-    validation.check(made)
+    validation.validate_request(made)
     assert requested_hosts.has_container_hosts(made)
 
 
 def test_hosts_with_and_without_gpus_are_taken_together():
     made = request() | {"ResourceConfig": groups("local", "local_gpu")}
-    validation.check(made)
+    validation.validate_request(made)
     assert requested_hosts.has_container_hosts(made)
 
 
 def test_entry_point_arguments_and_isolation_are_taken():
     made = request(ContainerEntrypoint=["python", "-c"], ContainerArguments=["pass"]) | {"EnableNetworkIsolation": True}
-    validation.check(made)
+    validation.validate_request(made)
 
 
 def test_a_job_without_a_script_is_taken():
     made = request()
     del made["HyperParameters"]
-    validation.check(made)
+    validation.validate_request(made)
 
 
 @pytest.mark.parametrize(

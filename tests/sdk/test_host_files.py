@@ -111,7 +111,7 @@ def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(conta
     (folder / "state").unlink()
     (folder / "state").symlink_to(f"{link_chains.write_folder(folder, 3)}/secret")
     with pytest.raises(DataError, match="'state' became a link out of its folder"):
-        keeper._put("algo-1", "state", artifacts.Entries())
+        keeper._put("algo-1", "state", artifacts.ChangedDirectories())
     with pytest.raises(OSError):
         found["algo-1"].files["state"].open()
     keeper.finish(lambda _: None)

@@ -11,7 +11,7 @@ from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import artifacts
-from scriptmode.platforms.local.system.durable import Entries
+from scriptmode.platforms.local.system.durable import ChangedDirectories
 from scriptmode.platforms.opt_ml import Sandbox
 
 
@@ -162,7 +162,7 @@ def test_a_delivery_replaces_what_was_there_whole(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "artifact").write_text("old")
     with (tmp_path / "artifact").open("rb") as file:
-        assert artifacts.deliver_file(file, f"file://{tmp_path}/out", "artifact", Entries())
+        assert artifacts.deliver_file(file, f"file://{tmp_path}/out", "artifact", ChangedDirectories())
     assert (tmp_path / "out" / "artifact").read_text() == "new"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["artifact"]
 
@@ -170,5 +170,5 @@ def test_a_delivery_replaces_what_was_there_whole(tmp_path):
 def test_an_artifact_that_is_in_its_place_already_stays(tmp_path):
     (tmp_path / "artifact").write_text("new")
     with (tmp_path / "artifact").open("rb") as file:
-        assert not artifacts.deliver_file(file, f"file://{tmp_path}", "artifact", Entries())
+        assert not artifacts.deliver_file(file, f"file://{tmp_path}", "artifact", ChangedDirectories())
     assert (tmp_path / "artifact").read_text() == "new"

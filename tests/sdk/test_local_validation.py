@@ -15,7 +15,7 @@ from scriptmode.request import service_model
 
 def problem(request):
     with pytest.raises(RequestError) as caught:
-        validation.check(request)
+        validation.validate_request(request)
     return str(caught.value)
 
 
@@ -55,7 +55,7 @@ def at(path, value):
 
 
 def check_locations(folder, path, value):
-    validation.check_locations(changed(path, value, output=f"file://{folder}"), folder / "jobs", {})
+    validation.check_paths(changed(path, value, output=f"file://{folder}"), folder / "jobs", {})
 
 
 SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
@@ -178,7 +178,7 @@ def test_values_that_may_be_secret_are_not_told():
     ],
 )
 def test_what_the_service_takes_is_taken(path, value):
-    validation.check(changed(path, value))
+    validation.validate_request(changed(path, value))
 
 
 def test_instance_groups_are_taken_with_the_channels_that_name_them():
@@ -187,7 +187,7 @@ def test_instance_groups_are_taken_with_the_channels_that_name_them():
         {"InstanceGroupName": name, "InstanceType": "local_process", "InstanceCount": 2} for name in ("gpus", "cpus")
     ]
     request["ResourceConfig"] = {"InstanceGroups": groups, "VolumeSizeInGB": 1}
-    validation.check(request)
+    validation.validate_request(request)
     groups[1]["InstanceGroupName"] = "gpus"
     assert "the instance group name 'gpus' occurs 2 times" in problem(request)
 
@@ -225,7 +225,7 @@ def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_cre
 class TestOutputPlace:
     def check(self, folder, path, uri):
         value = {"S3Uri": uri} if path == "CheckpointConfig" else uri
-        validation.check_locations(request_for("job", output=f"file://{folder}/out") | at(path, value), folder, {})
+        validation.check_paths(request_for("job", output=f"file://{folder}/out") | at(path, value), folder, {})
 
     @pytest.mark.parametrize(
         ("place", "why"),

@@ -22,11 +22,11 @@ from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.outputs import metrics
-from scriptmode.platforms.local.store.description import render_description, render_summary
+from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.job_store import Job, JobStore
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.durable import Entries, replace_file
+from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_runtime.files import beneath
@@ -136,7 +136,7 @@ class LocalPlatform:
         """
         from scriptmode.platforms.local import validation
 
-        validation.check(request)
+        validation.validate_request(request)
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return the environment that each host would have; ports and the secret are made when the job starts.
@@ -179,7 +179,7 @@ class LocalPlatform:
             if self._store.sources in path.parents:
                 close_to_others(self._store.sources)
             if not path.exists():
-                entries = Entries()
+                entries = ChangedDirectories()
                 for folder in path_within(path.parent, self._store.data_dir) or [path.parent]:
                     entries.make_directory(folder, mode=0o700)
                 replace_file(path, archive, directory=True)
@@ -209,7 +209,7 @@ class LocalPlatform:
         self.validate(request)
         name = str(request["TrainingJobName"])
         self._require_new(name)
-        validation.check_locations(request, self._store.jobs, self._file_systems)
+        validation.check_paths(request, self._store.jobs, self._file_systems)
         if requested_hosts.has_container_hosts(request):
             from scriptmode.containers.training_images import require_built
 
@@ -228,7 +228,7 @@ class LocalPlatform:
 
         """
         folder = self._store.find(name)
-        return render_description(folder.read_job().request, recovery.reconcile(folder))
+        return render_describe_response(folder.read_job().request, recovery.reconcile(folder))
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""
@@ -390,7 +390,7 @@ def _log_events(
             ended, is_lost = state.ended, recovery.is_agent_lost(state)
             # The final state is passed on after the last lines.
             if on_description is not None and state != shown and not ended:
-                on_description(render_description(request, state))
+                on_description(render_describe_response(request, state))
                 shown = state
             is_idle = True
             for host, reader in readers:
@@ -398,12 +398,14 @@ def _log_events(
                     is_idle = False
                     yield LogEvent(host, line, continues)
             if ended and on_description is not None:
-                on_description(render_description(request, state))
+                on_description(render_describe_response(request, state))
             if ended or not follow:
                 return
             if is_lost:
-                said = state.note
-                raise TrainingJobError(f"training job {folder.name}: {said}", render_description(request, state))
+                problem = state.note
+                raise TrainingJobError(
+                    f"training job {folder.name}: {problem}", render_describe_response(request, state)
+                )
             if is_idle:
                 SYSTEM.sleep(LocalPlatform.poll_seconds)
     finally:

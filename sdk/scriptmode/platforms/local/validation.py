@@ -33,14 +33,14 @@ INSTANCE_TYPES = (LOCAL_PROCESS, *LOCAL_CONTAINER)
 NOT_YET = "is not supported by the local platform yet"
 
 
-def check(request: Mapping[str, Any]) -> None:
+def validate_request(request: Mapping[str, Any]) -> None:
     """Raise `RequestError` listing every problem of a request."""
     _refuse("the request is not valid", list(service_model.problems(request, _extension)))
     # The rules rely on a request of the right shape.
     _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
 
 
-def check_locations(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
+def check_paths(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
     """Raise `DataError` for a local path that cannot be used, `CredentialsError` for an S3 URI without credentials.
 
     ``folders`` are those of file systems by ID. Creates the output folders on this machine, which is the only way to
@@ -251,8 +251,8 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
 
 def _metrics(request: Mapping[str, Any]) -> Iterator[str]:
     # The service uses regular expressions of Java, which only the service can validate.
-    said = (_no_pattern(name, regex) for name, regex in parse_definitions(request))
-    yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in said if error)
+    problems = (_no_pattern(name, regex) for name, regex in parse_definitions(request))
+    yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in problems if error)
 
 
 def _no_pattern(name: str, regex: str) -> str:

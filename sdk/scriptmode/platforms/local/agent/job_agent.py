@@ -146,14 +146,14 @@ class Agent:
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
         try:
-            with full_disk.translate_errors(self._disk), self._heartbeat.beating():
+            with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._spool.mkdir(parents=True, exist_ok=True)
                 self._fleet.prepare()
         except (ContainerError, DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
         self._enter("Downloading")
         try:
-            with full_disk.translate_errors(self._disk):
+            with full_disk.translate_full_disk_errors(self._disk):
                 task = self._begin_staging()
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: Data download failed: {error}")
@@ -196,7 +196,7 @@ class Agent:
         copied = self._mounts.begin(self._stores, self._spool, self._log_to_host, self._fleet.no_mounts_reason)
 
         def stage() -> None:
-            with full_disk.translate_errors(self._disk):
+            with full_disk.translate_full_disk_errors(self._disk):
                 self._producers.check()
                 folder, report = self._folder.channels, self._staging.report
                 file_mode.stage_channels(self._request, sandboxes, self._stores, folder, report=report, modes=copied)
@@ -210,7 +210,7 @@ class Agent:
         environments = {name: self._environment(sandbox) for name, sandbox in self._sandboxes.items()}
         self._hosts = self._fleet.create_hosts(environments)
         try:
-            with full_disk.translate_errors(self._disk), self._heartbeat.beating():
+            with full_disk.translate_full_disk_errors(self._disk), self._heartbeat.beating():
                 self._producers.create_fifos()
                 for host in self._hosts:
                     host.start()
@@ -228,7 +228,7 @@ class Agent:
         return SupervisionHooks(
             wait=self._wait_for_hosts,
             stop_requested=self._stop_requested,
-            on_stopping=lambda said: self._enter("Stopping", said),
+            on_stopping=lambda message: self._enter("Stopping", message),
             describe_failure=self._describe_failure,
             input_failure=lambda: self._producers.failure() or self._mounts.failure(),
         )
@@ -244,8 +244,8 @@ class Agent:
         if disconnected := self._fleet.find_disconnected():
             return f"InternalServerError: {disconnected}"
         exit_code = code if code >= 0 else 128 - code
-        said = sandbox.read_failure()
-        if not said:
+        failure = sandbox.read_failure()
+        if not failure:
             ended = (
                 f"ended with {describe_exit_code(code)}" if code >= 0 else f"was killed by {describe_exit_code(code)}"
             )
@@ -253,8 +253,8 @@ class Agent:
             if not tail and not full_disk.has_space(self._disk):
                 full = f"{full_disk.describe_full_disk(self._disk)}, so nothing more is known; free some space"
                 return f"ClientError: {name}: the host's launcher {ended}; {full}, exit code: {exit_code}"
-            said = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
-        return algorithm_error(said, exit_code)
+            failure = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
+        return algorithm_error(failure, exit_code)
 
     def _upload(self, outcome: Outcome) -> Outcome:
         """Deliver the artifacts; if that fails, return Failed for a job that had not failed yet."""
@@ -266,7 +266,7 @@ class Agent:
         def publish() -> str:
             if outcome.secondary == "Completed" and artifacts.is_model_empty(sandboxes):
                 self._log_to_user(self._fleet.no_model_message)
-            with full_disk.translate_errors(self._disk):
+            with full_disk.translate_full_disk_errors(self._disk):
                 uri = artifacts.publish_artifacts(
                     self._request, sandboxes, self._folder.output, with_model=with_model, say=self._log_to_user
                 )
@@ -324,8 +324,8 @@ class Agent:
         if self._state.secondary == "Downloading" and here and here.done and now > self._next_progress:
             self._next_progress = now + PROGRESS_SECONDS
             amount = f"{here.done / 1e9:.1f} of {(here.total or 0) / 1e9:.1f} GB"
-            said = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {amount}"
-            self._state = self._state.with_message(said, time.time())
+            message = f"{MESSAGES['Downloading']}: channel {here.channel!r}, {amount}"
+            self._state = self._state.with_message(message, time.time())
             self._states.record(self._state)
 
     def _stop_requested(self) -> bool:

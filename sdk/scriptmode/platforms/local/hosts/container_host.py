@@ -159,8 +159,8 @@ def _follow(container: Container, log: Path) -> dict[str, Any]:
             docker_client.translate_errors("the container cannot be followed"),
         ):
             with closing(Sink(file.fileno())) as sink:
-                for _, said in frames_iter(attached, tty=False):
-                    sink.write(said)
+                for _, output in frames_iter(attached, tty=False):
+                    sink.write(output)
             client.api.wait(identifier, timeout=NO_LIMIT_SECONDS)
             state = client.api.inspect_container(identifier)["State"]
         attached.close()

@@ -83,11 +83,11 @@ def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) 
             with docker_client.docker_client("containers of the job cannot be removed") as client:
                 if not _remove_found(client, job):
                     return ""
-            said, limit = "new ones appear after each removal", CLEARING_SECONDS
+            problem, limit = "new ones appear after each removal", CLEARING_SECONDS
         except ContainerError as error:
-            said, limit = str(error), retry_seconds
+            problem, limit = str(error), retry_seconds
         if time.monotonic() - begun > limit:
-            return said
+            return problem
         time.sleep(_POLL_SECONDS)
 
 

@@ -73,8 +73,8 @@ class FuseMount:
         *lines, rest = bytes(self._said).split(b"\n")
         self._said = bytearray(rest)
         for line in lines:
-            if said := json.loads(line):
-                self.unreadable.append(said)
+            if message := json.loads(line):
+                self.unreadable.append(message)
             else:
                 self.is_up = True
         if ended:

@@ -75,8 +75,8 @@ class ChannelMounts:
                 self._mounts[mounted] = FuseMount(
                     file_systems.tree_factory(_system(mounted), self._folders), mounted.path, self._lock
                 )
-            elif said := file_systems.link_folder(_system(mounted), self._folders, mounted.path, why_not):
-                say(mounted.host, said)
+            elif problem := file_systems.link_folder(_system(mounted), self._folders, mounted.path, why_not):
+                say(mounted.host, problem)
         if self._fast and why_not:
             for mounted in self._fast:
                 name = mounted.channel["ChannelName"]
@@ -97,17 +97,17 @@ class ChannelMounts:
         """Return why a mount failed, disappeared or could not be read; "" without a failure."""
         for mounted, mount in self._mounts.items():
             mount.poll()
-            if wrong := mount.error or next(iter(mount.unreadable), ""):
+            if failure := mount.error or next(iter(mount.unreadable), ""):
                 channel = f"channel {mounted.channel['ChannelName']!r}"
-                said = wrong if wrong.startswith(channel) else f"{channel}: {wrong}"
-                return f"ClientError: Data download failed: {mounted.host}: {said}"
+                problem = failure if failure.startswith(channel) else f"{channel}: {failure}"
+                return f"ClientError: Data download failed: {mounted.host}: {problem}"
         return ""
 
     def end(self) -> list[str]:
         """Remove every mount; return a message for each that stays."""
         stay = [_unmount(mount) for mount in self._mounts.values()]
         self._mounts.clear()
-        return [said for said in stay if said]
+        return [problem for problem in stay if problem]
 
 
 def _mounted_channels(

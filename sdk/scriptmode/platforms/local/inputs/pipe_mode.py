@@ -108,8 +108,11 @@ class PipeProducers:
         for stream in self._streams:
             if stream.source.name not in read:
                 fifo = pipes.fifo(stream.path, 0)
-                said = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
-                yield stream.host, f"{said}; read it, give it input_mode='File' for a folder of files, or leave it out"
+                message = f"channel {stream.source.name!r} is in Pipe mode, and nothing on {stream.host} opened {fifo}"
+                yield (
+                    stream.host,
+                    f"{message}; read it, give it input_mode='File' for a folder of files, or leave it out",
+                )
 
     def _feed(self, stream: PipeStream, counters: pipes.PipeCounters) -> None:
         with add_channel_to_errors(stream.source):

@@ -14,7 +14,7 @@ from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import full_disk
-from scriptmode.platforms.local.system.durable import Entries, sync_file
+from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
 from scriptmode_runtime import contract
 from scriptmode_runtime.files.archive import DEEPEST
 from scriptmode_runtime.files.beneath import EscapeError
@@ -80,7 +80,7 @@ def publish_artifacts(
     """
     compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
     base = artifacts_uri(request)
-    entries = Entries()
+    entries = ChangedDirectories()
     entries.make_directory(folder)
     copied = []
     trees = [(contract.OUTPUT_DATA_DIR, OUTPUT_ARCHIVE, "data")]
@@ -107,7 +107,7 @@ def publish_artifacts(
     return f"{base}/{MODEL_ARCHIVE}" if compressed else f"{base}/model/"
 
 
-def _deliver_files(tree: ArtifactTree, base: str, plain: str, entries: Entries) -> None:
+def _deliver_files(tree: ArtifactTree, base: str, plain: str, entries: ChangedDirectories) -> None:
     for name, file in tree.files.items():
         if not file.is_directory:
             with file.open() as opened:
@@ -187,18 +187,18 @@ def _member(name: str, status: os.stat_result) -> tarfile.TarInfo:
     return member
 
 
-def deliver_file(file: BinaryIO, place: str, name: str, entries: Entries) -> bool:
+def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectories) -> bool:
     """Copy an open file below a ``file://`` or ``s3://`` URI, completely or not at all; raise `DataError`.
 
     A copied file is durable after `sync_delivered`. Returns False if the file was at its destination already.
     """
-    uri = f"{place}/{name}"
+    uri = f"{base}/{name}"
     descriptor = file.fileno()
-    if not file_uris.is_file(place):
+    if not file_uris.is_file(base):
         s3_client().upload_file(Path(f"/proc/self/fd/{descriptor}"), uri)
     else:
         # The name is used literally: it is not percent-encoded, even if it looks so.
-        target = file_uris.file_path(place) / name
+        target = file_uris.file_path(base) / name
         draft = target.with_name(f".{target.name}{DRAFT_SUFFIX}")
         try:
             entries.make_directory(target.parent)
@@ -219,12 +219,12 @@ def deliver_file(file: BinaryIO, place: str, name: str, entries: Entries) -> boo
     return True
 
 
-def sync_delivered(entries: Entries, place: str) -> None:
+def sync_delivered(entries: ChangedDirectories, base: str) -> None:
     """Flush the delivered files below a URI to the disk; raise `DataError`."""
     try:
         entries.sync()
     except OSError as error:
-        raise DataError(f"{place}: {error}; name another output_path") from error
+        raise DataError(f"{base}: {error}; name another output_path") from error
 
 
 @cache
@@ -239,14 +239,14 @@ def _entries(
     sandbox: Sandbox, root: str, note: Callable[[str], None], left_out: Callable[[str, str], None]
 ) -> Iterator[Entry]:
     """Yield every directory, file and link below a directory of the host."""
-    is_told = False
+    is_noted = False
     try:
         with sandbox.tree(root) as directory:
             for entry in directory.walk(failed=lambda path, error: left_out(path, str(error.strerror))):
                 if len(entry.above) <= DEEPEST:
                     yield entry
-                elif not is_told:
-                    is_told = True
+                elif not is_noted:
+                    is_noted = True
                     left_out("/".join(entry.above[:DEEPEST]), f"what is more than {DEEPEST} folders deep in it")
     except FileNotFoundError:
         return

@@ -16,7 +16,7 @@ from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.store import shapes
-from scriptmode.platforms.local.system.durable import Entries, replace_file
+from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.opt_ml import checkpoints_path
 from scriptmode_runtime.files.beneath import EscapeError
 
@@ -85,17 +85,17 @@ class CheckpointSync:
     def run(self) -> None:
         """Copy unchanged files in an endless loop; log an error once and retry."""
         seen: Signatures = {}
-        told = ""
+        logged = ""
         while True:
             time.sleep(REST_SECONDS)
             try:
                 before, seen = seen, _signatures(self._trees())
-                said = self._copy(_common(before, seen))
+                problem = self._copy(_common(before, seen))
             except (OSError, ValueError) as error:
-                said = str(error)
-            if said and said != told:
-                told = said
-                sys.stderr.write(f"checkpoints were not copied, which is tried again: {told}\n")
+                problem = str(error)
+            if problem and problem != logged:
+                logged = problem
+                sys.stderr.write(f"checkpoints were not copied, which is tried again: {logged}\n")
                 sys.stderr.flush()
 
     def finish(self, say: Callable[[str], None]) -> None:
@@ -104,8 +104,8 @@ class CheckpointSync:
         for note in (note for tree in trees.values() for note in tree.notes):
             say(note)
         now = _signatures(trees)
-        if said := self._copy(now):
-            raise DataError(said)
+        if problem := self._copy(now):
+            raise DataError(problem)
         kept = self._read()
         for host, files in now.items():
             for name, signature in files.items():
@@ -122,7 +122,7 @@ class CheckpointSync:
             for name, signature in own.items()
             if kept.signatures.get(host, {}).get(name) != signature and kept.owners.get(name, host) == host
         ]
-        said, entries, copied = "", Entries(), []
+        problem, entries, copied = "", ChangedDirectories(), []
         # The oldest first, because a file that names others is written after them. The first host owns a name of two.
         by_host = sorted(changed, key=lambda each: list(self._folders).index(each[1]))
         for _, host, name, _ in by_host:
@@ -137,7 +137,7 @@ class CheckpointSync:
                 continue
             except (PlatformError, OSError, ValueError) as error:
                 # A file that was written later may name this one.
-                said = str(error)
+                problem = str(error)
                 break
             else:
                 copied.append((host, name, signature))
@@ -149,9 +149,9 @@ class CheckpointSync:
             kept.signatures.setdefault(host, {})[name] = signature
         if changed:
             self._write(kept)
-        return said
+        return problem
 
-    def _put(self, host: str, name: str, entries: Entries) -> None:
+    def _put(self, host: str, name: str, entries: ChangedDirectories) -> None:
         try:
             file = self._sandboxes[host].open_file(f"{self._path}/{name}")
         except EscapeError as error:

@@ -22,7 +22,7 @@ def max_runtime(request: Mapping[str, Any]) -> int:
     return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
 
 
-def render_description(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
+def render_describe_response(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
     """Render DescribeTrainingJobResponse."""
     response = {
         **DESCRIBED_DEFAULTS,
@@ -75,7 +75,7 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
 
 
 def algorithm_error(message: str, exit_code: int) -> str:
-    """Return the failure reason for a script that failed, in the service's form; `render_description` shortens it."""
+    """Return the failure reason of a failed script, in the service's form; `render_describe_response` shortens it."""
     return f"AlgorithmError: {message}, exit code: {exit_code}"
 
 

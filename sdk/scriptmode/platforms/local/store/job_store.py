@@ -46,7 +46,7 @@ from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.store import heartbeat, job_shape, logs, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import full_disk, process_tree
-from scriptmode.platforms.local.system.durable import Entries, replace_file, sync_directory
+from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ class JobStore:
     def _draft(self, job: Job, state: JobState) -> tuple[JobFolder, int]:
         draft = lock = None
         try:
-            entries = Entries()
+            entries = ChangedDirectories()
             for directory in (self.data_dir, self.jobs):
                 entries.make_directory(directory, mode=0o700)
             draft = JobFolder(Path(tempfile.mkdtemp(prefix=".new-", dir=self.jobs)))

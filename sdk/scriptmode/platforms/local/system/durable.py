@@ -56,7 +56,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True, directory:
         sync_directory(path.parent)
 
 
-class Entries:
+class ChangedDirectories:
     """Directories whose entries changed and are to be synced: each once, regardless of the number of new files."""
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ def describe_full_disk(path: Path) -> str:
 
 
 @contextmanager
-def translate_errors(path: Path, advice: str = "") -> Iterator[None]:
+def translate_full_disk_errors(path: Path, advice: str = "") -> Iterator[None]:
     """Raise `FullDiskError` instead of an error that a full disk caused; ``path`` is on that disk."""
     try:
         yield
