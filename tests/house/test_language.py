@@ -1,0 +1,50 @@
+"""Docstrings begin with standard verbs, and no text has idioms without an ordinary use: `tests.house.language`."""
+
+from tests.house import language, sources
+from tests.house.offenders import expect_none
+
+
+def offences(kind):
+    return [offence for source in sources.product() for offence in language.of_source(source) if offence.kind == kind]
+
+
+def test_docstrings_begin_with_standard_verbs():
+    expect_none(offences("docstring"), "write an imperative that readers know, or add it to verbs.txt")
+
+
+def test_docstrings_comments_and_texts_have_no_idioms():
+    expect_none(offences("idiom"), "write what a colleague would say aloud")
+
+
+def test_offences_are_found_in_all_kinds_of_text():
+    text = '''
+"""Say what the module does."""
+class A:
+    """Tell it."""
+    @property
+    def size(self):
+        """Bytes."""
+    def kept(self) -> bool:
+        """Return the answer."""
+    def get(self):
+        """Look up and return it."""
+    def f(self):
+        """Give it."""
+        # To nobody
+        raise ValueError(f"{self} is no "
+                         "number")
+    def nobody_asks(self):
+        """Return whether there is no reader."""
+'''
+    found = [(offence.line, offence.kind) for offence in language.of_source(sources.Source("sdk/x.py", text))]
+    assert found == [
+        (1, "docstring"),
+        (3, "docstring"),
+        (8, "docstring"),
+        (12, "docstring"),
+        (14, "idiom"),
+        (15, "idiom"),
+        (17, "idiom"),
+    ]
+    in_tests = [offence.line for offence in language.of_source(sources.Source("tests/x.py", text))]
+    assert in_tests == [14, 17]
