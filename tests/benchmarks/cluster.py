@@ -1,4 +1,4 @@
-"""Many hosts, and the ends of several: what the chief costs, and how soon every host knows."""
+"""Many hosts, several of which end: the cost of the chief, and the delay until every host knows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def host_folder(folder: Path, hosts: int, this: int, code: str, places: dict[str
 
 
 def places(folder: Path, hosts: int) -> dict[str, object]:
-    """Give every host a place on this machine."""
+    """Return an address on this machine for every host."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(6)]
     ports = [one.getsockname()[1] for one in held]
     for one in held:

@@ -1,4 +1,4 @@
-"""The command's start: its help, and the help of a verb, against a Python that does nothing."""
+"""Start-up of the command: its help, and the help of a verb, compared with a bare Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(folder: str) -> list[Figure]:
 
 
 def starting(*argv: str) -> Callable[[], float]:
-    """Give what runs a command to its end and says how many milliseconds that took."""
+    """Return a function that runs a command to its end and returns the milliseconds it took."""
 
     def measure() -> float:
         begun = time.perf_counter()

@@ -25,7 +25,7 @@ FIRST_LINE = "import os, time; os.write(1, b'first line %d\\n' % time.monotonic_
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)\n"
 HOSTS = ("algo-1", "algo-2")
 FIRST_LINES, KILLS, TRAININGS = 7, amount(5, smallest=1), amount(5, smallest=1)
-#: A server on each host that lets in whoever has the one key, which is its own, too.
+#: An ssh server on each host that accepts one key, which is also its own host key.
 SSHD = (
     "mkdir -p /run/sshd && exec /usr/sbin/sshd -De -h /keys/id -o AuthorizedKeysFile=/keys/id.pub -o StrictModes=no "
     "-o SetEnv=PATH=/opt/scriptmode/bin:/usr/bin:/bin"
@@ -74,7 +74,7 @@ def estimator(folder: Path, image: str, program: str) -> Estimator:
 
 
 def in_fit(folder: Path, image: str) -> float:
-    """Give the seconds from the call of ``fit`` to the first line of the later host."""
+    """Return the seconds from the call of ``fit`` to the first line of the later host."""
     made = estimator(folder, image, FIRST_LINE)
     begun = time.monotonic_ns()
     job = made.fit(wait=False)
@@ -83,7 +83,7 @@ def in_fit(folder: Path, image: str) -> float:
 
 
 def in_docker_run(folder: Path, image: str) -> float:
-    """Give the same for two containers of the image that nobody looks after."""
+    """Return the same for two containers of the image that are not supervised."""
     (folder / "program.py").write_text(FIRST_LINE)
     volume = f"{folder}/program.py:/program.py:ro"
     command = ("docker", "run", "--rm", "--volume", volume, image, "python", "/program.py")
@@ -130,7 +130,7 @@ def horovod_in_fit(image: str) -> float:
 
 @contextmanager
 def machines(folder: Path, image: str) -> Iterator[str]:
-    """Have two containers with ssh between them, on a network of their own; give the name of the first."""
+    """Yield the name of the first of two containers with ssh between them, on their own network."""
     keys, network = folder / "keys", f"benchmark-{uuid.uuid4().hex[:8]}"
     keys.mkdir()
     docker("run", "--rm", f"--volume={keys}:/keys", image, "ssh-keygen", "-qted25519", "-N", "", "-f", "/keys/id")

@@ -1,4 +1,4 @@
-"""One rank dies: how long until the job is Failed and every process of it is gone."""
+"""One rank dies: the seconds until the job is Failed and all its processes have ended."""
 
 from __future__ import annotations
 

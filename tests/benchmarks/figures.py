@@ -1,4 +1,4 @@
-"""One measured figure beside its bound, and how they are printed."""
+"""One measured figure with its bound, and a table of figures."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import statistics
 from dataclasses import dataclass
 from typing import Callable
 
-#: Set where every benchmark runs once at its smallest size, to test that it works; its figures are not valid then.
+#: Set if every benchmark runs once at its smallest size, to test that it works; its figures are not valid then.
 SMALLEST_VARIABLE = "SCRIPTMODE_BENCHMARKS_SMALLEST"
 
 
 def amount(usual: int, *, smallest: int) -> int:
-    """Return how many of something a benchmark takes: ``usual``, unless the smallest run was asked for."""
+    """Return the size of a part of a benchmark: ``usual``, or ``smallest`` in a run of the smallest size."""
     return smallest if SMALLEST_VARIABLE in os.environ else usual
 
 

@@ -1,4 +1,4 @@
-"""What an installation brings: packages and megabytes, against the SageMaker SDK v2 and v3."""
+"""The size of an installation in packages and megabytes, compared with the SageMaker SDK v2 and v3."""
 
 from __future__ import annotations
 

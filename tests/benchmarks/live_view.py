@@ -23,7 +23,7 @@ from scriptmode import Estimator, TrainingJob
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Seconds: of logging, until every follower is up, and of what is measured.
+#: Seconds of logging, until every follower is up, and of the measurement.
 LASTS, WARM, MEASURED = amount(12, smallest=6), amount(3, smallest=2), amount(8, smallest=1)
 LINES_A_SECOND = 1000
 SCRIPT = f"""import sys, time
@@ -90,6 +90,6 @@ def drain(terminal: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Give the seconds that all threads of a process ran (schedstat, proc(5), counts nanoseconds)."""
+    """Return the seconds that all threads of a process ran (schedstat, proc(5), counts nanoseconds)."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9

@@ -54,7 +54,7 @@ class Bench:
         self.writer = subprocess.Popen([sys.executable, "-c", WRITE], stdin=pipe, stdout=pipe, text=True)
 
     def through(self, path, stream, read):
-        """Give MB/s of ``read``, called with the name of a FIFO that is fed."""
+        """Return MB/s of ``read``, called with the name of a FIFO that is fed."""
         fifo = self.base / "input" / "data" / f"train_{self.epoch}"
         os.mkfifo(fifo)
         times = stream // path.stat().st_size

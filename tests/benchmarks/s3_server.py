@@ -59,7 +59,7 @@ class Producer:
         self._epoch = 0
 
     def through_cat(self) -> float:
-        """Give the seconds that the next epoch takes to ``cat``."""
+        """Return the seconds in which ``cat`` reads the next epoch."""
         fifo = self._place.with_name(f"{self._place.name}_{self._epoch}")
         self._epoch += 1
         deadline = time.monotonic() + 20
@@ -70,7 +70,7 @@ class Producer:
         return timed("/bin/sh", "-c", 'cat "$0" >/dev/null', str(fifo))
 
     def peak_mebibytes(self) -> float:
-        """Give the most memory that the process had so far."""
+        """Return the peak memory of the process."""
         lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
 

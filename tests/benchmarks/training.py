@@ -55,7 +55,7 @@ def run(folder: str) -> list[Figure]:
 
 
 def pair(ours: Callable[[], float], reference: Callable[[], float], *, swapped: bool) -> tuple[float, float]:
-    """Take both one after the other, every second time the other way round: machines drift."""
+    """Measure both one after the other, in alternating order, because the speed of a machine drifts."""
     if swapped:
         rate = reference()
         return ours(), rate

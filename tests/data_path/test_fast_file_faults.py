@@ -12,7 +12,7 @@ import time
 import pytest
 from fakes.processes import until
 from fakes.promptness import soon
-from fakes.views import NOBODY, WatchedObjects, become_nobody, plain_folder, wait
+from fakes.views import UNPRIVILEGED, WatchedObjects, drop_root_privileges, plain_folder, wait
 
 from scriptmode.data import fuse_mounts
 from scriptmode.data.fast_file import ObjectTree
@@ -258,7 +258,7 @@ def as_nobody(work):
     """Give what ``work`` gives in a process of a user without rights."""
 
     def drop_and_work():
-        become_nobody()
+        drop_root_privileges()
         return work()
 
     lock = os.open(os.devnull, os.O_RDONLY)
@@ -290,7 +290,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
             return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208
 
         expected = ["content", True, "", True, [], []]
-        assert as_nobody(work) == [*expected, NOBODY if os.geteuid() == 0 else os.geteuid()]
+        assert as_nobody(work) == [*expected, UNPRIVILEGED if os.geteuid() == 0 else os.geteuid()]
 
 
 @needs_root

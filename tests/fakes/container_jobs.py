@@ -1,4 +1,4 @@
-"""Real jobs of the local platform whose hosts are containers, and what Docker has of them."""
+"""Real jobs of the local platform whose hosts are containers, and their objects in Docker."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""Packages that stand before TensorFlow, Keras and Horovod and answer at once, or break as those do."""
+"""Stub packages that shadow TensorFlow, Keras and Horovod: they import at once, or fail like those."""
 
 import json
 

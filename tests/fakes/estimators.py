@@ -1,4 +1,4 @@
-"""An estimator on a recording platform, with arguments of one's own."""
+"""An estimator on a recording platform, with overridable arguments."""
 
 from fakes.platforms import RecordingPlatform
 

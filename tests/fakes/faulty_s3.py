@@ -1,4 +1,4 @@
-"""An S3 server in memory that fails as it is told: cuts, stalls, errors, throttles, changed and deleted objects."""
+"""An S3 server in memory with injected faults: cuts, stalls, errors, throttling, changed and deleted objects."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one answer; ``at`` is after so many bytes of its body."""
+    """A fault of one response; ``at`` is the number of bytes of its body before the fault."""
 
     #: An error instead of the object.
     status: int = 0
     code: str = ""
-    #: Close the connection; ``at`` is None before anything is said.
+    #: Close the connection; before the response if ``at`` is None.
     cut: bool = False
-    #: Say nothing more.
+    #: Send nothing more.
     stall: bool = False
     at: int | None = None
-    #: Send so many bytes a second.
+    #: Number of bytes sent per second.
     rate: int = 0
     #: Flip a bit of the byte at this offset of the object.
     flip: int | None = None
-    #: Answer a range with the bytes this much further on, and say so in Content-Range.
+    #: Offset by which the returned range is moved, in the body and in Content-Range.
     shift: int = 0
-    #: Say another size of the whole object in Content-Range.
+    #: Another size of the whole object in Content-Range.
     resize: int = 0
-    #: Send so many bytes more than Content-Length says.
+    #: Number of bytes sent beyond Content-Length.
     excess: int = 0
     #: Do this to the server before answering.
     act: Callable[[], object] | None = None
@@ -98,7 +98,7 @@ class FaultyS3:
         self._server.server_close()
 
     def use(self, monkeypatch):
-        """Have boto3's standard settings name this server."""
+        """Set boto3's environment variables to this server."""
         monkeypatch.setenv("AWS_ENDPOINT_URL", self.endpoint)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing-secret")

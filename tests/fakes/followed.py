@@ -1,4 +1,4 @@
-"""A job to be followed whose log is what a test says, and what it is followed on."""
+"""A job with a log that a test defines, and a live view that records the last frame."""
 
 import io
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""Git repositories of the tests' own, and a real web server that gives them out for a login."""
+"""Git repositories of the tests, and a real web server that serves them to authenticated clients."""
 
 import base64
 import os
@@ -48,7 +48,7 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def publish(self, folder):
-        """Make a bare copy that a server of plain files can give out."""
+        """Create a bare copy that a static file server can serve."""
         self.git("clone", "--quiet", "--bare", str(self.folder), str(folder))
         subprocess.run(["git", "-C", str(folder), "update-server-info"], env=PLAIN, check=True)
 

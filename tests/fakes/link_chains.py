@@ -59,7 +59,7 @@ def write(path, members):
 
 
 def write_folder(base, levels=0):
-    """Make the same chain in a folder of this machine; return the path through it to what is so many levels above."""
+    """Create the same chain in a directory; return the path through it to ``levels`` levels above."""
     descriptor = os.open(base, os.O_RDONLY)
     for step in STEPS:
         os.mkdir(LONG, dir_fd=descriptor)

@@ -47,7 +47,7 @@ class LocalJobs:
         self.count = 0
 
     def source(self, script, **files):
-        """Put a script (and files) where ``sagemaker_submit_directory`` finds it."""
+        """Store a script (and files) as the source archive of ``sagemaker_submit_directory``."""
         content = {"train.py": textwrap.dedent(script), **files}
         archive = self.folder / f"source-{self.count}.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
@@ -98,7 +98,7 @@ class LocalJobs:
         return JobFolder(self.data_dir / "jobs" / name)
 
     def delete(self, name):
-        """Remove a job's folder, as whoever deletes a job does, beside an agent that removes things itself."""
+        """Remove a job's folder as a user does, while an agent may be removing files itself."""
         until(lambda: shutil.rmtree(self.job_folder(name).path, ignore_errors=True) or not self.exists(name))
 
     def exists(self, name):

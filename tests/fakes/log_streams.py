@@ -1,4 +1,4 @@
-"""The log streams of one job, as many of a host as there are, with tokens that do not live for ever."""
+"""The log streams of one job, any number for each host, with tokens that expire."""
 
 import bisect
 
@@ -22,11 +22,11 @@ class LogStreams:
         self._lines = {}
 
     def write(self, second, stream, *texts):
-        """Let lines be in a stream of the job from a second on, all of them of that second."""
+        """Add lines to a stream of the job, all with the timestamp of a second."""
         self._lines.setdefault(f"job-1/{stream}", []).extend((second, text) for text in texts)
 
     def describe(self):
-        """Answer as DescribeTrainingJob does."""
+        """Return a response of DescribeTrainingJob."""
         now = self.clock.now()
         return {
             "TrainingJobStatus": "Completed" if now >= self.ends_at else "InProgress",

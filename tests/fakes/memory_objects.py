@@ -1,4 +1,4 @@
-"""A store of objects in memory, whose every question is counted."""
+"""An object store in memory that counts its requests."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Python programs run by a user who has no rights but that to use the Docker daemon."""
+"""Python programs run by an unprivileged user who may use the Docker daemon."""
 
 import os
 import shlex
@@ -47,7 +47,7 @@ def run(program, *arguments, home, timeout=100):
 
 
 def _uncovering():
-    """Give a script that shows Python and the checkout where they lie in folders of root's alone, such as /root."""
+    """Return a script that makes Python and the checkout readable if they are in directories of root, such as /root."""
     needed = list(dict.fromkeys(str(Path(path).resolve()) for path in (sys.base_prefix, sys.prefix, TESTS.parent)))
     hidden = {path: cover for path in needed if (cover := _cover(Path(path)))}
     lines = ["kept=$(mktemp -d)", "mount -t tmpfs none $kept"]
@@ -60,5 +60,5 @@ def _uncovering():
 
 
 def _cover(path):
-    """Give the first folder on the way to a path that others may not pass; None if there is none."""
+    """Return the first directory of a path that other users may not enter, or None."""
     return next((folder for folder in reversed(path.parents) if not folder.stat().st_mode & 0o001), None)

@@ -1,4 +1,4 @@
-"""A platform that records what it is given and plays a job's life as told: for speed, beside the real ones."""
+"""A platform that records its calls and replays the statuses of a job: a fast replacement of the real ones."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Waiting for what happens on this machine, and the processes that run on it."""
+"""Waiting for conditions, and for processes of this machine."""
 
 import os
 import time

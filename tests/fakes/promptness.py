@@ -1,11 +1,11 @@
-"""Promises of seconds, on machines that others use as well."""
+"""Time limits in tests, on machines with other load."""
 
 
 class TooLateError(AssertionError):
-    """What was promised came late: once, that may be the machine; three times, it is us."""
+    """A time limit was exceeded: once may be due to the machine, three times is a defect."""
 
 
 def soon(took, seconds):
-    """Check that something took less than so many seconds; of a test marked ``prompt`` this alone is tried again."""
+    """Check that something took less than a number of seconds; only this failure of a ``prompt`` test is retried."""
     if took >= seconds:
         raise TooLateError(f"{took:.3f} s, which was to be less than {seconds}")

@@ -1,4 +1,4 @@
-"""AWS from memory: a boto3 session whose every call is noted and answered here, none of which leaves the process."""
+"""AWS in memory: a boto3 session that records every call and answers it without the network."""
 
 from __future__ import annotations
 

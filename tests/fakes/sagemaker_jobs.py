@@ -1,4 +1,4 @@
-"""A training job of Amazon SageMaker's own kind, on the fake that plays its life."""
+"""A training job of Amazon SageMaker on the fake."""
 
 from scriptmode import Estimator
 from scriptmode.testing import FakeSageMaker

@@ -1,4 +1,4 @@
-"""A terminal as a person has it: a program runs in a pseudo-terminal, and an emulator shows what it writes."""
+"""A terminal: a program runs in a pseudo-terminal, and an emulator shows what it writes."""
 
 import fcntl
 import os
@@ -32,13 +32,13 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def read(self):
-        """Take what was written; say whether there may be more."""
+        """Read what was written; return whether there may be more."""
         with suppress(BlockingIOError):
             try:
                 while chunk := os.read(self._ours, 65536):
                     self._stream.feed(chunk)
             except OSError as error:
-                # EIO: nobody has the other end open any more.
+                # EIO: no process has the other end open any more.
                 if isinstance(error, BlockingIOError):
                     raise
                 return False

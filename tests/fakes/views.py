@@ -15,8 +15,8 @@ from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 
-#: A user without any rights: Debian's nobody.
-NOBODY = 65534
+#: An unprivileged user id, as Debian has it.
+UNPRIVILEGED = 65534
 #: CLONE_NEWNS of unshare(2).
 NEW_MOUNTS = 0x20000
 
@@ -51,7 +51,7 @@ class WatchedObjects:
         return memoryview(self.contents[item.uri])[start:end]
 
     def reads(self):
-        """Give what was read: (start, end) of each request."""
+        """Return the requests that were read, each as (start, end)."""
         lines = self.log.read_text(errors="surrogateescape").splitlines() if self.log.exists() else []
         return [tuple(int(part) for part in line.split()[-2:]) for line in lines]
 
@@ -92,7 +92,7 @@ def wait(view):
 
 @contextmanager
 def plain_folder(base):
-    """Give a new folder that any user may use, whatever is above it."""
+    """Yield a new directory that every user may use."""
     folder = Path(base) / f"plain-{os.getpid()}-{time.monotonic_ns()}"
     folder.mkdir()
     folder.chmod(0o777)
@@ -107,10 +107,10 @@ def plain_folder(base):
         folder.rmdir()
 
 
-def become_nobody():
-    """Give up root's rights for good; whoever has none keeps what there is.
+def drop_root_privileges():
+    """Drop root's privileges permanently; without them, nothing changes.
 
-    /dev/fuse is everybody's afterwards, as it is where udev runs, for this process and those it starts.
+    /dev/fuse is writable for all users afterwards, as with udev, for this process and its children.
     """
     if os.geteuid() != 0:
         return
@@ -125,5 +125,5 @@ def become_nobody():
         ):
             subprocess.run(command, check=True)
     os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
+    os.setgid(UNPRIVILEGED)
+    os.setuid(UNPRIVILEGED)
