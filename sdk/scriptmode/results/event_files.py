@@ -1,7 +1,7 @@
-"""A job's event files (``tf.summary``) in one folder of this machine, as TensorBoard reads them.
+"""Collect a job's event files (``tf.summary``) in one folder of this machine for TensorBoard.
 
-While a job runs here, what its hosts write is copied as it grows: their folders go with the job, and TensorBoard would
-forget what it was showing. Once a job ended, here or elsewhere, its artifacts are fetched.
+While a job runs here, its hosts' files are copied as they grow: the hosts' folders are removed with the job, and
+TensorBoard would lose what it shows. After a job has ended, here or elsewhere, its artifacts are downloaded.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import Platform
 
-#: What every event file has in its name (TensorFlow's EventsWriter; other programs' writers keep to it).
+#: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"
-#: The folders of a host that a script may write to, and how runs below them are called.
+#: Names of runs, and the folders of a host that they are in.
 _AREAS = {
     "data": contract.OUTPUT_DATA_DIR,
     "intermediate": contract.OUTPUT_INTERMEDIATE_DIR,
@@ -35,7 +35,7 @@ _AREAS = {
     "model": contract.MODEL_DIR,
     "checkpoints": contract.CHECKPOINTS_DIR,
 }
-#: Hyperparameters by which scripts are told where to log; a data_dir may have millions of files to look through.
+#: Hyperparameters that name a log folder; others, such as data_dir, may name folders of millions of files.
 _LOGGED_TO = frozenset(
     {"job_dir", "model_dir", "log_dir", "logdir", "output_dir", "summary_dir", "checkpoint_dir", "tensorboard_dir"}
 )
@@ -43,13 +43,13 @@ _PIECE = 1024 * 1024
 
 
 class EventFiles:
-    """Copies a job's event files into ``folder``, which the caller owns; each `gather` copies what is new."""
+    """Copies of a job's event files in ``folder``, which the caller owns; each `gather` copies new data."""
 
     def __init__(self, platform: Platform, name: str, folder: Path) -> None:
         self._platform = platform
         self._name = name
         self.folder = folder
-        #: By area and path within it the copies, one for each host that had such a file; first host first.
+        #: The copies by area and path within it, one for each host with such a file, the first host first.
         self._copies: dict[str, list[Path]] = {}
         self._links: set[Path] = set()
 
@@ -95,7 +95,7 @@ class EventFiles:
 
     def _artifacts(self, description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
         """Download the artifacts that are known to have event files, else one after the other until one has."""
-        for area, uri in _places(description):
+        for area, uri in _artifact_uris(description):
             known = {"data", *(inside.partition("/")[0] for inside in self._copies)}
             if self.found() and area not in known:
                 continue
@@ -154,7 +154,7 @@ def _named_folders(description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]
             yield key, Path(path)
 
 
-def _places(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _artifact_uris(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the URIs of a job's artifacts, those most likely to have event files first."""
     name = description["TrainingJobName"]
     board = description.get("TensorBoardOutputConfig", {}).get("S3OutputPath")
