@@ -35,7 +35,7 @@ class Terminal(io.StringIO):
         ),
     ],
 )
-def test_the_view_is_what_was_asked_for_and_the_output_can_show(live, stream, variables, which):
+def test_the_view_depends_on_the_argument_and_the_output(live, stream, variables, which):
     assert choose_view(live, stream, variables) == which
 
 
@@ -75,7 +75,7 @@ def test_a_failure_says_how_to_see_its_log_and_how_to_try_again():
     assert caught.value.reason == reason
 
 
-def test_a_failure_is_told_where_the_path_of_its_log_is_unknown():
+def test_a_failure_is_shown_without_the_path_of_its_log():
     fake, job = started(Life.failed("AlgorithmError: boom"))
     fake.disconnect("describe_log_streams", times=100)
     with pytest.raises(TrainingJobFailed, match="boom") as caught:

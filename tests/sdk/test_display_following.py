@@ -30,7 +30,7 @@ def test_a_log_of_many_lines_is_written_in_few_pieces_and_whole():
     ]
 
 
-def test_an_expression_that_is_none_is_told_once_and_the_metrics_of_the_others_shown():
+def test_an_invalid_expression_is_reported_once_and_other_metrics_are_shown():
     screen, _ = followed(f"loss={number}" for number in range(20_000))
     assert screen.getvalue().count("scriptmode: metric 'broken': '(' is not a regular expression") == 1
     assert "loss" in screen.frames[-1]
@@ -98,7 +98,7 @@ def test_a_log_that_cannot_be_read_on_ends_the_following_and_leaves_no_thread():
     assert not [thread for thread in threading.enumerate() if "view of job-1" in thread.name]
 
 
-def test_a_job_that_can_be_asked_nothing_but_its_log_is_followed():
+def test_a_job_whose_platform_answers_only_log_events_is_followed():
     class Silent(Job):
         def progress(self, name):
             raise JobNotFoundError("gone")

@@ -59,7 +59,7 @@ def test_a_description_tells_history_time_and_hosts():
 LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8"), ("algo-1", "loss=1")]
 
 
-def test_a_metric_of_several_hosts_is_that_of_the_first_and_says_so():
+def test_a_metric_of_several_hosts_shows_the_first_host_with_its_name():
     view = collected(LOSSES).snapshot(NOW)
     found = [(each.name, each.count, each.last, each.points, each.host) for each in view.observed.metrics]
     assert found == [("loss", 2, 1.0, (2.0, 1.0), "algo-1"), ("validation:accuracy", 1, 0.5, (0.5,), "")]
@@ -131,7 +131,7 @@ def test_metrics_are_found_in_the_lines_that_pass():
     ]
 
 
-def test_an_expression_that_is_none_is_told_once_and_the_others_work():
+def test_an_invalid_expression_is_reported_once_and_others_work():
     broken = [{"Name": "wrong", "Regex": "("}, *METRICS]
     collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
     collector.set_description(described(AlgorithmSpecification={"MetricDefinitions": broken}))
@@ -152,7 +152,7 @@ def test_a_rate_is_that_of_the_last_seconds():
     assert rates.statuses(over=True)[0].rate is None
 
 
-def test_there_is_no_rate_at_once_and_none_of_what_is_complete():
+def test_a_rate_needs_some_time_and_a_complete_channel_has_none():
     rates = ChannelRates()
     rates.add([ChannelProgress("train", "File", 5, 10), ChannelProgress("eval", "File", 0, 10)], 0.0)
     rates.add([ChannelProgress("train", "File", 6, 10), ChannelProgress("eval", "File", 0, 10)], 0.1)
@@ -207,7 +207,7 @@ def test_the_panel_never_takes_more_room_than_there_is(columns, room, plain):
     assert not plain or all(row.plain.isascii() for row in drawn)
 
 
-def test_what_the_platform_waits_for_is_told_before_the_training():
+def test_the_platforms_message_is_shown_before_the_training():
     waiting = [{"Status": "Starting", "StartTime": NOW, "StatusMessage": "Launching requested ML instances"}]
     fields = {"SecondaryStatus": "Starting", "SecondaryStatusTransitions": waiting}
     view = collected(**fields).snapshot(NOW)

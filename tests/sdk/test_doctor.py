@@ -72,7 +72,7 @@ def test_this_machine_can_train(tmp_path, no_settings):
     assert not (tmp_path / "data").exists()
 
 
-def test_a_data_directory_that_is_none_is_a_problem_and_the_exit_code(environment, tmp_path):
+def test_an_invalid_data_directory_is_a_problem_and_the_exit_code(environment, tmp_path):
     (tmp_path / "data").write_text("a file")
     done = doctor(environment)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -103,7 +103,7 @@ def test_what_is_not_looked_at_names_the_check_that_says_why(environment):
     assert "report it" in found["memory"]["advice"]
 
 
-def test_an_unknown_home_is_told_with_the_variables_that_name_one(environment):
+def test_an_unknown_home_names_the_variables_that_set_it(environment):
     done = doctor({**environment, "SCRIPTMODE_DATA_DIR": "~who-is-that/data"}, "--json")
     for name in ("disk", "jobs", "ports"):
         assert by_name(done)[name]["found"].startswith("there is no data directory: ")
@@ -124,7 +124,7 @@ def test_a_disk_that_is_full_is_not_a_problem_for_jobs_elsewhere(environment, tm
 
 
 @pytest.mark.prompt
-def test_what_hangs_is_told_in_time_and_nothing_else_is_lost(environment, tmp_path):
+def test_a_check_that_hangs_is_reported_in_time_with_all_others(environment, tmp_path):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "silent.sock"))
         silent.listen()
@@ -170,6 +170,6 @@ def test_the_report_is_in_columns_with_the_advice_below():
     ]
 
 
-def test_a_platform_that_there_is_not_is_named():
+def test_an_unknown_platform_is_refused_by_name():
     with pytest.raises(SpecError, match="platform is 'cloud'; give 'local' or 'sagemaker'"):
         examine(platform="cloud")

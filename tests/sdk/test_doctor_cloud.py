@@ -64,7 +64,7 @@ def account(monkeypatch, no_settings):
 
 
 @pytest.mark.slow
-def test_the_account_its_region_and_the_clock_are_told(account):
+def test_account_region_and_clock_are_reported(account):
     found = account(asks_service=True)
     assert [check.outcome for check in found.values()] == ["ok"] * 4
     assert found["credentials"].found == "arn:aws:iam::123456789012:user/ada, from env"
@@ -84,7 +84,7 @@ def test_a_clock_that_is_an_hour_off_is_a_problem_though_the_signature_is_refuse
     assert found["credentials"].outcome == "problem"
 
 
-def test_credentials_that_expired_are_told_with_where_they_are_from(account):
+def test_expired_credentials_are_reported_with_their_source(account):
     found = account(403, REFUSAL.format("ExpiredToken", "The security token is expired"), asks_service=True)
     assert found["credentials"].outcome == "problem"
     assert (
@@ -95,7 +95,7 @@ def test_credentials_that_expired_are_told_with_where_they_are_from(account):
     assert found["Amazon SageMaker"].advice == "see credentials"
 
 
-def test_an_endpoint_without_a_server_is_told_and_the_variable_that_named_it(account, monkeypatch):
+def test_an_endpoint_without_a_server_names_its_variable(account, monkeypatch):
     account()
     # Nobody is there any more.
     found = {check.name: check for check in aws_checks.account(asks_service=False)}

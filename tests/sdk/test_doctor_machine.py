@@ -78,7 +78,7 @@ def test_an_mpirun_that_starts_nothing_is_quoted(bare):
 @pytest.mark.parametrize(
     ("home", "words"), [(None, "HOME is not set"), ("gone", "HOME=gone is not a writable directory")]
 )
-def test_an_mpirun_that_fails_for_want_of_a_home_says_so(bare, monkeypatch, home, words):
+def test_an_mpirun_that_fails_without_a_home_names_home(bare, monkeypatch, home, words):
     program(bare, "mpirun", 'echo "Failed initializing opal: -1" >&2; exit 1')
     if home is None:
         monkeypatch.delenv("HOME", raising=False)
@@ -148,7 +148,7 @@ def test_an_address_of_docker_that_is_none_is_quoted_with_its_variable(monkeypat
     assert check.advice == "check DOCKER_HOST, or unset it"
 
 
-def test_what_cannot_be_mounted_is_told_with_what_needs_it():
+def test_a_failed_mount_names_what_needs_it():
     outcome, name, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine_checks.fuse")
     assert (outcome, name) == ("warning", "FUSE")
     assert "mounting" in found

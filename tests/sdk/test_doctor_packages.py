@@ -39,7 +39,7 @@ def test_without_tensorflow_the_next_step_is_to_install_it(found):
     assert checks["Keras"].advice == checks["TensorFlow"].advice
 
 
-def test_a_tensorflow_that_cannot_be_imported_is_told_in_its_own_words_and_lets_other_jobs_run(found):
+def test_a_tensorflow_that_cannot_be_imported_is_a_warning_with_its_message(found):
     checks = found(tensorflow="raise ImportError('libcudart.so.12: cannot open shared object file')\n")
     assert checks["TensorFlow"].outcome == "warning"
     assert "ImportError: libcudart.so.12: cannot open shared object file" in checks["TensorFlow"].found
@@ -81,7 +81,7 @@ def test_a_horovod_of_another_tensorflow_names_both_and_the_command_that_builds_
     assert f"container/horovod/build_wheel.sh {sys.executable}" in check.advice
 
 
-def test_a_horovod_without_mpi_or_that_is_not_there_is_told(found):
+def test_a_horovod_without_mpi_or_that_is_missing_is_reported(found):
     assert "was built without MPI" in found(horovod_tensorflow="def mpi_built(): return False\n")["Horovod"].found
     missing = found(horovod=MISSING.format("horovod"))["Horovod"]
     assert missing.outcome == "warning"
@@ -97,7 +97,7 @@ def test_a_keras_3_says_what_it_does_not_train_and_what_does(found):
     assert check.advice == "pip install tf-keras, and give such jobs environment={'TF_USE_LEGACY_KERAS': '1'}"
 
 
-def test_a_legacy_keras_that_was_asked_for_and_is_not_there_is_told(found, monkeypatch):
+def test_a_missing_legacy_keras_is_reported(found, monkeypatch):
     monkeypatch.setenv("TF_USE_LEGACY_KERAS", "1")
     broken = "__version__ = '2.21.0'\nclass keras:\n    class Model: pass\nkeras.Model.__module__ = 'tf_keras.src'\n"
     check = found(tensorflow=broken)["Keras"]

@@ -335,7 +335,7 @@ def test_a_call_whose_answer_is_lost_is_done_nevertheless(fake, sagemaker):
     [(ServiceError("AccessDeniedException", "no"), ClientError), (KeyboardInterrupt(), KeyboardInterrupt)],
     ids=["of the service", "any other"],
 )
-def test_a_call_raises_the_error_it_is_told_to(fake, sagemaker, error, raised):
+def test_a_call_raises_an_injected_error(fake, sagemaker, error, raised):
     fake.fault("list_training_jobs", error, service="sagemaker")
     with pytest.raises(raised):
         sagemaker.list_training_jobs()
@@ -376,7 +376,7 @@ def test_calls_are_kept_as_they_were(fake, sagemaker):
         (lambda _: Life(metrics={"loss": [0.5]}), ValueError, r"metrics\['loss'\] has 0.5"),
     ],
 )
-def test_what_the_fake_cannot_be_told_is_named(fake, use, error, text):
+def test_invalid_arguments_of_the_fake_are_named(fake, use, error, text):
     with pytest.raises(error, match=text):
         use(fake)
 

@@ -192,7 +192,7 @@ def test_old_metrics_are_kept_by_the_minute(measured):
     assert data(measured, query(period=60))[0] == [[0.5, 1.0, 3.0]]
 
 
-def test_metric_statistics_have_what_was_asked_for(measured):
+def test_metric_statistics_have_the_requested_statistics(measured):
     asked = query()["MetricStat"]["Metric"]
     span = {"StartTime": measured.clock.start, "EndTime": measured.clock.wall_time()}
     answer = measured.client("cloudwatch").get_metric_statistics(
@@ -266,7 +266,7 @@ def test_a_bucket_is_there_once_it_is_created_or_has_an_object(fake, s3):
         s3.head_bucket(Bucket=bucket, ExpectedBucketOwner="123456789012")
 
 
-def test_roles_and_the_caller_are_told(fake):
+def test_roles_and_the_callers_identity_are_returned(fake):
     fake.roles["training"] = "arn:aws:iam::123456789012:role/service-role/training"
     role = fake.client("iam").get_role(RoleName="training")["Role"]
     assert (role["Arn"], role["Path"]) == (fake.roles["training"], "/service-role/")

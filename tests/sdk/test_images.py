@@ -135,7 +135,7 @@ def test_without_sagemaker_both_ways_out_are_named(installed, monkeypatch):
     ],
     ids=["a part is missing", "a name is missing", "it breaks", "version 3"],
 )
-def test_a_broken_sagemaker_is_told_from_a_missing_one(installed, files, message):
+def test_a_broken_sagemaker_differs_from_a_missing_one(installed, files, message):
     installed(files)
     with pytest.raises(SpecError, match="which is installed but cannot be imported: ") as caught:
         ask()

@@ -165,7 +165,7 @@ def test_requirements_are_installed_first(ours, code):
     assert host.main.argv[0] == "python"
 
 
-def test_the_archive_is_told_by_its_files(ours, code):
+def test_the_archive_is_identified_by_its_files(ours, code):
     plan = ours().plan()
     assert plan.source.files == {"train.py": 8}
     assert plan.source.total == 8
@@ -185,7 +185,7 @@ def test_a_source_that_is_stored_already_is_not_fetched(code):
     assert fake.calls == []
 
 
-def test_an_image_with_a_program_of_its_own_is_planned_without_it():
+def test_a_job_of_an_image_with_its_own_program_is_planned():
     made = Estimator(IMAGE, ROLE, 2, "ml.c5.xlarge", sagemaker_session=FakeSageMaker(), hyperparameters={"pin": "1234"})
     plan = made.plan()
     assert [host.roles for host in plan.hosts.values()] == ["", ""]

@@ -38,7 +38,7 @@ def test_an_interpreter_that_speaks_before_it_answers_is_understood(planned):
     ],
     ids=["silent", "a number", "an error"],
 )
-def test_an_interpreter_that_does_not_answer_is_told_with_what_it_says(planned, script, said):
+def test_an_interpreter_that_does_not_answer_is_reported_with_its_output(planned, script, said):
     with pytest.raises(
         PlatformError, match=f"python: {said}; see its output: echo .* scriptmode_runtime.preview"
     ) as told:
@@ -46,7 +46,7 @@ def test_an_interpreter_that_does_not_answer_is_told_with_what_it_says(planned, 
     assert "install" not in str(told.value)
 
 
-def test_an_interpreter_without_the_runtime_is_told_to_have_it_installed(planned):
+def test_an_interpreter_without_the_runtime_suggests_the_installation(planned):
     lacking = "echo \"ModuleNotFoundError: No module named 'scriptmode_runtime'\" >&2; exit 1"
     with pytest.raises(PlatformError, match="No module named 'scriptmode_runtime'; install scriptmode for it: .*pip"):
         planned(f'[ "$1" = -c ] || {{ {lacking}; }}')

@@ -40,7 +40,7 @@ def before(again):
     return again().fit({"train": "s3://bucket/train"}, wait=False)
 
 
-def test_the_same_call_differs_in_nothing(again, before):
+def test_equal_calls_have_no_difference(again, before):
     plan = again().plan({"train": "s3://bucket/train"}, against=before)
     assert plan.difference.is_none
     assert plan.difference.fields == {}
@@ -48,7 +48,7 @@ def test_the_same_call_differs_in_nothing(again, before):
     assert f"Difference to {before.name}\n  none, except the job's name" in str(plan)
 
 
-def test_every_field_that_differs_is_told_before_and_after(again, before, code):
+def test_every_changed_field_is_shown_before_and_after(again, before, code):
     Path(code, "extra.py").write_text("x = 1")
     changed = again(instance_count=3, hyperparameters={"epochs": 5, "rate": 0.1}, volume_size=40)
     plan = changed.plan({"train": TrainingInput("s3://bucket/train", input_mode="Pipe")}, against=before.name)
@@ -143,7 +143,7 @@ def test_a_job_of_this_machine_is_found_without_credentials(code, tmp_path, monk
         made.plan(against="two")
 
 
-def test_members_of_lists_are_told_apart_by_their_names():
+def test_members_of_lists_are_identified_by_their_names():
     channels = [{"ChannelName": name, "DataSource": {"S3DataSource": {"S3Uri": f"s3://{name}"}}} for name in "ab"]
     old, new = {"InputDataConfig": channels}, {"InputDataConfig": channels[::-1]}
     assert changed_fields(old, new) == {}

@@ -49,7 +49,7 @@ def test_two_hosts_fit_a_page_of_short_lines(two):
     assert [line for line in lines if len(line) > 118 and "sourcedir.tar.gz" not in line] == []
 
 
-def test_the_text_tells_request_source_and_hosts(two):
+def test_the_text_shows_request_source_and_hosts(two):
     text = str(two)
     for part in (
         "Training job job-1: 2 x ml.c5.xlarge",
@@ -75,7 +75,7 @@ def test_no_secret_is_shown_and_the_request_is_exact(two):
     assert two.to_dict()["request"]["Environment"] == {"API_KEY": "******"}
 
 
-def test_of_many_hosts_the_first_three_and_the_last_are_shown(many):
+def test_the_first_three_and_the_last_of_many_hosts_are_shown(many):
     text = str(many)
     shown = [line.split(":")[0].strip() for line in text.splitlines() if line.startswith("  algo-")]
     assert shown == ["algo-1", "algo-2", "algo-3", "algo-4 to algo-199", "algo-200"]
@@ -110,7 +110,7 @@ def test_a_notebook_shows_the_text_escaped(folder):
     assert "&quot;" in shown._repr_html_()
 
 
-def test_an_image_with_a_program_of_its_own_says_so():
+def test_an_image_with_its_own_program_is_named():
     text = str(Estimator("registry/own:1", ROLE, 1, "ml.c5.xlarge", sagemaker_session=FakeSageMaker()).plan())
     assert "none: the image has its own program" in text
     assert "algo-1: the program of the image" in text

@@ -158,7 +158,7 @@ def test_half_a_vpc_in_the_config_file_is_named_with_its_place(code, monkeypatch
         estimator(code).request()
 
 
-def test_what_a_new_job_names_and_is_not_there_is_no_missing_job(code):
+def test_a_missing_resource_of_a_new_job_is_not_a_missing_job(code):
     fake = FakeSageMaker("eu-west-1")
     made = estimator(code, sagemaker_session=fake)
     fake.fault("create_training_job", ServiceError("ValidationException", "Could not find model data at s3://m/x"))
@@ -169,7 +169,7 @@ def test_what_a_new_job_names_and_is_not_there_is_no_missing_job(code):
         made.fit(wait=False)
 
 
-def test_a_job_that_could_not_be_asked_for_is_not_called_missing(monkeypatch, tmp_path):
+def test_a_job_that_cannot_be_described_is_not_reported_as_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
@@ -249,7 +249,7 @@ def interrupting(monkeypatch):
     server.server_close()
 
 
-def test_a_job_whose_answer_boto3_itself_asked_for_again_is_found(interrupting):
+def test_a_job_whose_creation_boto3_itself_retried_is_found(interrupting):
     made = Estimator("img", ROLE, 1, "ml.m5.large", output_path="s3://out/x")
     job = made.fit(wait=False, job_name="job-1")
     assert list(interrupting) == ["job-1"]
@@ -386,7 +386,7 @@ def test_an_ignore_file_that_cannot_be_read_is_named(code):
         estimator(code, sagemaker_session=FakeSageMaker()).request()
 
 
-def test_trouble_that_lasts_is_told_to_who_watches(caplog):
+def test_a_persistent_error_is_raised_to_the_follower(caplog):
     fake, job = started(Life.completed())
     fake.disconnect("describe_training_job", times=8, after=1)
     job.wait()

@@ -183,7 +183,7 @@ def test_retries_end_with_the_advice_to_follow_again():
         list(job.logs(follow=True))
 
 
-def test_who_only_asks_for_the_lines_so_far_waits_for_less():
+def test_reading_the_available_lines_retries_for_a_shorter_time():
     fake, job = started(Life.completed(logs={"algo-1": lines_of("algo-1", 3)}))
     fake.clock.advance(200)
     began = fake.clock.now()

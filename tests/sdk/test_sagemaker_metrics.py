@@ -90,7 +90,7 @@ def test_more_values_than_an_answer_holds_are_read_to_their_ends():
     assert sum(call.operation == "get_metric_data" for call in fake.calls) == 2
 
 
-def test_more_metrics_than_a_call_may_ask_for_are_asked_in_several():
+def test_more_metrics_than_one_call_allows_need_several_calls():
     names = [f"metric-{number}" for number in range(1201)]
     fake = FakeSageMaker()
     description = {

@@ -82,7 +82,7 @@ def test_a_role_is_looked_up_in_iam_and_the_job_is_tagged(account, tmp_path):
     assert Estimator.attach("job-tagged", platform=job.platform).spec.tags == (("team", "vision"),)
 
 
-def test_the_execution_role_is_asked_of_sts(account, tmp_path):
+def test_the_execution_role_is_queried_from_sts(account, tmp_path):
     import boto3
 
     boto3.client("iam").create_role(RoleName="notebook", AssumeRolePolicyDocument="{}")
@@ -96,7 +96,7 @@ def test_the_execution_role_is_asked_of_sts(account, tmp_path):
     assert found == "arn:aws:iam::123456789012:role/notebook"
 
 
-def test_the_execution_role_of_a_notebook_instance_is_asked_of_sagemaker(account, tmp_path):
+def test_the_execution_role_of_a_notebook_instance_is_queried_from_sagemaker(account, tmp_path):
     import boto3
 
     boto3.client("sagemaker").create_notebook_instance(
@@ -184,7 +184,7 @@ def test_the_services_errors_leave_as_ours(code, message, error):
         ({"role": None}, "role is missing"),
     ],
 )
-def test_what_the_service_needs_is_asked_for_before_anything_is_done(tmp_path, arguments, message):
+def test_missing_required_settings_are_refused_before_any_call(tmp_path, arguments, message):
     (tmp_path / "train.py").write_text("")
     given = {
         "image_uri": "img",
@@ -215,7 +215,7 @@ def test_places_of_this_machine_are_refused(account, arguments, inputs, named):
     assert "in S3" in str(caught.value)
 
 
-def test_a_log_listing_that_is_denied_leaves_as_one_of_our_errors():
+def test_a_denied_log_listing_is_a_credentials_error():
     from botocore.exceptions import ClientError
 
     class Session:
