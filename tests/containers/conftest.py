@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[2]
 STRANGER = "12345:12345"
 
 
-def docker(*words, timeout=100):
-    """Run the command; its outcome, with both streams in one text."""
+def docker(*words, timeout=300):
+    """Run a command of Docker's client; return its outcome, with both streams in one text."""
     return subprocess.run(
         ("docker", *words), check=False, text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -68,6 +68,20 @@ def tensorflow_version(request):
 def image(built, tensorflow_version):
     """Its image."""
     return built(tensorflow_version)
+
+
+def users_of_images(function):
+    """Run a test with each image and each user; with every combination of them if the run is thorough."""
+    users = {"root": None, "a plain user": STRANGER}
+    combinations = [
+        pytest.param(
+            version, user, id=f"{version}-{name}", marks=[] if (row + column) % 2 == 0 else [pytest.mark.thorough]
+        )
+        for row, version in enumerate(TENSORFLOW_VERSIONS)
+        for column, (name, user) in enumerate(users.items())
+    ]
+    names = ("tensorflow_version", "user")
+    return pytest.mark.parametrize(names, combinations, indirect=["tensorflow_version"], scope="session")(function)
 
 
 @pytest.fixture(scope="session")
@@ -121,7 +135,7 @@ class PlainJob:
         as_user = ("--user", user) if user else ()
         volume = f"{self.folder}:/opt/ml"
         words = ("run", "--rm", "--network", "none", "--volume", volume, *as_user, *options, image, *words)
-        return docker(*words, timeout=300)
+        return docker(*words, timeout=900)
 
     def _write(self, name, text):
         path = self.folder / name

@@ -41,7 +41,12 @@ TRAININGS = {
 }
 #: tf.estimator is in the older TensorFlow alone.
 CELLS = [("2.15.1", layout) for layout in TRAININGS] + [("2.21.0", layout) for layout in list(TRAININGS)[:3]]
-each = pytest.mark.parametrize(("version", "layout"), CELLS)
+#: With TensorFlow 2.21 each run has the one over ssh: the notebook of Keras 3 trains all three on its containers.
+IN_A_NOTEBOOK = [("2.21.0", "parameter_server"), ("2.21.0", "multi_worker_mirrored")]
+each = pytest.mark.parametrize(
+    ("version", "layout"),
+    [pytest.param(*cell, marks=[pytest.mark.thorough] if cell in IN_A_NOTEBOOK else []) for cell in CELLS],
+)
 #: Reads models back with the image's TensorFlow, on images that no trainer saw.
 SCORES = """
 import sys
@@ -107,7 +112,7 @@ def scores(trained, built, code):
                 archives.append(f"/models/{layout}.tar.gz")
                 volumes += ["--volume", f"{job().delivered()}:{archives[-1]}:ro"]
         command = (built(version), "python", "-c", SCORES, *archives)
-        done = docker("run", "--rm", "--network", "none", *volumes, "--workdir", "/code", *command)
+        done = docker("run", "--rm", "--network", "none", *volumes, "--workdir", "/code", *command, timeout=600)
         assert done.returncode == 0, done.stdout
         return {layout: float(score) for layout, score in re.findall(r"scored /models/(\w+)\S* (\S+)", done.stdout)}
 
@@ -193,7 +198,13 @@ def test_horovods_ranks_on_the_other_container_come_up_over_ssh(version, layout,
     check_ranks(trained[version, layout](), "ssh")
 
 
-def test_ranks_on_the_other_container_come_up_without_ssh_by_default(image, code, tmp_path):
+@pytest.mark.parametrize(
+    "version",
+    # The notebook of Keras 3 has such ranks with TensorFlow 2.21.
+    ["2.15.1", pytest.param("2.21.0", marks=pytest.mark.thorough)],
+)
+def test_ranks_on_the_other_container_come_up_without_ssh_by_default(version, built, code, tmp_path):
+    image = built(version)
     job = ContainerJob(tmp_path, entry_point="recorded.py", source_dir=str(code), image_uri=image, distribution=_RING)
     try:
         job.job.wait()

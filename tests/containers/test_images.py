@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from containers.conftest import STRANGER, docker
+from containers.conftest import STRANGER, docker, users_of_images
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
@@ -56,7 +56,7 @@ def in_image(image, *words, user=None):
     return done.stdout
 
 
-@pytest.mark.parametrize("user", [None, STRANGER], ids=["root", "a plain user"])
+@users_of_images
 def test_tensorflow_and_horovod_are_there_for(user, image, tensorflow_version):
     assert f"TensorFlow {tensorflow_version} mpi True ranks 1" in in_image(image, "python", "-c", IMPORTS, user=user)
 

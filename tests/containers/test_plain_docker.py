@@ -3,11 +3,10 @@
 import os
 
 import pytest
-from containers.conftest import STRANGER
+from containers.conftest import users_of_images
 from fakes import wheels
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(2400)]
-users = pytest.mark.parametrize("user", [None, STRANGER], ids=["root", "a plain user"])
 
 PROGRAM = """
 import argparse, os
@@ -63,7 +62,7 @@ model.fit(features, features[:, :1], epochs=1, verbose=0, callbacks=[callback])
 OF_TENSORFLOW = ("tensorflow>=2.15", "tf-keras>=2.14.1")
 
 
-@users
+@users_of_images
 def test_a_job_trains_as(user, image, plain_job):
     plain_job.prepare(PROGRAM, epochs=3)
     done = plain_job.run(image, "train", user=user)
@@ -79,7 +78,7 @@ def test_the_image_alone_trains_too(image, plain_job):
     assert (plain_job.folder / "model" / "weights").read_text() == "4"
 
 
-@users
+@users_of_images
 def test_requirements_are_installed_for(user, image, plain_job):
     plain_job.prepare("import extra, yaml; print('extra', extra.NUMBER, yaml.__name__)")
     (plain_job.folder / "code" / wheels.NAME).write_bytes(wheels.extra())
@@ -108,27 +107,18 @@ def test_a_job_writes_for_tensorboard(image, plain_job):
     assert list((written / "fit" / "train").glob("events.out.tfevents.*"))
 
 
-@users
+@users_of_images
 def test_a_failure_is_the_exit_code_and_the_failure_file_for(user, image, plain_job):
     plain_job.prepare("raise SystemExit(7)")
     assert plain_job.run(image, "train", user=user).returncode == 7
     assert "exit code 7" in (plain_job.folder / "output" / "failure").read_text()
 
 
-def ranks(plain_job, image, program, user=None, options=()):
-    plain_job.prepare(program, sagemaker_mpi_enabled=True, sagemaker_mpi_num_of_processes_per_host=2)
-    done = plain_job.run(image, "train", user=user, options=options)
+@users_of_images
+def test_two_ranks_agree_and_fit_one_model_by_horovods_own_keras_as(user, image, plain_job):
+    plain_job.prepare(ALLREDUCE + FIT, sagemaker_mpi_enabled=True, sagemaker_mpi_num_of_processes_per_host=2)
+    done = plain_job.run(image, "train", user=user, options=("--env", "TF_USE_LEGACY_KERAS=1"))
     assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-@users
-def test_two_ranks_agree_as(user, image, plain_job):
-    said = ranks(plain_job, image, ALLREDUCE, user, ("--env", "TF_USE_LEGACY_KERAS=1"))
-    assert "rank 0 of 2: 3.0 7.0 1.5" in said
-    assert "rank 1 of 2: 3.0 7.0 1.5" in said
-
-
-def test_two_ranks_fit_one_model_by_horovods_own_keras(built, plain_job):
-    said = ranks(plain_job, built("2.21.0"), FIT, options=("--env", "TF_USE_LEGACY_KERAS=1"))
-    assert said.count("same weights on 2 ranks: True") == 2
+    assert "rank 0 of 2: 3.0 7.0 1.5" in done.stdout
+    assert "rank 1 of 2: 3.0 7.0 1.5" in done.stdout
+    assert done.stdout.count("same weights on 2 ranks: True") == 2
