@@ -97,7 +97,7 @@ def test_the_error_of_a_missing_directory_names_the_id(tmp_path):
 
 @pytest.mark.parametrize("path", ["/..", "/a/../../etc", "/a/.."])
 def test_a_directory_path_does_not_lead_upwards(tmp_path, path):
-    with pytest.raises(DataError, match="leads upwards"):
+    with pytest.raises(DataError, match="contains '..'"):
         file_systems.find_folder(source(path), {ID: str(tmp_path)})
 
 

@@ -88,7 +88,7 @@ def test_a_file_system_that_may_only_be_read_is_mounted_so(on_disk, data):
 
 @pytest.mark.parametrize(
     ("directory", "told"),
-    [("/data/nowhere", "DirectoryPath '/data/nowhere'"), ("/../data", "leads upwards")],
+    [("/data/nowhere", "DirectoryPath '/data/nowhere'"), ("/../data", "contains '..'; leave it out")],
 )
 def test_a_folder_that_is_not_there_is_told_before_anything_is_done(on_disk, directory, told):
     with pytest.raises(DataError, match=f"channel 'train': file system '{SYSTEM}': .*{told}"):

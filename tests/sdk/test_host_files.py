@@ -61,7 +61,7 @@ def test_the_directory_that_a_container_replaced_by_a_link_is_not_taken(containe
     container.model.symlink_to(tmp_path)
     assert packed(container, "model") == (
         {},
-        ["model: nothing of algo-1 is taken: it was replaced by a link or a file"],
+        ["model: files of algo-1 are left out: the folder was replaced by a link or a file"],
     )
     (container.base / "output" / "data").rmdir()
     (container.base / "output").rmdir()
@@ -157,7 +157,7 @@ def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
     path.joinpath("file").write_text("")
     found = artifacts.collect_files("model", [container], "model")
     (note,) = found.notes
-    assert note.endswith("is left out: what is more than 200 folders deep in it")
+    assert note.endswith("is left out: its files more than 200 folders deep")
 
 
 def test_a_link_at_the_place_of_a_delivery_is_replaced_and_not_written_through(container, tmp_path, secret):

@@ -301,7 +301,7 @@ def test_jobs_are_listed_by_what_is_asked(capsys):
     [
         ({"status": "Done"}, "status is 'Done'; give one of InProgress"),
         ({"limit": 0}, "limit is 0"),
-        ({"platform": "cloud"}, "platform is 'cloud'; say 'local' or 'sagemaker'"),
+        ({"platform": "cloud"}, "platform is 'cloud'; give 'local', 'sagemaker' or a platform object"),
     ],
 )
 def test_a_listing_that_cannot_be_meant_is_refused(which, message):

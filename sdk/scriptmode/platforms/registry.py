@@ -65,7 +65,7 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
         try:
             other.describe(job_name)
         except JobNotFoundError as error:
-            raise JobNotFoundError(f"{not_here}; nor has Amazon SageMaker one ({error})") from error
+            raise JobNotFoundError(f"{not_here}; Amazon SageMaker has none of that name either ({error})") from error
         except CredentialsError as error:
             raise JobNotFoundError(f"{not_here}; Amazon SageMaker was not asked: {error}") from error
         except PlatformError as error:
@@ -88,7 +88,7 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
     if platform == "sagemaker":
         return sagemaker_platform(None)
     if isinstance(platform, str) or not hasattr(platform, "describe"):
-        raise SpecError(f"platform is {platform!r}; say 'local' or 'sagemaker', or give a platform")
+        raise SpecError(f"platform is {platform!r}; give 'local', 'sagemaker' or a platform object")
     return platform
 
 
@@ -96,8 +96,8 @@ def local_platform() -> Platform:
     """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
     if not _runs_local_jobs():
         raise SpecError(
-            f"jobs on this machine need Linux, whose /proc and process groups their hosts are looked after with; this "
-            f"is {sys.platform!r}. Train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with "
+            f"jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
+            f"{sys.platform!r}. Train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with "
             "platform='sagemaker' (scriptmode list --platform sagemaker)"
         )
     from scriptmode.platforms.local import LocalPlatform

@@ -280,7 +280,7 @@ class Agent:
         if task.error:
             self._log_to_user(f"artifacts were not delivered: {task.error}")
             if with_model:
-                location = f"what the hosts left is kept in {self._folder.output} and {self._folder.hosts}"
+                location = f"the hosts' files are kept in {self._folder.output} and {self._folder.hosts}"
                 return Outcome("Failed", f"ClientError: Artifact upload failed: {task.error}; {location}")
         self._state = replace(self._state, artifacts=str(task.value or ""))
         return outcome

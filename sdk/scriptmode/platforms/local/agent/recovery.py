@@ -39,8 +39,8 @@ _AGENT_SECONDS = 0.5
 _WAKING_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _UNRECORDED = (
-    "its agent died in {secondary}; this folder cannot be written, so nothing was ended or recorded: look at the job "
-    "where it can be"
+    "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
+    "job on a machine that can write it"
 )
 
 
@@ -162,7 +162,7 @@ def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> Job
     cause = cause or _cause_of_death(folder, state)
     reason = (
         f"InternalServerError: {cause}; its processes that were found were ended{problem and f', but {problem}'}; "
-        f"what they left is in {folder.path}"
+        f"its files are in {folder.path}"
     )
     log = folder.agent_log_tail()
     failed = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)

@@ -47,8 +47,8 @@ def delete_job(folder: JobFolder) -> None:
     moved = _rename(folder)
     if not _wait(lambda: _is_free(moved)):
         raise DataError(
-            f"the agent of training job {folder.name} does not end, so {moved.path} is left; end its process, "
-            f"which is named by fuser {moved.lock_file}, then remove that folder"
+            f"the agent of training job {folder.name} does not end, so {moved.path} remains; stop its process, "
+            f"which is listed by fuser {moved.lock_file}, then remove that folder"
         )
     fuse_mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)

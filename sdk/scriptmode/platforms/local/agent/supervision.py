@@ -64,7 +64,7 @@ def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hook
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():
-            hooks.on_stopping("Stopping: a stop was asked for")
+            hooks.on_stopping("Stopping: a stop was requested")
             end_hosts(hosts, stop_grace, hooks)
             return Outcome("Stopped")
         left = deadline - hooks.clock()

@@ -165,7 +165,7 @@ def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> str
             return ""
         found = {each: paths for each in written if (paths := _topmost_foreign_paths(each))}
     except OSError as error:
-        return f"files of the job's containers cannot be given back to their owner: {error}"
+        return f"the owner of the files of the job's containers cannot be changed: {error}"
     problems = []
     for each, paths_below in found.items():
         paths = [str(Path(_SEEN, top)) for top in paths_below]
@@ -205,7 +205,7 @@ def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -
         command=("-R", "-h", owner, "--", *paths),
     )
     try:
-        with docker_client.docker_client("files of the job's containers cannot be given back to their owner") as client:
+        with docker_client.docker_client("the owner of the files of the job's containers cannot be changed") as client:
             identifier = container_host.create_container(client.api, container, user="0:0")
             try:
                 client.api.start(identifier)

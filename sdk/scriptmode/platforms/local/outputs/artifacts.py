@@ -247,11 +247,11 @@ def _entries(
                     yield entry
                 elif not is_noted:
                     is_noted = True
-                    left_out("/".join(entry.above[:DEEPEST]), f"what is more than {DEEPEST} folders deep in it")
+                    left_out("/".join(entry.above[:DEEPEST]), f"its files more than {DEEPEST} folders deep")
     except FileNotFoundError:
         return
     except NotADirectoryError:
-        note(f"{root}: nothing of {sandbox.host} is taken: it was replaced by a link or a file")
+        note(f"{root}: files of {sandbox.host} are left out: the folder was replaced by a link or a file")
 
 
 def _paths(name: str) -> Iterator[str]:

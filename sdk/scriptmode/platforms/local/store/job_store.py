@@ -186,7 +186,8 @@ class JobFolder:
                 process_tree.send_signal(agent, signal.SIGTERM)
                 return
             raise DataError(
-                f"training job {self.name} cannot be asked to stop: {error}; stop it where its folder can be written"
+                f"training job {self.name} cannot be asked to stop: {error}; stop it as a user, or on a "
+                "machine, that can write its folder"
             ) from error
 
     def stop_requested(self) -> float | None:

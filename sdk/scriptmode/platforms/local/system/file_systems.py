@@ -53,7 +53,7 @@ def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
             f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={name}=/folder"
         )
     if ".." in inside.split("/"):
-        raise DataError(f"file system {name!r}: DirectoryPath {inside!r} leads upwards; leave '..' out")
+        raise DataError(f"file system {name!r}: DirectoryPath {inside!r} contains '..'; leave it out")
     root = Path(folders[name])
     found = root / str(inside).strip("/")
     if not root.is_dir():
