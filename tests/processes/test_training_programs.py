@@ -64,7 +64,15 @@ def accuracy_read_back(job):
 
 # One epoch of the subset gives 0.78 to 0.84 in every layout; guessing gives 0.10.
 LAYOUTS = [
-    pytest.param("train_ps.py", ParameterServer(coordinator=True), False, "parameter_server", id="coordinator"),
+    pytest.param(
+        "train_ps.py",
+        ParameterServer(coordinator=True),
+        False,
+        "parameter_server",
+        id="coordinator",
+        # The notebook that compares strategies trains it on such hosts and reads the model back.
+        marks=pytest.mark.thorough,
+    ),
     pytest.param("train_mwms.py", MultiWorkerMirrored(), True, "multi_worker_mirrored", id="mirrored, sharded"),
     pytest.param(
         "train_hvd.py", MPI(processes_per_host=1), True, "horovod", id="horovod, sharded", marks=pytest.mark.mpi
@@ -87,8 +95,9 @@ def test_two_hosts_train_one_model(entry_point, distribution, sharded, layout):
     job = fit(entry_point, distribution, sharded=sharded)
     said = summary(job)
     assert (said["layout"], said["trainers"]) == (layout, "2")
-    assert accuracy_read_back(job) == pytest.approx(float(said["accuracy"]), abs=0.002)
-    assert accuracy_read_back(job) > 0.6
+    accuracy = accuracy_read_back(job)
+    assert accuracy == pytest.approx(float(said["accuracy"]), abs=0.002)
+    assert accuracy > 0.6
 
 
 @pytest.mark.mpi
