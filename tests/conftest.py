@@ -1,4 +1,4 @@
-"""Real things the tests stand on: a local platform of one's own, an S3 server, names that are no one's friend."""
+"""Real things the tests stand on: a local platform of one's own, an S3 server, hostile names."""
 
 import os
 import shutil

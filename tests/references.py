@@ -24,7 +24,7 @@ def environment(*requirements: str, alone: tuple[str, ...] = ()) -> Path:
     """Give the ``bin`` folder of a virtual environment with these requirements; made once.
 
     ``alone`` are installed without what they ask for, which may be older than what they run with.
-    Another process that asks for it meanwhile waits. What an interrupted installation left is made anew.
+    Another process that asks for it meanwhile waits. An interrupted installation is started again.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scriptmode" / "references"
     content = f"{sys.version}{requirements}{alone or ''}"

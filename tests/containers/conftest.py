@@ -126,7 +126,7 @@ class PlainJob:
         self._write("input/config/resourceconfig.json", json.dumps(hosts))
         self._write("input/config/inputdataconfig.json", "{}")
         for name in ("model", "output"):
-            # Whoever the container's user is.
+            # For any user of the container.
             (self.folder / name).mkdir()
             (self.folder / name).chmod(0o777)
 

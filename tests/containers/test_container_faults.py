@@ -83,7 +83,7 @@ class FaultyJob:
         )
 
     def await_training(self):
-        """Wait until every trainer trains and the hosts know each other: until then nobody can miss one."""
+        """Wait until every trainer trains and the hosts know each other: until then no host notices a missing one."""
         wanted = [f"training as {trainer}" for trainer in self._layout.trainers]
 
         def training():

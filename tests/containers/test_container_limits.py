@@ -1,4 +1,4 @@
-"""What containers may use, what they may reach, and what they run that is no script."""
+"""What containers may use, what they may reach, and commands of theirs that are not scripts."""
 
 import json
 import socket

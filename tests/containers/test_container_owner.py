@@ -1,4 +1,4 @@
-"""Whoever may use the Docker daemon trains with it, and is left no file of root's."""
+"""A user who may use the Docker daemon trains with it, and no file of root is left."""
 
 import json
 import os

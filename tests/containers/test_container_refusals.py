@@ -10,7 +10,7 @@ from scriptmode.platforms.local import LocalPlatform
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
-#: Nobody listens at the first port.
+#: No server listens at the first port.
 UNREACHABLE = "127.0.0.1:1/none:7"
 
 

@@ -1,4 +1,4 @@
-"""How images are built: anew, from a base that is named by its digest, the same each time, and without credentials."""
+"""How images are built: from a base that is named by its digest, the same each time, and without credentials."""
 
 import json
 import os

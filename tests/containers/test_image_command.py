@@ -23,7 +23,7 @@ from scriptmode.containers import (
 )
 
 SCRIPTMODE = str(Path(sys.executable).with_name("scriptmode"))
-#: Builds as somebody who may not use the socket: root may use every one.
+#: Builds as a user who may not use the socket: root may use every one.
 STRANGER = """
 import getpass, os, sys
 import docker, docker.context, requests

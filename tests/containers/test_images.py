@@ -33,7 +33,7 @@ import tensorflow as tf, tf_keras
 assert tf.keras.layers.Dense is tf_keras.layers.Dense
 print("Keras", tf_keras.__version__)
 """
-#: Counts compiled files; none may be older than its source, or be compiled anew at each start. (PEP 552)
+#: Counts compiled files; none may be older than its source, or be compiled again at each start. (PEP 552)
 COMPILED = """
 import importlib.util, pathlib, struct, sys
 found = 0

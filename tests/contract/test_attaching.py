@@ -1,4 +1,4 @@
-"""An estimator that is attached to a job, whoever made it, would start that job again: every field is kept."""
+"""An estimator that is attached to a job, by whichever program it was created, would start that job again: every field is kept."""
 
 import re
 

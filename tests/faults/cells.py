@@ -63,7 +63,7 @@ class Job:
         self.runs = [host.train(python=layout.python, **variables) for host in self.hosts]
         for trainer, host in layout.trainers.items():
             self.runs[host].says(f"training as {trainer}", 100)
-        # Until a host was there nobody can miss it.
+        # Until a host was admitted its loss is not noticed.
         until(lambda: self.hosts[0].admitted() == len(self.hosts) - 1, LONG_BOUND)
         self.files = self._files()
 

@@ -31,7 +31,7 @@ class Fault(NamedTuple):
     """One thing that goes wrong."""
 
     name: str
-    #: The job's exit code, and the first line of its failure file as a regular expression; 0 is no failure.
+    #: The job's exit code, and the first line of its failure file as a regular expression; 0 is success.
     code: int = 0
     line: str = ""
     #: What else stands in the failure file, such as a hint.

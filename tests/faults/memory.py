@@ -54,7 +54,7 @@ def _place():
 
 
 def _sweep(parent):
-    """Remove the groups of runs that are no more."""
+    """Remove the groups of runs that ended."""
     for path in parent.glob(f"{_NAME}-*"):
         if not Path("/proc", path.name.split("-")[2]).exists():
             with contextlib.suppress(OSError):

@@ -127,7 +127,7 @@ class Namespaces:
         self.run(host, _FRESH_SCRIPT, room, *self._folders)
 
     def link(self, host, state):
-        """Set a host's link ``up`` or ``down``: nothing goes through, and nobody is told."""
+        """Set a host's link ``up`` or ``down``: nothing goes through, and no process is notified."""
         subprocess.run(
             [*self._enter(self.init, "--net"), "ip", "link", "set", host, state], check=True, env=_ENVIRONMENT
         )

@@ -3,7 +3,7 @@
 Each file of a folder has each kind of damage in turn, of a job that ended and of one whose agent died. The two records
 without which there is no job meet every verb, the other files ``list``, ``describe`` and a few others. The damage and
 the few are seeded: a failure names the seed. ``--thorough`` has both kinds of job for each damage of each file; else
-they take turns in the files that are no records.
+they take turns in the files that are not records.
 """
 
 import json
@@ -69,7 +69,7 @@ def store(memory_folder):
 
 @pytest.fixture
 def victim(store, monkeypatch):
-    """Copy the job anew: as it ended, or as one whose agent died in Training."""
+    """Copy the job again: as it ended, or as one whose agent died in Training."""
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(store.data_dir))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     path = store.job_folder(VICTIM).path
@@ -166,7 +166,7 @@ def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytes
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_index_of_ended_jobs_is_read_or_written_anew(kind, store, baseline, victim):
+def test_the_index_of_ended_jobs_is_read_or_written_again(kind, store, baseline, victim):
     victim(is_left=False)
     for attempt in range(5):
         invoke("list")

@@ -146,7 +146,7 @@ class Layout:
         self._place()
 
     def _order(self) -> None:
-        """Sort each row by the mean position of the neighbours, to and fro; keep the order with the fewest crossings."""
+        """Sort each row by the mean position of the adjacent nodes, to and fro; keep the order with the fewest crossings."""
         best, fewest = [list(row) for row in self.rows], self._crossings()
         for turn in range(ORDERINGS):
             indices = range(1, len(self.rows)) if turn % 2 else range(len(self.rows) - 2, -1, -1)
@@ -161,10 +161,10 @@ class Layout:
         self.rows = best
 
     def _mean(self, name: str, position: Mapping[str, float]) -> float:
-        near = [position[each] for each in self._neighbours(name) if each in position]
+        near = [position[each] for each in self._adjacent(name) if each in position]
         return sum(near) / len(near) if near else len(position) / 2
 
-    def _neighbours(self, name: str) -> list[str]:
+    def _adjacent(self, name: str) -> list[str]:
         return [each for segment in self._segments() if name in segment for each in segment if each != name]
 
     def _segments(self) -> Iterator[tuple[str, str]]:

@@ -64,7 +64,7 @@ def _imports(node: ast.AST, when: str) -> Iterator[Import]:
 def graph(files: Iterable[Source], *, when: tuple[str, ...] = (AT_ONCE, LAZY)) -> dict[str, set[str]]:
     """Return the modules that each module imports, of these files alone, at the times ``when``.
 
-    A package is no arrow's end because a module in it is imported, though Python runs its ``__init__`` then.
+    An import of a module is not an arrow to its package, though Python runs its ``__init__`` then.
     """
     files = tuple(files)
     names = {module_name(file.path) for file in files}

@@ -40,7 +40,7 @@ NEVER = frozenset({"give", "say", "tell", "take", "let", "whoever", "nobody"})
 
 #: Each begins at a word; texts are searched in lower case.
 IDIOMS = {
-    r"nobody\b": "name the process, or 'no process', 'no reader', 'unknown'",
+    r"(?<!as\s)(?<!become\s)nobody\b": "name the process, or 'no process', 'no reader', 'unknown'",
     r"who(?:m|so)?ever\b": "name the caller, reader or process",
     r"somebody\b": "name the caller, reader or process",
     r"amiss\b": "name what is wrong",

@@ -4,16 +4,22 @@ from tests.house import language, sources
 from tests.house.offenders import expect_none
 
 
-def offences(kind):
-    return [offence for source in sources.product() for offence in language.of_source(source) if offence.kind == kind]
+def offences(kind, files):
+    return [offence for source in files for offence in language.of_source(source) if offence.kind == kind]
 
 
 def test_docstrings_begin_with_standard_verbs():
-    expect_none(offences("docstring"), "write an imperative that readers know, or add it to verbs.txt")
+    expect_none(
+        offences("docstring", sources.product()), "write an imperative that readers know, or add it to verbs.txt"
+    )
 
 
 def test_docstrings_comments_and_texts_have_no_idioms():
-    expect_none(offences("idiom"), "write what a colleague would say aloud")
+    files = (*sources.product(), *sources.read(sources.ROOT, "tests"))
+    expect_none(
+        offences("idiom", [file for file in files if file.path != "tests/house/language.py"]),
+        "write what a colleague would say aloud",
+    )
 
 
 def test_offences_are_found_in_all_kinds_of_text():

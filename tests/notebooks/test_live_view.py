@@ -1,4 +1,4 @@
-"""The live view of a job in a notebook: one piece of HTML in a real kernel, drawn anew in its place."""
+"""The live view of a job in a notebook: one piece of HTML in a real kernel, redrawn in its place."""
 
 import json
 import os

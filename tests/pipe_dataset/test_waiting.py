@@ -1,4 +1,4 @@
-"""Pipes that nobody fills, or not yet."""
+"""Pipes without a writer, or without one yet."""
 
 import gc
 import os

@@ -256,7 +256,7 @@ def test_an_agent_that_is_told_to_end_stops_its_job(jobs):
 def test_a_trouble_of_the_agent_fails_the_job_and_ends_its_hosts(jobs):
     name = jobs.start(SLEEP)
     jobs.until_line(name, "up")
-    # Nobody expects this of a job's folder.
+    # Unexpected in a job's folder.
     (jobs.job_folder(name).path / "output").write_text("a file where a folder belongs")
     jobs.platform.stop(name)
     description = jobs.wait(name)

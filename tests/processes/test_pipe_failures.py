@@ -34,7 +34,7 @@ def reason(description):
 
 
 def producers(jobs, name):
-    """The forked children of a job's agent that are no host's launcher."""
+    """The forked children of a job's agent that are not a host's launcher."""
     agent, *hosts = (identity.pid for identity in jobs.job_folder(name).read_processes().values())
     launched = {below for host in hosts for below in [host, *process_tree.descendants(host)]}
     return [pid for pid in process_tree.descendants(agent) if pid not in launched]

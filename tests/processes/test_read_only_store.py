@@ -1,4 +1,4 @@
-"""A data directory that can be read and not written: what there is to know of jobs is told, and nothing is ended."""
+"""A data directory that can be read and not written: jobs are described, and none is ended."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def jobs(folder):
 
 
 def left_by_its_agent(jobs):
-    """Start a job, kill its agent, and let nobody look."""
+    """Start a job, kill its agent, and let no command read it."""
     request = jobs.request(SCRIPT)
     request["AlgorithmSpecification"]["MetricDefinitions"] = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}]
     jobs.platform.create(request)

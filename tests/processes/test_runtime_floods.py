@@ -1,4 +1,4 @@
-"""Programs that are no host of the job connect to the port for peers, many at once: the job goes on."""
+"""Programs that are not hosts of the job connect to the port for peers, many at once: the job goes on."""
 
 import contextlib
 import json

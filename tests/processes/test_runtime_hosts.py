@@ -1,4 +1,4 @@
-"""Several ``train`` processes of one job: the first failure is everyone's, and nobody reports success before all did well."""
+"""Several ``train`` processes of one job: the first failure is everyone's, and no host reports success before all did well."""
 
 import json
 import signal

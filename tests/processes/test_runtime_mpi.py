@@ -110,7 +110,7 @@ def test_a_rank_starts_with_the_signals_a_shell_would_give_it(tmp_path, launch):
     launcher = launch(job["algo-1"])
     assert launcher.wait() == 0
     masks = re.findall(r"SigIgn:\t([0-9a-f]{16})", launcher.output)
-    # The C library keeps two signals to itself: whether they are ignored comes from whoever started this run.
+    # The C library keeps two signals to itself: whether they are ignored comes from the process that started this run.
     assert [[n for n in signal.valid_signals() if int(mask, 16) >> (n - 1) & 1] for mask in masks] == [[], []]
     assert "Broken pipe" not in launcher.output
 

@@ -119,7 +119,7 @@ def test_the_token_of_a_package_index_is_not_logged_when_pip_fails(tmp_path, lau
     base = write_host(
         tmp_path / "algo-1", code=code, cluster={"isolate_requirements": True}, sagemaker_program="train.py"
     )
-    # It is to fail at once, and to build with what is there.
+    # It must fail at once, and build with the installed packages.
     quick = {
         "PIP_RETRIES": "0",
         "PIP_DEFAULT_TIMEOUT": "1",

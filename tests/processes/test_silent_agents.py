@@ -182,7 +182,7 @@ def test_a_stop_ends_an_agent_that_hangs(jobs, monkeypatch):
     monkeypatch.setattr(recovery, "_WAKING_SECONDS", 0.2)
     name, agent = a_stopped_agent(jobs)
     let_time_pass(jobs, name, 100)
-    # It is stopped anew whenever it is continued, as one that hangs is: nothing wakes it.
+    # It is stopped again whenever it is continued, as one that hangs is: nothing wakes it.
     monkeypatch.setattr(
         process_tree, "send_signal", lambda who, number: number == signal.SIGKILL and os.kill(who.pid, number)
     )

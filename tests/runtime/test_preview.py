@@ -30,7 +30,7 @@ def read(base):
 
 
 def asked(tmp_path, count, *, cluster=None, gpus=0, environ=None, **hyperparameters):
-    """The question for so many hosts, whose files are written as the platform does, and read back."""
+    """The question for ``count`` hosts, whose files are written as the platform does, and read back."""
     names = [f"algo-{number + 1}" for number in range(count)]
     hosts = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""What a terminal, and a page, may show of lines that anybody wrote; and figures in words."""
+"""What a terminal, and a page, may show of lines that anybody wrote; and figures as text."""
 
 import math
 import re

@@ -98,7 +98,7 @@ def test_what_is_not_looked_at_names_the_check_that_says_why(environment):
     assert "/nowhere/python cannot be started: No such file or directory" in found["scriptmode"]["found"]
     for name in ("MPI", "ssh"):
         assert (found[name]["found"], found[name]["advice"]) == ("not checked", "see scriptmode")
-    # What nobody thought of has advice that is true of it.
+    # An unexpected error has advice that is true of it.
     assert found["memory"]["found"] == "the check failed: RuntimeError: odd"
     assert "report it" in found["memory"]["advice"]
 

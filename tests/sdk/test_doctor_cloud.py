@@ -97,7 +97,7 @@ def test_expired_credentials_are_reported_with_their_source(account):
 
 def test_an_endpoint_without_a_server_names_its_variable(account, monkeypatch):
     account()
-    # Nobody is there any more.
+    # No server listens any more.
     found = {check.name: check for check in aws_checks.account(asks_service=False)}
     assert "AWS could not be reached" in found["credentials"].found
     assert "AWS_ENDPOINT_URL" in found["credentials"].advice

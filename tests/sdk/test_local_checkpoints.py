@@ -17,7 +17,7 @@ def hosts(tmp_path):
     return sandboxes
 
 
-def keeper(tmp_path, hosts):
+def sync(tmp_path, hosts):
     (tmp_path / "kept").mkdir(exist_ok=True)
     return CheckpointSync({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, hosts, tmp_path / "record.json")
 
@@ -42,13 +42,13 @@ def test_the_first_host_that_wrote_a_name_keeps_it(tmp_path, hosts):
     write(hosts[0], "both", "1", moment=1)
     write(hosts[1], "both", "2", moment=2)
     write(hosts[1], "own", "2", moment=3)
-    made = keeper(tmp_path, hosts)
+    made = sync(tmp_path, hosts)
     assert finished(made) == ["checkpoints: algo-2's 'both' is left out: algo-1 has 'both' too"]
     assert kept(tmp_path) == {"both": "1", "own": "2"}
 
 
 def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, hosts):
-    made = keeper(tmp_path, hosts)
+    made = sync(tmp_path, hosts)
     (tmp_path / "kept" / "state").write_text("old")
     made.restore()
     assert [(host.checkpoints({}) / "state").read_text() for host in hosts] == ["old", "old"]
@@ -60,7 +60,7 @@ def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, 
 @pytest.mark.parametrize("content", ["", "[]", '{"more": 1}', '{"signatures": {"algo-1": 5}}', "[" * 100_000])
 def test_a_record_of_copies_that_cannot_be_read_has_all_copied_again(tmp_path, hosts, content):
     write(hosts[0], "state", "1", moment=1)
-    made = keeper(tmp_path, hosts)
+    made = sync(tmp_path, hosts)
     assert finished(made) == []
     (tmp_path / "record.json").write_text(content)
     (tmp_path / "kept" / "state").unlink()
@@ -70,13 +70,13 @@ def test_a_record_of_copies_that_cannot_be_read_has_all_copied_again(tmp_path, h
 
 def test_a_name_that_looks_encoded_is_a_name(tmp_path, hosts):
     write(hosts[0], "%2e%2e", "1", moment=1)
-    assert finished(keeper(tmp_path, hosts)) == []
+    assert finished(sync(tmp_path, hosts)) == []
     assert kept(tmp_path) == {"%2e%2e": "1"}
     assert not (tmp_path / "1").exists()
 
 
 def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path, hosts):
-    made = keeper(tmp_path, hosts)
+    made = sync(tmp_path, hosts)
     write(hosts[0], "data", "1", moment=1)
     write(hosts[0], "index", "of data", moment=2)
     (tmp_path / "kept" / ".data.part").mkdir()
@@ -89,7 +89,7 @@ def test_what_was_written_after_one_that_cannot_be_copied_waits_for_it(tmp_path,
 
 
 def test_a_draft_of_a_job_that_was_killed_is_not_a_checkpoint(tmp_path, hosts):
-    made = keeper(tmp_path, hosts)
+    made = sync(tmp_path, hosts)
     (tmp_path / "kept" / ".state.part").write_text("half")
     made.restore()
     assert list(hosts[0].checkpoints({}).iterdir()) == []
@@ -104,7 +104,5 @@ def test_a_link_out_of_a_containers_tree_is_left_out(tmp_path):
     (folder / "real").write_text("r")
     (folder / "inside").symlink_to("/opt/ml/checkpoints/real")
     (folder / "beside").symlink_to("real")
-    assert finished(keeper(tmp_path, [host])) == [
-        "checkpoints: algo-1's 'out' is left out: it is a link out of /opt/ml"
-    ]
+    assert finished(sync(tmp_path, [host])) == ["checkpoints: algo-1's 'out' is left out: it is a link out of /opt/ml"]
     assert kept(tmp_path) == {"real": "r", "inside": "r", "beside": "r"}

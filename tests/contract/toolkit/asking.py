@@ -98,7 +98,7 @@ def our_cluster(here: environment.TrainingEnvironment) -> dict[str, Any]:
 
 
 def our_plan(here: environment.TrainingEnvironment, gpus: int = 0, neurons: int = 0) -> LaunchPlan:
-    """Give our plan on a machine with so many accelerators and the Open MPI that the toolkit's options are for."""
+    """Return our plan on a machine with this number of accelerators and the Open MPI that the toolkit's options are for."""
     here = here._replace(machine=Machine(4, gpus, neurons), mpirun=Mpirun("mpirun", 4), node=here.cluster.lead.name)
     here = here._replace(python=str(reference() / "python"))
     return plan_for(here, user_code.command(here))

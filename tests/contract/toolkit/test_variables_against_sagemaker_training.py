@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
 
-#: Half characters and zero bytes are no part of any argument; a variable's name ends at an equals sign.
+#: Half characters and zero bytes cannot be part of an argument; a variable's name ends at an equals sign.
 CHARACTERS = st.characters(blacklist_categories=("Cs",), blacklist_characters="\0")
 TEXT = st.text(CHARACTERS, max_size=12) | st.text("aA1-_. '\"{}[],:\\\n$", max_size=8)
 NAMES = (st.text("aAbBsS_-.19 é", max_size=4) | st.text(CHARACTERS, max_size=8)).filter(lambda name: "=" not in name)

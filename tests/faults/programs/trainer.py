@@ -39,7 +39,7 @@ def main():
 
 
 def warm_up():
-    """Have another process say something for as long as nobody trains: TensorFlow takes its time to come up."""
+    """Start a process that prints until training begins: TensorFlow takes its time to come up."""
     child = os.fork()
     while not child:
         os.write(1, b"warming up\n")

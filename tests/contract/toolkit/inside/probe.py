@@ -68,7 +68,7 @@ def cluster(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def mpirun(question: dict[str, Any]) -> list[str]:
-    """Give the words of ``mpirun`` on a machine with so many accelerators."""
+    """Return the arguments of ``mpirun`` on a machine with this number of accelerators."""
     from sagemaker_training import environment, runner
 
     environment.num_gpus = lambda: question["gpus"]
@@ -82,7 +82,7 @@ def mpirun(question: dict[str, Any]) -> list[str]:
 def main() -> None:
     variables = dict(os.environ)
     answers = sys.stdout
-    # What the toolkit prints is no answer.
+    # The toolkit's output is not part of the answer.
     sys.stdout = sys.stderr
     for line in sys.stdin:
         question = json.loads(line)
