@@ -25,7 +25,6 @@ EXEMPT = tuple(
     f"{folder}/{name}.py"
     for folder, names in (
         ("sdk/scriptmode/data", ("signed_get", "targets", "buffers", "folder_tree")),
-        ("sdk/scriptmode/platforms/local/data", ("signed_get", "targets", "buffers", "folder_tree")),
         ("entrypoints/scriptmode_runtime/tensorflow", ("python_epochs", "python_framing", "python_operations")),
     )
     for name in names
