@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -98,18 +98,20 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 @pytest.mark.slow
 @pytest.mark.prompt
 def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
-    made(store, "job-0", 0.0)
-    state = store.find("job-0").read_state()
-    for number in range(1, 2000):
-        folder = store.jobs / f"job-{number}"
-        folder.mkdir()
-        content = starting_state(f"job-{number}", "arn", float(number)).with_status("Failed", 1.0)
-        folder.joinpath("state.json").write_text(json.dumps(content.to_json()))
-    store.find("job-0").write_state(state.with_status("Failed", 1.0))
+    made(store, "job-0")
+    for number in range(2000):
+        name = f"job-{number}"
+        folder = store.jobs / name
+        folder.mkdir(exist_ok=True)
+        state = starting_state(name, "arn", float(number)).with_status("Failed", float(number))
+        folder.joinpath("state.json").write_text(json.dumps(state.to_json()))
+        job = replace(JOB, request={**JOB.request, "TrainingJobName": name})
+        folder.joinpath("job.json").write_text(json.dumps(asdict(job)))
     begun = time.monotonic()
     summaries = LocalPlatform(data_dir=store.data_dir).list()
     soon(time.monotonic() - begun, 1.0)
     assert [summary["TrainingJobName"] for summary in summaries] == [f"job-{number}" for number in range(1999, -1, -1)]
+    assert {summary["TrainingJobStatus"] for summary in summaries} == {"Failed"}
 
 
 def test_an_empty_store_is_an_empty_list(store):
