@@ -66,7 +66,7 @@ class Execution:
 
 
 @contextmanager
-def executed(name: str, *, timeout: float = 200, **parameters: Any) -> Iterator[Execution]:
+def executed(name: str, *, timeout: float = 600, **parameters: Any) -> Iterator[Execution]:
     """Execute ``notebooks/<name>.ipynb`` in a copy of the folder, with jobs in a data directory of its own.
 
     ``parameters`` overrule what the cell tagged "parameters" assigns. ``timeout`` is for each cell, in seconds. A cell

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from notebooks.execution import executed
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 STEPS = 240
 

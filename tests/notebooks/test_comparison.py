@@ -5,7 +5,7 @@ import re
 import pytest
 from notebooks.execution import executed
 
-pytestmark = [pytest.mark.tf, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.tf, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 WIDTH = 512
 
@@ -18,7 +18,7 @@ def size(width):
 @pytest.fixture(scope="module")
 def comparison():
     sizes = {"IMAGES": 1280, "EPOCHS": 2, "WORKERS": [1], "WIDTHS": [WIDTH], "ACCURACY": 0.12}
-    with executed("parameter_servers_or_horovod", timeout=240, **sizes) as execution:
+    with executed("parameter_servers_or_horovod", **sizes) as execution:
         execution.rows = {row["layout"]: row for row in execution.value("[vars(row) for row in rows]")}
         yield execution
 

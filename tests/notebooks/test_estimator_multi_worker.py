@@ -6,7 +6,7 @@ import sys
 import pytest
 from notebooks.execution import executed, figures
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 with_tf_estimator = pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python has no TensorFlow 2.15")
 EPOCHS, STEPS = 2, 40

@@ -3,7 +3,7 @@
 import pytest
 from notebooks.execution import executed, figures
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 EPOCHS = 4
 

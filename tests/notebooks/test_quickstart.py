@@ -10,7 +10,7 @@ import pytest
 from notebooks.execution import NOTEBOOKS, executed
 from PIL import Image
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

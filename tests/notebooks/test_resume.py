@@ -5,7 +5,7 @@ import re
 import pytest
 from notebooks.execution import executed
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 EPOCHS, STEPS_OF_EPOCH, STOP_AT = 3, 156, 50
 LAST = EPOCHS * STEPS_OF_EPOCH

@@ -62,7 +62,7 @@ def fit(entry_point, distribution, inputs, *, hosts, trainers, input_mode="File"
         distribution=distribution,
         input_mode=input_mode,
         hyperparameters={"epochs": 1, "steps-per-epoch": TRAINING_IMAGES // BATCH // trainers},
-        max_run=280,
+        max_run=900,
     )
     return estimator.fit(inputs)
 
@@ -79,7 +79,7 @@ def summary(job):
 
 @pytest.mark.tf
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "sharded",
     # The notebook that compares parameter servers with Horovod trains by sharded pipes.
@@ -98,7 +98,7 @@ def test_workers_read_the_pipes_of_their_own_hosts(records, sharded):
 @pytest.mark.tf
 @pytest.mark.mpi
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("hosts", "ranks", "folders"),
     [

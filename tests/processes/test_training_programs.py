@@ -18,7 +18,7 @@ CODE = NOTEBOOKS / "code"
 DATA = NOTEBOOKS / "data" / "fashion_mnist"
 WITH_TF_ESTIMATOR = sys.version_info < (3, 12)
 
-pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def fit(entry_point, distribution, *, hosts=2, sharded=False, **hyperparameters)
         instance_type="local_process",
         distribution=distribution,
         hyperparameters={"epochs": 1, **hyperparameters},
-        max_run=360,
+        max_run=900,
     )
     return estimator.fit(
         {
