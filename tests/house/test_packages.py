@@ -17,7 +17,7 @@ SDK = {
     "containers": ("aws",),
     "platforms.base": ("spec",),
     "platforms": ("data", "platforms.base"),
-    "platforms.registry": ("aws", "platforms.base", "platforms.local", "platforms.sagemaker"),
+    "platforms.registry": ("platforms.base", "platforms.local", "platforms.sagemaker"),
     "platforms.sagemaker": ("aws", "platforms", "platforms.base", "request", "spec"),
     "platforms.local": (
         "aws",
