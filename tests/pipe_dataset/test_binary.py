@@ -16,7 +16,7 @@ from scriptmode_runtime.tensorflow import binary
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-COMPILE = "from scriptmode_runtime.tensorflow import binary; print(binary.compiled())"
+COMPILE = "from scriptmode_runtime.tensorflow import binary; print(binary.compile_cached())"
 
 
 @pytest.fixture
