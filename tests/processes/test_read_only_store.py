@@ -109,7 +109,7 @@ def test_a_job_that_lost_its_agent_is_said_to_have_and_is_left_as_it_is(jobs, lo
     found = look(jobs, name)
     for verb in VERBS[:-1]:
         assert found[verb][0] == 0, found[verb]
-    assert "its agent died in Training; this folder cannot be written, so nothing was ended" in found["describe"][1]
+    assert "its agent died in Training; this folder cannot be written, so nothing was stopped" in found["describe"][1]
     assert "its agent died in Training" in found["list"][2]
     assert "loss=0.5" in found["logs"][1]
     assert (folder / "state.json").read_bytes() == before
@@ -124,7 +124,7 @@ def test_following_a_job_that_lost_its_agent_ends_and_says_so(jobs, look):
     for verb, (code, shown, said) in look(jobs, name, *FOLLOWING).items():
         assert code == 1, verb
         assert "loss=0.5" in shown, verb
-        assert "its agent died in Training; this folder cannot be written, so nothing was ended" in said, verb
+        assert "its agent died in Training; this folder cannot be written, so nothing was stopped" in said, verb
         assert "is still running" not in said, verb
 
 
