@@ -117,6 +117,6 @@ def test_a_plan_shows_the_layout_of_aws_and_says_whose_train_it_is(code):
     assert [host.roles for host in plan.hosts.values()] == ["master, ps", "worker, ps"]
     assert '"type": "master"' in plan.hosts["algo-1"].main.env["TF_CONFIG"]
     said = "\n".join(plan.assumed)
-    assert f"`train` of the image {AWS} is AWS's: roles and TF_CONFIG are those it gives" in said
+    assert f"`train` of the image {AWS} is AWS's: roles and TF_CONFIG are those that it sets" in said
     assert "is scriptmode's\n" not in f"{said}\n"
     assert f"`train` of the image {OWN} is scriptmode's" in on(OWN, code, distribution=ParameterServer()).plan().assumed

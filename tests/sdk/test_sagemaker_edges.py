@@ -382,7 +382,7 @@ def test_a_dependency_does_not_replace_the_script(code, tmp_path):
 
 def test_an_ignore_file_that_cannot_be_read_is_named(code):
     (Path(code) / ".scriptmodeignore").write_text("*.log\n!\n")
-    with pytest.raises(SpecError, match="scriptmodeignore.*no pattern"):
+    with pytest.raises(SpecError, match="scriptmodeignore.*not a pattern"):
         estimator(code, sagemaker_session=FakeSageMaker()).request()
 
 
