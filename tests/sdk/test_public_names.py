@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import scriptmode
+from scriptmode.platforms.base import DeprecatedMethods
 
 
 def loaded(statement):
@@ -63,3 +64,12 @@ def test_a_name_that_moved_still_works_with_a_warning(old, new):
     assert found is getattr(importlib.import_module(module), name)
     with pytest.raises(AttributeError, match=f"'{package}' has no attribute 'Nothing'"):
         importlib.import_module(package).Nothing  # noqa: B018 - the access is what raises
+
+
+def test_the_former_name_of_a_platforms_method_still_works_with_a_warning():
+    class Platform(DeprecatedMethods):
+        def log_locations(self, name):
+            return {"algo-1": f"/jobs/{name}/algo-1.log"}
+
+    with pytest.warns(DeprecationWarning, match="log_places was renamed: call log_locations"):
+        assert Platform().log_places("job-1") == {"algo-1": "/jobs/job-1/algo-1.log"}

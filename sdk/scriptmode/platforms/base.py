@@ -231,3 +231,15 @@ class Platform(Protocol):
 def _instance_types(description: Mapping[str, Any]) -> set[str]:
     """Return the instance types of the hosts, "" for a group without one."""
     return {str(group.get("InstanceType", "")) for group in instance_groups(description)}
+
+
+class DeprecatedMethods:
+    """Former names of a platform's methods."""
+
+    def log_places(self, name: str) -> dict[str, str]:
+        """Return what `Platform.log_locations` returns, with a ``DeprecationWarning``."""
+        import warnings
+
+        warnings.warn("log_places was renamed: call log_locations", DeprecationWarning, stacklevel=2)
+        found: dict[str, str] = self.log_locations(name)  # type: ignore[attr-defined]
+        return found

@@ -17,7 +17,7 @@ from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
 from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
 from scriptmode.platforms import requested_hosts
-from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, LogEvent
+from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, DeprecatedMethods, LogEvent
 from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -44,7 +44,7 @@ DEFAULT_REGION = "us-east-1"
 DEFAULT_ROLE = "scriptmode-local"
 
 
-class LocalPlatform:
+class LocalPlatform(DeprecatedMethods):
     """A training service on this machine, whose hosts are processes or containers.
 
     It implements `scriptmode.platforms.base.Platform`. Each job belongs to a detached process, which outlives the

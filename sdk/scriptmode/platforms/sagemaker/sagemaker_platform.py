@@ -20,7 +20,7 @@ from scriptmode.errors import (
     RequestError,
     TransientError,
 )
-from scriptmode.platforms.base import ANY_JOB, ENDED
+from scriptmode.platforms.base import ANY_JOB, ENDED, DeprecatedMethods
 from scriptmode.platforms.sagemaker import job_defaults
 from scriptmode.platforms.sagemaker.host_secret import with_host_secret
 
@@ -48,7 +48,7 @@ _OPEN_ENUMERATIONS = frozenset(
 )
 
 
-class SageMakerPlatform:
+class SageMakerPlatform(DeprecatedMethods):
     """Training jobs of one account and Region. Implements `scriptmode.platforms.base.Platform`.
 
     ``session`` is a boto3 session or the session of an installed ``sagemaker``, v2 or v3; by default boto3's own
