@@ -16,7 +16,7 @@ from scriptmode.platforms.local.system import process_tree
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
-SLEEP = "import time; print('up', flush=True); time.sleep(60)"
+SLEEP = "import time; print('up', flush=True); time.sleep(600)"
 SAVES = """
     import os, signal, sys, time
     def save(*_):

@@ -32,6 +32,7 @@ PURE = (
     "sdk/scriptmode/display/formatting.py",
     "sdk/scriptmode/planning/assumptions.py",
     "sdk/scriptmode/planning/job_plan.py",
+    "sdk/scriptmode/planning/plan_parts.py",
     "sdk/scriptmode/planning/plan_text.py",
     "sdk/scriptmode/platforms/requested_hosts.py",
     "sdk/scriptmode/platforms/local/store/job_shape.py",

@@ -22,7 +22,7 @@ DAEMON = """
         os.setsid()
         if os.fork() == 0:
             print("daemon", os.getpid(), flush=True)
-            time.sleep(60)
+            time.sleep(600)
         os._exit(0)
     os.wait()
     {then}
@@ -200,7 +200,7 @@ with JobStore(__import__("pathlib").Path(sys.argv[1])).create(
 
 
 def test_a_killed_agent_leaves_no_host_and_a_job_that_says_so(jobs):
-    name = jobs.start(DAEMON.format(then="time.sleep(60)"), hosts=2)
+    name = jobs.start(DAEMON.format(then="time.sleep(600)"), hosts=2)
     daemons = [pid_in(jobs.until_line(name, f"{host}: daemon")) for host in ("algo-1", "algo-2")]
     agent = jobs.agent(name)
     os.kill(agent.pid, signal.SIGKILL)

@@ -176,6 +176,9 @@ DEAF = """
         time.sleep(0.01)
 """
 
+#: Seconds. The grace of these jobs is 20 s: ending later than this would mean that it was waited for.
+BELOW_THE_GRACE = 15.0
+
 
 @pytest.mark.parametrize(
     "program",
@@ -187,7 +190,7 @@ def test_a_job_whose_folder_is_removed_ends_with_everything_of_it(jobs, program)
     everything = list(jobs.job_folder(name).read_processes().values())
     folder = jobs.job_folder(name).path
     shutil.rmtree(folder, ignore_errors=True)
-    until(lambda: not any(process_tree.is_running(each) for each in everything))
+    until(lambda: not any(process_tree.is_running(each) for each in everything), BELOW_THE_GRACE)
     assert not jobs.processes()
     assert not folder.exists()
     assert jobs.platform.list() == []
@@ -202,7 +205,7 @@ def test_a_job_whose_folder_is_removed_while_it_stops_does_not_wait_for_the_grac
     until(lambda: jobs.job_folder(name).read_state().secondary == "Stopping")
     agent = jobs.agent(name)
     shutil.rmtree(jobs.job_folder(name).path, ignore_errors=True)
-    until(lambda: not process_tree.is_running(agent))
+    until(lambda: not process_tree.is_running(agent), BELOW_THE_GRACE)
     assert not jobs.processes()
 
 

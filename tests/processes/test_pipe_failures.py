@@ -157,7 +157,7 @@ def test_a_job_that_streams_can_be_stopped_and_leaves_no_process(jobs, data):
 
 
 def test_producers_end_with_a_killed_agent(jobs, data):
-    name = jobs.start("import time; print('up', flush=True); time.sleep(60)", channels=piped(data))
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)", channels=piped(data))
     jobs.until_line(name, "up")
     (producer,) = producers(jobs, name)
     os.kill(jobs.agent(name).pid, signal.SIGKILL)

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 import scriptmode
-from scriptmode.platforms.base import DeprecatedMethods
+from scriptmode.platforms.base import DeprecatedMethods, JobFilter
+from scriptmode.spec.training_job import Resources, TrainingJobSpec
 
 
 def loaded(statement):
@@ -73,3 +74,11 @@ def test_the_former_name_of_a_platforms_method_still_works_with_a_warning():
 
     with pytest.warns(DeprecationWarning, match="log_places was renamed: call log_locations"):
         assert Platform().log_places("job-1") == {"algo-1": "/jobs/job-1/algo-1.log"}
+
+
+def test_former_names_of_a_filter_and_a_spec_still_work_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="takes was renamed: call matches"):
+        assert JobFilter(name_contains="b").takes({"TrainingJobName": "abc"})
+    spec = TrainingJobSpec("base", Resources(1, "local_process"), ignore_config_defaults=True)
+    with pytest.warns(DeprecationWarning, match="is_whole was renamed"):
+        assert spec.is_whole

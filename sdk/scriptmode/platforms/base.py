@@ -76,6 +76,13 @@ class JobFilter:
             and (self.created_before is None or summary["CreationTime"] < self.created_before)
         )
 
+    def takes(self, summary: Mapping[str, Any]) -> bool:
+        """Return whether a TrainingJobSummary `matches`, with a ``DeprecationWarning``."""
+        import warnings
+
+        warnings.warn("takes was renamed: call matches", DeprecationWarning, stacklevel=2)
+        return self.matches(summary)
+
 
 ANY_JOB = JobFilter()
 
