@@ -84,7 +84,7 @@ _TABLE = (
     _Row(
         r"can't start new thread|fork: (?:retry: )?Resource temporarily unavailable"
         r"|fork(?:_exec)?\([\s\S]{0,1500}?\nBlockingIOError: \[Errno 11\]",
-        "This host may not start more processes and threads: use fewer, or container_limits with more pids",
+        "This host cannot start more processes and threads: use fewer, or container_limits with more pids",
     ),
     _Row(
         r"Illegal seek",
@@ -96,7 +96,7 @@ _TABLE = (
     ),
     _Row(
         r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'",
-        "Where hosts are processes /opt/ml is a folder of each: write to what SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
+        "Process hosts have no /opt/ml: write to the directory that SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
     ),
     _Row(
         r"KeyError: 'SM_CHANNEL_(\w{1,80})'",
@@ -163,9 +163,9 @@ _TABLE = (
         _NO_DAEMON,
         "mpirun could not start its daemon on another host: Open MPI is missing there, or of another version",
     ),
-    _Row(rf"{_COMMAND}Permission denied", "{0} may not be executed: chmod +x it, or name its interpreter", 126),
+    _Row(rf"{_COMMAND}Permission denied", "{0} is not executable: chmod +x it, or name its interpreter", 126),
     _Row(rf"{_COMMAND}(?:command )?not found", "{0} is not installed on this host, or not on PATH", 127),
-    _Row("", "A command may not be executed, or is not a program: chmod +x it, and make its first line #!/bin/sh", 126),
+    _Row("", "A command is not executable, or is not a program: chmod +x it, and make its first line #!/bin/sh", 126),
     _Row("", "A command was not found on this host: install it, or name its absolute path", 127),
     _Row("", "Usually the processor lacks instructions that a library was built for: use another instance type", 132),
     _Row("", "Usually a memory-mapped file could not be read or written: a full disk, or too small a /dev/shm", 135),

@@ -69,9 +69,7 @@ RUN cp /usr/bin/id /usr/bin/id-of-root && chmod 4755 /usr/bin/id-of-root \
     && printf '#!/bin/sh\necho "user $(id-of-root -u)"\n' > /usr/local/bin/train && chmod +x /usr/local/bin/train
 USER 12345:12345
 """
-NO_MODEL = [
-    "scriptmode: SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
-]
+NO_MODEL = ["scriptmode: the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"]
 ISOLATED = """
 host = os.environ["SM_CURRENT_HOST"]
 partner.sendall(host.encode())
@@ -132,7 +130,7 @@ def test_a_fork_bomb_fails_its_job_and_says_why(tmp_path, built):
     assert description["TrainingJobStatus"] == "Failed"
     reason = description["FailureReason"]
     assert "BlockingIOError: [Errno 11] Resource temporarily unavailable" in reason, reason
-    assert "This host may not start more processes and threads" in reason
+    assert "This host cannot start more processes and threads" in reason
     jobs.close()
 
 

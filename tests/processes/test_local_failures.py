@@ -153,7 +153,7 @@ def test_a_failed_host_of_a_cluster_ends_the_job_within_three_seconds(jobs):
 )
 def test_a_completed_job_that_left_no_model_is_told_where_to_save_it(jobs, program, told):
     name = jobs.run(program, hosts=2)["TrainingJobName"]
-    lines = [line for line in jobs.lines(name) if "SM_MODEL_DIR was left empty" in line]
+    lines = [line for line in jobs.lines(name) if "the script saved no files in SM_MODEL_DIR" in line]
     assert len(lines) == told
     assert all("/opt/ml" in line and line.startswith("algo-1: scriptmode: ") for line in lines)
 

@@ -64,9 +64,9 @@ def test_arguments_that_a_parser_does_not_take_are_hyperparameters(tmp_path, lau
     ("script", "code", "advice"),
     [
         ("no-such-tool --fast", 127, "no-such-tool is not installed on this host"),
-        ("./train.txt", 126, "./train.txt may not be executed"),
+        ("./train.txt", 126, "./train.txt is not executable"),
         ("exit 127", 127, "A command was not found"),
-        ("exit 126", 126, "A command may not be executed"),
+        ("exit 126", 126, "A command is not executable"),
         ("python -c 'import os; os.kill(os.getpid(), 9)'", 137, "If it was not killed on purpose, memory ran out"),
     ],
 )

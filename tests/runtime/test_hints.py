@@ -58,7 +58,7 @@ MESSAGES = [
     ),
     (
         "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/model/weights.h5'",
-        "write to what SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
+        "write to the directory that SM_MODEL_DIR or SM_OUTPUT_DATA_DIR names",
     ),
     (
         "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/train'",
@@ -89,15 +89,15 @@ MESSAGES = [
         "AttributeError: module 'random' has no attribute 'random' (consider renaming '/opt/ml/code/random.py' since it has the same name as the standard library module named 'random' and prevents importing that standard library module)",
         "has the name of a module",
     ),
-    ("RuntimeError: can't start new thread", "This host may not start more processes and threads: "),
-    ("train.sh: fork: retry: Resource temporarily unavailable", "This host may not start more processes and threads: "),
+    ("RuntimeError: can't start new thread", "This host cannot start more processes and threads: "),
+    ("train.sh: fork: retry: Resource temporarily unavailable", "This host cannot start more processes and threads: "),
     (
         "    self.pid = _fork_exec(\n               ^^^^\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "This host may not start more processes and threads: ",
+        "This host cannot start more processes and threads: ",
     ),
     (
         "    pid = os.fork()\nBlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "This host may not start more processes and threads: ",
+        "This host cannot start more processes and threads: ",
     ),
     ("MemoryError", "The host ran out of memory: "),
     (
@@ -164,8 +164,8 @@ def test_an_advice_is_one_line_that_leaves_room_for_the_error(output, advice):
         ("run.sh: line 3: tool: command not found", 127, "tool is not installed on this host"),
         ("sh: 1: tool: not found", 127, "tool is not installed on this host"),
         ("no words of a shell", 127, "A command was not found"),
-        ("bash: ./tool: Permission denied", 126, "./tool may not be executed"),
-        ("", 126, "A command may not be executed"),
+        ("bash: ./tool: Permission denied", 126, "./tool is not executable"),
+        ("", 126, "A command is not executable"),
         ("", 137, "If it was not killed on purpose, memory ran out"),
         ("MemoryError", 137, "The host ran out of memory"),
         ("", 139, "PYTHONFAULTHANDLER=1"),

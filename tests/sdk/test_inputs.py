@@ -28,13 +28,13 @@ def test_a_dict_names_its_channels_in_order():
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        pytest.param("/data/train", "say 'file:///data/train'", id="a bare path"),
-        pytest.param("data", f"say 'file://{Path.cwd()}/data'", id="a relative path"),
+        pytest.param("/data/train", "give 'file:///data/train'", id="a bare path"),
+        pytest.param("data", f"give 'file://{Path.cwd()}/data'", id="a relative path"),
         pytest.param(
             "file://tmp/x", "comes an absolute path: 'file:///tmp/x'", id="an absolute path without its slash"
         ),
-        pytest.param("file:/tmp/x", "lacks slashes; say 'file:///tmp/x'", id="a file URI of one slash"),
-        pytest.param("s3:/bucket/x", "lacks slashes; say 's3://bucket/x'", id="an S3 URI of one slash"),
+        pytest.param("file:/tmp/x", "lacks slashes; give 'file:///tmp/x'", id="a file URI of one slash"),
+        pytest.param("s3:/bucket/x", "lacks slashes; give 's3://bucket/x'", id="an S3 URI of one slash"),
         pytest.param("", "which is empty", id="nothing"),
         pytest.param(
             "file://data/x", f"comes an absolute path: 'file://{Path.cwd()}/data/x'", id="a relative file URI"

@@ -47,7 +47,7 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     except Exception as error:
         raise SpecError(
             f"no image is known for framework_version {framework_version!r}, py_version {py_version!r}, "
-            f"instance type {instance_type!r} in Region {region!r}: {_said(error)}; correct them, or give image_uri="
+            f"instance type {instance_type!r} in Region {region!r}: {_text_of(error)}; correct them, or give image_uri="
         ) from error
     return str(uri)
 
@@ -68,7 +68,7 @@ def debugger_rule_image(rule: Any, region: str) -> str:
             return str(find(rule.name, region))
         except Exception as error:
             raise SpecError(
-                f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_said(error)}; "
+                f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_text_of(error)}; "
                 "leave the rule out, or give it an image_uri of its own"
             ) from error
     raise SpecError(
@@ -93,7 +93,7 @@ def _image_uris(wanted: str) -> Any:
                 f"{wanted} needs the sagemaker package, which knows AWS's images; give image_uri=, or {_INSTALL}"
             ) from error
         raise SpecError(
-            f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_said(error)}; "
+            f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_text_of(error)}; "
             f"give image_uri=, or repair it, for example in a new environment: {_INSTALL}"
         ) from error
     raise SpecError(
@@ -102,7 +102,7 @@ def _image_uris(wanted: str) -> Any:
     )
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     text = str(error).rstrip(" .")
     return text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}"
 

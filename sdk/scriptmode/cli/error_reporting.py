@@ -21,7 +21,7 @@ EXIT_CODES_HELP = """\b
 Exit code: that of the script if it failed, otherwise
   0    The job completed.
   1    An error that is not in this list, or a failed job whose exit code is not known.
-  2    An option or argument is wrong, or the platform rejects the job. No job was started.
+  2    An option or argument is wrong, or the platform rejects the request.
   124  The job exceeded its time limit.
   130  Ctrl-C was pressed. The job continues.
   143  The job was stopped."""

@@ -63,9 +63,9 @@ class Collector:
         for definition, series in self._definitions or ():
             for value in definition.values(event.message):
                 series.add(value, event.host)
-            if definition.trouble and definition.name not in self._off:
+            if definition.problem and definition.name not in self._off:
                 self._off.add(definition.name)
-                self.problems.append(definition.trouble)
+                self.problems.append(definition.problem)
 
     def set_description(self, description: Mapping[str, Any]) -> None:
         """Replace the job's description."""

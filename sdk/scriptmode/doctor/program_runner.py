@@ -41,7 +41,7 @@ class ProgramResult:
         return lines[-1].strip() if lines else ""
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """How it failed, as text; "" if it succeeded."""
         if self.code == 0:
             return ""

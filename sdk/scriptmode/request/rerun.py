@@ -43,7 +43,7 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     """
     known = shapes()[REQUEST_SHAPE]["members"]
     said = {name: each for name, each in description.items() if DESCRIBED_DEFAULTS.get(name) != each}
-    body = {name: _said(each, known[name]["shape"]) for name, each in said.items() if name in known}
+    body = {name: _without_empty_fields(each, known[name]["shape"]) for name, each in said.items() if name in known}
     old = str(description["TrainingJobName"])
     new = _NAMES.fresh(names.base_of_job(old)) if changes.job_name is None else names.check_job_name(changes.job_name)
     body["TrainingJobName"] = new
@@ -61,15 +61,17 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     return {name: each for name, each in body.items() if each not in (None, "", [], {})}
 
 
-def _said(value: Any, shape: str) -> Any:
+def _without_empty_fields(value: Any, shape: str) -> Any:
     """Return a described value without the fields that a request does not have, and without empty ones."""
     found = shapes()[shape]
     if found["type"] == "structure" and isinstance(value, dict):
         members = found["members"]
-        kept = {key: _said(each, members[key]["shape"]) for key, each in value.items() if key in members}
+        kept = {
+            key: _without_empty_fields(each, members[key]["shape"]) for key, each in value.items() if key in members
+        }
         return {key: each for key, each in kept.items() if each not in (None, "", [], {})}
     if found["type"] == "list" and isinstance(value, (list, tuple)):
-        return [_said(each, found["member"]["shape"]) for each in value]
+        return [_without_empty_fields(each, found["member"]["shape"]) for each in value]
     return dict(value) if isinstance(value, dict) else value
 
 

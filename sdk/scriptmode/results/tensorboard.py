@@ -27,9 +27,10 @@ from scriptmode.results.event_files import EventFiles
 if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
 
-#: Ends when its input does, and so with the process that started it, however that ended. It reads files of this machine
-#: alone, for which it needs no TensorFlow, and does without it where there is a module ``notf``: a training beside it
-#: needs the memory. Its last argument is the directory to remove when no other process can.
+#: The program ends when its standard input is closed, which also happens when the process that started it is killed. It
+#: reads only files of this machine, which needs no TensorFlow; TensorBoard does not import it where a module ``notf``
+#: exists, which leaves the memory to a training on this machine. The last argument is the directory to remove when no
+#: other process can.
 _PROGRAM = """
 import os, shutil, sys, threading, types
 
@@ -107,10 +108,10 @@ def start_tensorboard(platform: Platform, name: str, port: int | None) -> Tensor
         shutil.rmtree(work, ignore_errors=True)
         raise
     stop = threading.Event()
-    keeper = threading.Thread(target=_keep_up, args=(files, stop), name=f"event files of {name}", daemon=True)
+    copier = threading.Thread(target=_copy_until_ended, args=(files, stop), name=f"event files of {name}", daemon=True)
     if not has_all:
-        keeper.start()
-    return TensorBoard(url, files.folder, partial(_finish, process, stop, keeper, work))
+        copier.start()
+    return TensorBoard(url, files.folder, partial(_finish, process, stop, copier, work))
 
 
 def _start(work: Path, logs: Path, port: int | None) -> tuple[subprocess.Popen[bytes], str]:
@@ -166,7 +167,7 @@ def _last(said: str) -> str:
     return lines[-1].strip() if lines else "it said nothing"
 
 
-def _keep_up(files: EventFiles, stop: threading.Event) -> None:
+def _copy_until_ended(files: EventFiles, stop: threading.Event) -> None:
     """Copy what the hosts write until the job has ended; retry where the platform fails."""
     while not stop.wait(_GATHER_SECONDS):
         with suppress(PlatformError, OSError):
@@ -174,12 +175,12 @@ def _keep_up(files: EventFiles, stop: threading.Event) -> None:
                 return
 
 
-def _finish(process: subprocess.Popen[bytes], stop: threading.Event, keeper: threading.Thread, work: Path) -> None:
+def _finish(process: subprocess.Popen[bytes], stop: threading.Event, copier: threading.Thread, work: Path) -> None:
     stop.set()
     _stop(process)
     # The collector of garbage may call from any thread, this one too.
-    if keeper.is_alive() and keeper is not threading.current_thread():
-        keeper.join(_END_SECONDS)
+    if copier.is_alive() and copier is not threading.current_thread():
+        copier.join(_END_SECONDS)
     shutil.rmtree(work, ignore_errors=True)
 
 

@@ -275,20 +275,20 @@ def _without_scheme(text: str) -> str:
     """Return what to write instead of a URI without ``://``."""
     scheme, colon, rest = text.partition(":")
     if colon and scheme == "s3":
-        return f"which lacks slashes; say 's3://{rest.lstrip('/')}'"
+        return f"which lacks slashes; give 's3://{rest.lstrip('/')}'"
     if colon and scheme == "file":
-        return f"which lacks slashes; say 'file://{_absolute(rest)}'"
+        return f"which lacks slashes; give 'file://{_absolute(rest)}'"
     if not text:
         return "which is empty; give an 's3://...' or 'file://...' string"
     here = Path(text)
     with suppress(RuntimeError):
         # Another user's home directory, which may not exist.
         here = here.expanduser()
-    in_s3 = f"for data in S3 say 's3://{text.lstrip('/')}'"
-    on_this_machine = f"for this machine's files say 'file://{here.absolute()}'"
+    in_s3 = f"for data in S3 give 's3://{text.lstrip('/')}'"
+    on_this_machine = f"for this machine's files give 'file://{here.absolute()}'"
     if _exists(here) or text.startswith(("/", ".", "~")):
-        return f"which names no scheme; {on_this_machine}"
-    return f"which names no scheme; {in_s3}, or, where the job runs on this machine too, {on_this_machine}"
+        return f"which has no scheme; {on_this_machine}"
+    return f"which has no scheme; {in_s3}, or, for a job on this machine, {on_this_machine}"
 
 
 def _absolute(path: str) -> Path:

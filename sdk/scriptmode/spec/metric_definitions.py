@@ -28,7 +28,7 @@ _LOG = logging.getLogger("scriptmode")
 class Definition:
     """One of a job's MetricDefinitions. Raises `DataError` for an invalid regular expression.
 
-    An expression that takes too long is switched off, and ``trouble`` says so: the job's log and its other metrics are
+    An expression that takes too long is switched off, and ``problem`` says so: the job's log and its other metrics are
     not affected. Python's ``re`` cannot be interrupted; it searches only for expressions that cannot take long. The
     ``regex`` package, which has the same syntax, searches with a time limit for all others.
     """
@@ -36,7 +36,7 @@ class Definition:
     def __init__(self, name: str, regex: str) -> None:
         self.name = name
         #: Why the metric is switched off; "" while it is not.
-        self.trouble = ""
+        self.problem = ""
         self._regex = regex
         try:
             self._pattern = re.compile(regex)
@@ -52,7 +52,7 @@ class Definition:
 
     def values(self, line: str) -> Iterator[float]:
         """Yield the values in a line: the first group, else the whole match; text that is not a number is skipped."""
-        if self.trouble:
+        if self.problem:
             return
         found = self._pattern.finditer(line) if self._is_simple and len(line) <= _SHORT else self._in_time(line)
         for match in found:
@@ -78,7 +78,7 @@ class Definition:
             return self._switch_off(f"a line of {len(line):,} characters took it over {LINE_SECONDS:g} s")
 
     def _switch_off(self, why: str) -> list[re.Match[str]]:
-        self.trouble = (
+        self.problem = (
             f"metric {self.name!r} is switched off: {why}; its Regex {self._regex!r} backtracks: correct it, so that "
             "no two parts of it match the same characters"
         )
@@ -103,8 +103,8 @@ def _is_simple(regex: str) -> bool:
 def warn_of_slow_regex(definitions: Iterable[Definition]) -> None:
     """Log which metrics were switched off."""
     for each in definitions:
-        if each.trouble:
-            _LOG.warning("%s", each.trouble)
+        if each.problem:
+            _LOG.warning("%s", each.problem)
 
 
 def _number(text: str | None) -> float | None:

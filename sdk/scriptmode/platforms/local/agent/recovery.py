@@ -200,7 +200,7 @@ def end_orphans(folder: JobFolder) -> str:
     with suppress(DataError):
         # First of all: access below a mount whose server is dead fails or hangs.
         fuse_mounts.detach(folder.hosts)
-    problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them would not go"]
+    problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
     problems += filter(None, [_remove_outside_folder(folder)])
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)

@@ -63,9 +63,7 @@ _DIGEST_CHARACTERS = 8
 class ContainerFleet:
     """Fleet of containers; implements `fleet.Fleet`."""
 
-    no_model_message = (
-        "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; let the script save to /opt/ml/model"
-    )
+    no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
     mounts_file_systems = True
 
     def __init__(self, folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> None:

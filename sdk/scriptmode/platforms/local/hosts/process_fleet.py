@@ -29,8 +29,8 @@ class ProcessFleet:
     """Fleet of processes; implements `fleet.Fleet`."""
 
     no_model_message = (
-        "SM_MODEL_DIR was left empty, so model.tar.gz holds nothing; /opt/ml of this machine is not a process host's: "
-        "let the script save to the folder that SM_MODEL_DIR names"
+        "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that SM_MODEL_DIR "
+        "names, not to /opt/ml/model"
     )
     no_mounts_reason = ""
     mounts_file_systems = False

@@ -41,7 +41,7 @@ class FuseMount:
         mount_point.mkdir(parents=True, exist_ok=True)
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
-        self._said = bytearray()
+        self._output = bytearray()
 
         def tell(what: str) -> None:
             line = json.dumps(what[:MESSAGE_CHARACTERS], ensure_ascii=False) + "\n"
@@ -69,9 +69,9 @@ class FuseMount:
         ended = self._ended()
         with suppress(BlockingIOError):
             while chunk := os.read(self._pipe, 65536):
-                self._said += chunk
-        *lines, rest = bytes(self._said).split(b"\n")
-        self._said = bytearray(rest)
+                self._output += chunk
+        *lines, rest = bytes(self._output).split(b"\n")
+        self._output = bytearray(rest)
         for line in lines:
             if message := json.loads(line):
                 self.unreadable.append(message)
