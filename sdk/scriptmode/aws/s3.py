@@ -192,7 +192,7 @@ class S3:
             self._connected(uri).upload_file(str(path), location.bucket, location.key)
 
     def read_bytes(self, uri: str) -> bytes:
-        """Return an object's bytes; where the connection breaks while they come, retry some times."""
+        """Return an object's bytes; read at most `READ_ATTEMPTS` times if the connection breaks while they come."""
         location = parse_s3_uri(uri)
         for attempt in range(1, READ_ATTEMPTS + 1):
             # botocore retries what fails before the body comes.

@@ -5,7 +5,8 @@ microseconds of CPU for a GET: it reads what the fast path cannot read, and what
 
 **This is where a failed download is retried**: `S3Store._resume` reads the rest of an object from the byte where the
 connection broke, within `S3Store._retry`, which retries each transient error (`s3_errors.is_transient`) with
-exponential backoff and jitter until `RETRY_SECONDS` pass without a new byte.
+exponential backoff and jitter until `RETRY_SECONDS` pass without a new byte, or `FIRST_RETRY_SECONDS` where S3 has not
+answered yet.
 """
 
 from __future__ import annotations
@@ -196,11 +197,12 @@ class S3Store:
         return headers
 
     def _retry(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
-        """Call ``action`` until it succeeds; raise its last error after `RETRY_SECONDS` without progress.
+        """Call ``action`` until it succeeds; raise its last error after a time without progress.
 
-        Only transient errors are retried, with exponential backoff and jitter. ``progress`` returns the bytes that have
-        come: when it grows, the time limit and the backoff start again. A thread whose result is not wanted any more
-        stops retrying (`targets.reading_while`).
+        The time is the constructor's ``retry_seconds``, `RETRY_SECONDS` by default, and at most `FIRST_RETRY_SECONDS`
+        as long as S3 has not answered this store. Only transient errors are retried, with exponential backoff and
+        jitter. ``progress`` returns the bytes that have come: when it grows, the time limit and the backoff start
+        again. A thread whose result is not wanted any more stops retrying (`targets.reading_while`).
         """
         backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
         attempts = 0
