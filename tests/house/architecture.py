@@ -3,6 +3,7 @@
     python -m tests.house.architecture
 
 The pictures come from the import statements of the SDK and of the runtime alone: the same sources give the same bytes.
+The ``<desc>`` of a picture lists its arrows as text.
 A solid arrow is an import with its module, a dashed one an import inside a function. An arrow that other arrows imply
 is left out (transitive reduction). Arrows lead down; one that would close a circle leads up and is red.
 """
@@ -209,9 +210,11 @@ def render(picture: str) -> str:
     parts = [
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {layout.width:.0f} {layout.height:.0f}"'
-            f' width="{layout.width:.0f}" height="{layout.height:.0f}" font-family="monospace" font-size="12">'
+            f' width="{layout.width:.0f}" height="{layout.height:.0f}" font-family="monospace" font-size="12" role="img">'
         ),
         f"<!-- Drawn by: {COMMAND} -->",
+        "<title>Imports between packages</title>",
+        f"<desc>{escape(describe(layout.graph))}</desc>",
         (
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
             '<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>'
@@ -223,6 +226,21 @@ def render(picture: str) -> str:
     parts += [_arrow(layout, list(edge), "#cc3333", lazy=lazy) for edge, lazy in up]
     parts += [_box(layout, name) for name in sorted(layout.graph.boxes)]
     return "\n".join((*parts, "</svg>", ""))
+
+
+def describe(graph: Graph) -> str:
+    """Return the arrows as text, a line for each box."""
+    arrows = {**graph.down, **graph.up}
+    lines = []
+    for box in sorted(graph.boxes):
+        ends = [
+            f"[{end}]{' inside a function' if lazy else ''}{' (closes a circle)' if (begin, end) in graph.up else ''}"
+            for (begin, end), lazy in sorted(arrows.items())
+            if begin == box
+        ]
+        if ends:
+            lines.append(f"[{box}] imports {'; '.join(ends)}.")
+    return "\n".join(lines)
 
 
 def _arrow(layout: Layout, way: list[str], colour: str, *, lazy: bool) -> str:
