@@ -164,7 +164,7 @@ def _instances(request: Mapping[str, Any]) -> Iterator[str]:
     yield from _repeated("instance group", [group["InstanceGroupName"] for group in groups])
 
 
-def _disk_space(request: Mapping[str, Any]) -> Iterator[str]:
+def _port_limit(request: Mapping[str, Any]) -> Iterator[str]:
     count = host_count(request)
     if not requested_hosts.has_container_hosts(request) and count > (most := ports.max_hosts()):
         yield f"ResourceConfig asks for {count:,} hosts; this machine has ports for {most:,} hosts that are processes"
@@ -279,4 +279,4 @@ def _repeated(what: str, names: list[str]) -> Iterator[str]:
             yield f"the {what} name {name!r} occurs {count} times; names must differ"
 
 
-_RULES = (_algorithm, _instances, _disk_space, _channels, _places, _model_dir, _metrics)
+_RULES = (_algorithm, _instances, _port_limit, _channels, _places, _model_dir, _metrics)
