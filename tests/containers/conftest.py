@@ -52,6 +52,12 @@ def base_image(docker_daemon):
     return made.stdout.strip()
 
 
+def pytest_itemcollected(item):
+    """Give a test that may be the first to need an image the time to build it: Horovod takes minutes."""
+    if {"built", "image"} & set(item.fixturenames) and item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(2400))
+
+
 @pytest.fixture(scope="session")
 def built(base_image):
     """Build the image of a TensorFlow version, once; that takes minutes only where nothing of it is there yet."""

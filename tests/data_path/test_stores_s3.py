@@ -124,12 +124,12 @@ def test_an_object_that_is_overwritten_is_not_mixed_with_the_old_one(s3_server, 
     item = store.find(f"s3://{bucket}/changing")
     s3_server.client.put_object(Bucket=bucket, Key="changing", Body=b"other")
     with pytest.raises(
-        DataError, match=r"changing: the object was changed while the job read it \(ETag .* at first\); let"
+        DataError, match=r"changing: the object was changed while the job read it \(ETag .* at first\); do not change"
     ):
         store.read(item, 0, 5)
     s3_server.client.delete_object(Bucket=bucket, Key="changing")
     with pytest.raises(
-        DataNotFoundError, match=r"changing: the object was deleted while the job read its channel; let"
+        DataNotFoundError, match=r"changing: the object was deleted while the job read its channel; do not change"
     ):
         store.read(item, 0, 5)
 

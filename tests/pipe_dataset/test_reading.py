@@ -153,7 +153,7 @@ def test_a_file_that_is_not_a_fifo_is_named(pipe_host, reader, dataset, tf):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"channel": "a/b"}, "channel 'a/b' is no name"),
+        ({"channel": "a/b"}, "channel 'a/b' is not a name of a channel"),
         ({"record_format": "CSV"}, "record_format 'CSV' is none of 'RecordIO', 'TFRecord', 'TextLine'"),
         ({"batch_size": -1}, "batch_size is -1"),
         ({"max_corrupted_records_to_skip": -1}, "max_corrupted_records_to_skip is -1"),

@@ -165,7 +165,9 @@ def test_a_rank_takes_its_own_channel_where_there_is_one(program):
 
 
 def test_two_ranks_cannot_share_a_pipe(program):
-    with pytest.raises(SystemExit, match="the 2 ranks of a host cannot share its pipe: .*own, 'train_0', 'train_1'"):
+    with pytest.raises(
+        SystemExit, match="the 2 ranks of a host cannot share its pipe: .*own channel: 'train_0', 'train_1'"
+    ):
         program("hyperparameters").rank_channel(0, 2, variables(train="Pipe"))
 
 

@@ -50,9 +50,9 @@ def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(e
 @pytest.mark.slow
 def test_the_live_view_tells_it_once(events):
     collector = Collector("j")
-    collector.describe(DESCRIPTION)
+    collector.set_description(DESCRIPTION)
     for event in events:
-        collector.take(event)
+        collector.add_event(event)
     assert len(collector.problems) == 1
     assert collector.problems[0].startswith("metric 'bad' is switched off")
 

@@ -319,7 +319,7 @@ def changed_object_error(item: S3Object) -> DataError:
     """Return the error for an object that was changed after it was listed."""
     return DataError(
         f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first); "
-        "let nothing write to a job's input until the job has ended"
+        "do not change a job's input until the job has ended"
     )
 
 
