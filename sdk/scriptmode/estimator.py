@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.display import log_lines
 from scriptmode.errors import SpecError
-from scriptmode.job import TrainingJob
+from scriptmode.job import TrainingJob, create_job
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
 from scriptmode.request import render
 from scriptmode.spec import arguments, inputs, monitoring, names
@@ -450,12 +449,7 @@ class Estimator(Arguments):
             self._store(body, archive.data, uri)
         for file in rule_files:
             self._store(body, file.data, file.uri)
-        job = TrainingJob(body["TrainingJobName"], self.platform)
-        try:
-            self.platform.create(body)
-        except KeyboardInterrupt:
-            sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
-            raise
+        job = create_job(self.platform, body)
         self.latest_training_job = job
         self._latest = arguments.of_latest_job(body, getattr(self.platform, "session", None))
         if shown:

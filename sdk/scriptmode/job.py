@@ -308,14 +308,8 @@ class TrainingJob:
         changes = RerunChanges(job_name, hyperparameters or {}, instance_count, max_run, max_wait)
         description = self.describe()
         body = rerun_request(description, self.platform.tags(description), changes)
-        job = TrainingJob(str(body["TrainingJobName"]), self.platform)
         self.platform.validate(body)
-        try:
-            self.platform.create(body)
-        except KeyboardInterrupt:
-            sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
-            raise
-        return job
+        return create_job(self.platform, body)
 
     def follow(self, *, logs: bool = True, live: bool | None = None) -> dict[str, Any]:
         """Display the job's log and status until it has ended.
@@ -466,3 +460,14 @@ class TrainingJob:
         if sagemaker_session is not None:
             return sagemaker_platform(sagemaker_session).list(which)
         return resolve_platform(platform).list(which)
+
+
+def create_job(platform: Platform, request: Mapping[str, Any]) -> TrainingJob:
+    """Create a training job from a validated request and return its handle; an interrupt prints how to look for it."""
+    job = TrainingJob(str(request["TrainingJobName"]), platform)
+    try:
+        platform.create(request)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nTraining job {job.name} may have been started: scriptmode describe {job.name}\n")
+        raise
+    return job
