@@ -8,8 +8,9 @@ import botocore.validate
 import pytest
 from fakes.local_jobs import channel, request_for
 
+from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store.description import render_describe_response, render_summary
-from scriptmode.platforms.local.store.state import ENDED, MESSAGES, STATUS_OF, starting_state, state_from_json
+from scriptmode.platforms.local.store.state import MESSAGES, STATUS_OF, starting_state, state_from_json
 
 SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
 DESCRIBED = SERVICE.operation_model("DescribeTrainingJob").output_shape

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
+from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.shapes import LAST_SECOND, is_time
-from scriptmode.platforms.local.store.state import ENDED, STATUS_OF, UNREADABLE, JobSummary
+from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE, JobSummary
 from scriptmode.platforms.local.system.durable import replace_file
 
 if TYPE_CHECKING:

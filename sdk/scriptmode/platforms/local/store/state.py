@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store.shapes import is_time, shortened_repr
 
 #: Every secondary status that a local job can have, and the status that it belongs to.
@@ -26,7 +27,6 @@ STATUS_OF = {
     "Completed": "Completed",
     "Failed": "Failed",
 }
-ENDED = frozenset({"Stopped", "Completed", "Failed"})
 #: A request to stop changes a job only while it is in one of these.
 STOPPABLE = frozenset({"Starting", "Downloading", "DownloadingTrainingImage", "Training"})
 
