@@ -28,13 +28,20 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
     import difflib
 
     words = sorted(known)
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
+    if similar := suggest_similar(word, words):
+        return similar
     if len(words) > most:
         nearest = difflib.get_close_matches(word, words, n=most, cutoff=0.0)
         return f"; the nearest of {len(words)}: {', '.join(nearest)}"
     return f"; known: {', '.join(words)}" if words else ""
+
+
+def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the most similar known word as ``; did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1)."""
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def did_you_mean_path(path: Path) -> str:

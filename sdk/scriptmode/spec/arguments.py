@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, suggest_similar
 from scriptmode.spec.git_source import parse_git_config
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
@@ -60,6 +60,8 @@ _MISSING_METHODS = {
     "training_job_analytics": "say latest_training_job.metrics()",
     "rule_job_summary": "see latest_training_job.describe()",
 }
+#: How similar a name must be to be taken for a misspelled argument: users may set attributes of their own.
+_SIMILAR = 0.85
 
 
 class Arguments:
@@ -78,7 +80,9 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             return self._shown(name, given[name])
-        hint = f": {_MISSING_METHODS[name]}" if name in _MISSING_METHODS else _similar(name, given)
+        hint = (
+            f": {_MISSING_METHODS[name]}" if name in _MISSING_METHODS else suggest_similar(name, given, cutoff=_SIMILAR)
+        )
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -86,20 +90,13 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             self._construct({**given, name: value})
-        elif given and self._is_new(name) and (hint := _similar(name, given)):
+        elif given and self._is_new(name) and (hint := suggest_similar(name, given, cutoff=_SIMILAR)):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
         else:
             object.__setattr__(self, name, value)
 
     def _is_new(self, name: str) -> bool:
         return not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
-
-
-def _similar(name: str, known: dict[str, Any]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], constructor: CodeType) -> dict[str, Any]:
