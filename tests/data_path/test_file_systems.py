@@ -105,18 +105,10 @@ def test_a_channel_that_may_be_written_is_a_link(tmp_path):
     data, place = tmp_path / "data", tmp_path / "host" / "train"
     data.mkdir()
     place.mkdir(parents=True)
-    assert file_systems.link_folder(source(), {ID: str(data)}, place) == ""
+    assert file_systems.provide_folder(source(), {ID: str(data)}, place) == ""
     (place / "new").write_text("x")
     assert (data / "new").read_text() == "x"
     assert not file_systems.is_read_only(source())
-
-
-def test_a_read_only_channel_without_a_mount_is_a_link_with_a_warning(tmp_path):
-    said = file_systems.link_folder(source(mode="ro"), {ID: str(tmp_path)}, tmp_path / "train", "there is no /dev/fuse")
-    assert said == (
-        f"channel 'train' is file system {ID!r}, read-only, but nothing keeps the script from writing to "
-        f"{str(tmp_path)!r}, because read-only mounts are impossible here: there is no /dev/fuse"
-    )
 
 
 def test_an_existing_path_is_left_unchanged(tmp_path):
@@ -124,7 +116,7 @@ def test_an_existing_path_is_left_unchanged(tmp_path):
     place.mkdir()
     (place / "kept").touch()
     with pytest.raises(DataError, match=f"file system '{ID}': the link '.*train' cannot be created"):
-        file_systems.link_folder(source(), {ID: str(tmp_path)}, place)
+        file_systems.provide_folder(source(), {ID: str(tmp_path)}, place)
     assert (place / "kept").exists()
 
 

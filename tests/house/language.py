@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXEMPT = tuple(
     f"{folder}/{name}.py"
     for folder, names in (
-        ("sdk/scriptmode/data", ("signed_get", "targets", "buffers", "folder_tree")),
+        ("sdk/scriptmode/data", ("signed_get", "targets", "buffers")),
         ("entrypoints/scriptmode_runtime/tensorflow", ("python_epochs", "python_framing", "python_operations")),
     )
     for name in names

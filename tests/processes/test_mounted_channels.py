@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from fakes import plain_user
 from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 
@@ -16,6 +17,7 @@ from scriptmode.data import fuse_mounts
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import process_tree
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a folder")
 SYSTEM = "fs-0123456789abcdef0"
 TOUCH = """
     import os
@@ -79,11 +81,54 @@ def test_a_file_system_that_may_be_written_is_the_folder_itself(on_disk, data):
     assert (data / "new").read_text() == "mine"
 
 
+@needs_root
 def test_a_file_system_that_may_only_be_read_is_mounted_so(on_disk, data):
     lines = said(on_disk, on_disk.run(TOUCH, hosts=2, channels=file_system("ro")))
     assert lines.count("found ['a'] A") == lines.count("refused Read-only file system") == 2
     assert mounted(on_disk) == []
     assert [path.name for path in data.iterdir()] == ["a"]
+
+
+@needs_root
+@pytest.mark.parametrize("end", ["killed agent", "deleted job", "removed folder"])
+def test_no_read_only_file_system_outlives_its_job_and_its_data_stays(on_disk, data, end):
+    script = "import time; print('up', flush=True); time.sleep(60)"
+    name = on_disk.start(script, channels=file_system("ro"))
+    on_disk.until_line(name, "up")
+    assert len(mounted(on_disk)) == 1
+    if end == "killed agent":
+        os.kill(on_disk.agent(name).pid, signal.SIGKILL)
+        until(lambda: not process_tree.is_running(on_disk.agent(name)))
+        assert on_disk.platform.describe(name)["TrainingJobStatus"] == "Failed"
+    elif end == "deleted job":
+        on_disk.platform.delete(name)
+    else:
+        shutil.rmtree(on_disk.job_folder(name).path, ignore_errors=True)
+        until(lambda: not on_disk.job_folder(name).path.exists())
+    assert mounted(on_disk) == []
+    assert (data / "a").read_text() == "A"
+
+
+def test_a_file_system_that_cannot_be_mounted_is_a_link_and_the_log_says_so():
+    program = """
+        import sys
+        from pathlib import Path
+        from fakes.local_jobs import LocalJobs
+        from processes.test_mounted_channels import SYSTEM, TOUCH, file_system, said
+        home = Path(sys.argv[1])
+        jobs = LocalJobs(home, file_systems={SYSTEM: home / "disk"})
+        print(*said(jobs, jobs.run(TOUCH, channels=file_system("ro"))), sep=chr(10))
+        jobs.close()
+    """
+    with plain_user.folder_of_the_user() as home:
+        (home / "disk" / "data").mkdir(parents=True)
+        (home / "disk" / "data" / "a").write_text("A")
+        os.chown(home / "disk" / "data", plain_user.UID, -1)
+        printed = plain_user.run(textwrap.dedent(program), str(home), home=home)
+        assert (home / "disk" / "data" / "new").read_text() == "mine"
+    assert "found ['a'] A" in printed
+    assert "warning: channel 'train' is file system" in printed
+    assert "read-only was refused: Operation not permitted; run the job as root" in printed
 
 
 @pytest.mark.parametrize(

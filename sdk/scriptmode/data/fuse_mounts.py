@@ -1,7 +1,7 @@
-"""Mount and unmount FUSE file systems: by mount(2) as root, else through the helper of Debian's fuse3.
+"""Mount and unmount: FUSE file systems, as root or through the helper of Debian's fuse3, and directories read-only.
 
-Only mounts of the type `KIND` are listed or unmounted. No function accesses files below a mount, whose server may be
-dead or hang.
+Only mounts of the type `KIND` and read-only ones are listed or unmounted. No function accesses files below a mount,
+whose server may be dead or hang.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -28,6 +29,12 @@ HELPERS = ("fusermount3", "fusermount")
 # mount(2) and umount(2), the same on every architecture.
 _READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
 _DETACH, _NO_FOLLOW = 2, 8
+# open_tree(2), move_mount(2) and mount_setattr(2): their numbers, the same on every architecture, and flags of
+# <linux/mount.h> and <linux/fcntl.h>. glibc has functions for them since 2.36.
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_HERE, _EMPTY_PATH, _RECURSIVE, _CLONE = -100, 0x1000, 0x8000, 1
+_MOVE_EMPTY_PATH = 4
+_PRIVATE = 1 << 18
 
 
 def mount_obstacle(folder: Path | None = None) -> str:
@@ -67,6 +74,27 @@ def attach(mount_point: Path) -> int:
     return _attach_by(helper, mount_point)
 
 
+def bind_read_only(folder: Path, mount_point: Path) -> None:
+    """Mount a directory and the mounts below it read-only at an empty directory, as ``mount --rbind -o ro`` does.
+
+    The copy of the mounts becomes read-only and private before it is visible: neither a write nor an unmount of it,
+    at any moment, reaches the directory. Raises `DataError` with the reason and the next step.
+    """
+    flags = _READ_ONLY | _NO_SUID | _NO_DEVICES
+    attributes = struct.pack("=4Q", flags, 0, _PRIVATE, 0)
+    tree = -1
+    try:
+        tree = _call(_OPEN_TREE, _HERE, os.fsencode(folder), _CLONE | _RECURSIVE | os.O_CLOEXEC)
+        _call(_MOUNT_SETATTR, tree, b"", _EMPTY_PATH | _RECURSIVE, attributes, len(attributes))
+        _call(_MOVE_MOUNT, tree, b"", _HERE, os.fsencode(mount_point), _MOVE_EMPTY_PATH)
+    except OSError as error:
+        step = "run the job as root with Linux 5.12 or newer, in a container with: docker run --cap-add SYS_ADMIN"
+        raise DataError(f"mounting {str(folder)!r} read-only was refused: {error.strerror}; {step}") from error
+    finally:
+        if tree >= 0:
+            os.close(tree)
+
+
 def detach(mount_point: Path) -> None:
     """Unmount every mount at and below ``mount_point``, in whatever state it and its readers are; there may be none.
 
@@ -83,18 +111,30 @@ def detach(mount_point: Path) -> None:
 
 
 def mounted_below(path: Path) -> list[bytes]:
-    """Return the mounts at and below ``path``, the oldest first."""
+    """Return the FUSE and read-only mounts at and below ``path``, the oldest first."""
     # Only the parent is resolved: access to the mount itself could hang.
     whole = os.fsencode(os.path.join(os.path.realpath(path.parent), path.name))  # noqa: PTH118
     found = []
     with suppress(FileNotFoundError):
         for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
-            # proc(5): the mount point is field 5, and the type follows the hyphen.
+            # proc(5): the mount point is field 5, its options are field 6, and the type follows the hyphen.
             fields, _, rest = line.partition(b" - ")
-            mounted = _unescape(fields.split(b" ")[4])
-            if rest.split(b" ")[0] == KIND.encode() and (mounted == whole or mounted.startswith(whole + b"/")):
+            mounted, options = _unescape(fields.split(b" ")[4]), fields.split(b" ")[5]
+            is_own = rest.split(b" ")[0] == KIND.encode() or b"ro" in options.split(b",")
+            if is_own and (mounted == whole or mounted.startswith(whole + b"/")):
                 found.append(mounted)
     return found
+
+
+def _call(number: int, *arguments: int | bytes) -> int:
+    """Run a system call that the C library may not have; raise ``OSError`` where it fails."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    passed = [ctypes.c_long(each) if isinstance(each, int) else each for each in (number, *arguments)]
+    result = int(libc.syscall(*passed))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
 
 
 def _attach_as_root(mount_point: Path) -> int:

@@ -350,7 +350,7 @@ class Agent:
             if not self._children.kill_all():
                 problems.append("some processes of the job could not be killed")
         try:
-            # For a child that was killed while it was mounting.
+            # Read-only file systems, and what a child mounted that was killed meanwhile.
             fuse_mounts.detach(self._folder.hosts)
         except DataError as error:
             problems.append(str(error))

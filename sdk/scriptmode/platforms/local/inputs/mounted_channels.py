@@ -1,6 +1,6 @@
 """Channels that are mounted: FastFile mode and file systems.
 
-Where mounts are impossible, FastFile channels are copied and file systems are linked, with a line in the log.
+Where mounts are impossible, FastFile channels are copied and read-only file systems are linked, with a line in the log.
 """
 
 from __future__ import annotations
@@ -65,19 +65,12 @@ class ChannelMounts:
         """Start every mount; return the input modes whose channels must be copied. Raises `DataError`.
 
         ``stores`` must have no open connections, which children would share. ``say`` writes a line to a host's log for
-        a channel that is not mounted; ``why_not`` is a known reason why mounts are impossible, or "".
+        a channel that is not mounted; ``why_not`` is a known reason why FUSE mounts are impossible, or "".
         """
-        read_only = [mounted for mounted in self._systems if file_systems.is_read_only(_system(mounted))]
-        if not why_not and (self._fast or read_only):
-            why_not = fuse_mounts.mount_obstacle(spool)
         for mounted in self._systems:
-            if mounted in read_only and not why_not:
-                self._mounts[mounted] = FuseMount(
-                    file_systems.tree_factory(_system(mounted), self._folders), mounted.path, self._lock
-                )
-            elif problem := file_systems.link_folder(_system(mounted), self._folders, mounted.path, why_not):
+            if problem := file_systems.provide_folder(_system(mounted), self._folders, mounted.path):
                 say(mounted.host, problem)
-        if self._fast and why_not:
+        if self._fast and (why_not := why_not or fuse_mounts.mount_obstacle(spool)):
             for mounted in self._fast:
                 name = mounted.channel["ChannelName"]
                 say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {why_not}")

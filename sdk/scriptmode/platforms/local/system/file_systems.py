@@ -1,7 +1,7 @@
 """File system channels: a folder of this machine stands for each EFS or FSx for Lustre file system.
 
 The service mounts the file system on every host. Here a writable channel is a link to the folder. A read-only channel
-is a read-only mount of it; where mounts are impossible, it is a link, with a line in the log.
+is a read-only mount of it, which needs root; for other users it is a link, with a line in the log.
 """
 
 from __future__ import annotations
@@ -10,14 +10,10 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any
 
 from scriptmode.errors import DataError, SpecError
-
-if TYPE_CHECKING:
-    from scriptmode.data.fuse_server import Tree
 
 #: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a folder's name contains text like an entry.
 FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
@@ -74,21 +70,31 @@ def is_read_only(source: Mapping[str, Any]) -> bool:
     return bool(source.get("FileSystemAccessMode", "ro") != "rw")
 
 
-def tree_factory(source: Mapping[str, Any], folders: Mapping[str, str]) -> Callable[[], Tree]:
-    """Return the function that makes the tree of a read-only `FuseMount`; raise `DataError` as `find_folder` does."""
-    # Imported here, because callers that only need a folder have no use for the code that serves mounts.
-    from scriptmode.data.folder_tree import FolderTree
+def provide_folder(source: Mapping[str, Any], folders: Mapping[str, str], channel: Path) -> str:
+    """Mount the file system's folder at ``channel`` if it is read-only, else link it; return a line for the log or "".
 
-    return partial(FolderTree, find_folder(source, folders))
-
-
-def link_folder(source: Mapping[str, Any], folders: Mapping[str, str], channel: Path, why_not: str = "") -> str:
-    """Create the link ``channel`` to the file system's folder; return a sentence for the job's log or "".
-
-    ``why_not`` is why a read-only channel is not mounted. An empty folder at ``channel`` is replaced by the link.
-    Raises `DataError` as `find_folder` does.
+    An empty folder at ``channel`` is replaced by a link. Raises `DataError` as `find_folder` does.
     """
     target = find_folder(source, folders)
+    if not is_read_only(source):
+        _link(source, target, channel)
+        return ""
+    # Imported here, because callers that only need a folder have no use for the code that mounts.
+    from scriptmode.data import fuse_mounts
+
+    try:
+        channel.mkdir(parents=True, exist_ok=True)
+        fuse_mounts.bind_read_only(target, channel)
+    except (OSError, DataError) as error:
+        _link(source, target, channel)
+        return (
+            f"warning: channel {channel.name!r} is file system {source['FileSystemId']!r}, read-only, but nothing "
+            f"keeps the script from writing to it: {error}"
+        )
+    return ""
+
+
+def _link(source: Mapping[str, Any], target: Path, channel: Path) -> None:
     try:
         if channel.is_dir() and not channel.is_symlink():
             channel.rmdir()
@@ -99,12 +105,6 @@ def link_folder(source: Mapping[str, Any], folders: Mapping[str, str], channel: 
             f"file system {source['FileSystemId']!r}: the link {str(channel)!r} cannot be created: {error}; correct "
             "its DirectoryPath, or name another folder"
         ) from error
-    if not is_read_only(source):
-        return ""
-    return (
-        f"channel {channel.name!r} is file system {source['FileSystemId']!r}, read-only, but nothing keeps the script "
-        f"from writing to {str(target)!r}, because read-only mounts are impossible here: {why_not or 'unknown reason'}"
-    )
 
 
 def _entries(text: str) -> list[tuple[str, Any]]:
