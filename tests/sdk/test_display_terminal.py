@@ -61,8 +61,8 @@ def test_a_line_that_is_written_in_pieces_is_shown_once_it_is_whole(monkeypatch)
     Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert "never ended\n" in screen.getvalue()
     # A handler of `logging` keeps the stream that it was made with.
-    kept[0].write("later")
-    assert before.getvalue() == "later"
+    kept[0].write("later\n")
+    assert screen.getvalue().endswith("later\n")
 
 
 def test_of_two_jobs_in_one_terminal_one_has_the_panel_and_both_their_lines(monkeypatch):

@@ -10,6 +10,7 @@ from scriptmode import messages
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
 from scriptmode.display.row_allocation import allocate_rows, visible_count
+from scriptmode.terminal_text import render_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,12 +48,13 @@ class StatusPanel:
         }
         allocated = allocate_rows(max(1, max_rows) - 1, [len(section) for section in sections.values()])
         parts = (self._part(section, rows, name) for (name, section), rows in zip(sections.items(), allocated))
-        return [self._head(snapshot), *(row for part in parts for row in part)]
+        return [_printable(row) for row in (self._head(snapshot), *(row for part in parts for row in part))]
 
     def summary(self, snapshot: JobSnapshot) -> list[Text]:
         """Return the rows that stay when the job has ended: its history, channels and metrics."""
         # Nothing is redrawn below: a row that is too wide may continue in the next one.
-        return [*self._history(snapshot, whole=True), *self._data(snapshot), *self._metrics(snapshot)]
+        rows = (*self._history(snapshot, whole=True), *self._data(snapshot), *self._metrics(snapshot))
+        return [_printable(row) for row in rows]
 
     def _part(self, section: Sequence[Text], rows: int, name: str) -> list[Text]:
         shown = list(section[: visible_count(len(section), rows)])
@@ -138,3 +140,8 @@ class StatusPanel:
         row.truncate(self._width - 1)
         row.append(mark, "dim")
         return row
+
+
+def _printable(row: Text) -> Text:
+    """Return a row without control sequences: it contains names and messages of the platform."""
+    return row if row.plain.isprintable() else Text(render_line(row.plain))
