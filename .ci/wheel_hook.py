@@ -1,16 +1,14 @@
-"""A hatchling hook that adds the pipe reader's binary to the wheel, which is then specific to this platform.
+"""A hatchling hook that compiles the pipe reader into the wheel, which is then specific to this platform.
 
-    HATCH_BUILD_HOOK_ENABLE_CUSTOM=1 pip wheel --no-deps .
-
-One binary works with every Python and every TensorFlow, so the wheel's tag is ``py3-none-<platform>``. Without the
-variable the wheel is pure Python, and the binary is compiled on first use.
+One binary works with every Python and every TensorFlow, so the wheel's tag is ``py3-none-<platform>``. Without a C++
+compiler, and on other systems than Linux, the wheel is pure Python, and the binary is compiled on first use.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -31,12 +29,16 @@ class BinaryHook(BuildHookInterface):  # type: ignore[misc]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile the binary, except for an editable installation, whose sources may change."""
-        if version == "editable":
+        if version == "editable" or sys.platform != "linux":
             return
         binary = self._binary_module()
         self._folder = tempfile.mkdtemp()
         path = str(Path(self._folder) / "pipe_reader.so")
-        binary.build(os.environ.get(binary.COMPILER_VARIABLE) or "c++", path, "-s")
+        try:
+            binary.build(binary.find_compiler(), path, "-s")
+        except binary.NoBinaryError as error:
+            self.app.display_warning(f"the wheel does not contain the binary that reads pipes: {error}")
+            return
         build_data["force_include"][path] = "scriptmode_runtime/tensorflow/native/pipe_reader.so"
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")

@@ -23,7 +23,7 @@ print("TensorFlow", tf.__version__, "mpi", hvd.mpi_built(), "ranks", hvd.size())
 """
 PIPE_READER = """
 from scriptmode_runtime.tensorflow import binary, operations
-assert operations.compiled()
+assert operations.load()
 print("reader", binary.IN_WHEEL)
 """
 LEGACY_KERAS = """

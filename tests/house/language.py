@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 #: Deleted by a change that is under way; not worth rewording. `main` names those of its paths that it skipped.
-EXEMPT = tuple(
-    f"{folder}/{name}.py"
-    for folder, names in (
-        ("sdk/scriptmode/data", ("signed_get", "targets", "buffers")),
-        ("entrypoints/scriptmode_runtime/tensorflow", ("python_epochs", "python_framing", "python_operations")),
-    )
-    for name in names
-)
+EXEMPT = tuple(f"sdk/scriptmode/data/{name}.py" for name in ("signed_get", "targets", "buffers"))
 
 #: Checked if no path is given.
 DEFAULT_PATHS = (sources.SDK, sources.RUNTIME, "tests")

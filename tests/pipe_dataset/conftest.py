@@ -1,4 +1,4 @@
-"""A host whose channels are pipes, and both readers of them."""
+"""A host whose channels are pipes."""
 
 import os
 import warnings
@@ -15,13 +15,6 @@ def pipe_host(tmp_path, monkeypatch):
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", str(host.base))
     yield host
     host.close()
-
-
-@pytest.fixture(params=["compiled", "python"])
-def reader(request, monkeypatch):
-    """Both readers: what one can the other can."""
-    monkeypatch.setenv("SCRIPTMODE_PIPE_READER", request.param)
-    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from pipe_dataset.framings import crc32c, tf_record
+from pipe_dataset.framings import crc32c
 
 from scriptmode_runtime.tensorflow import binary
 
@@ -112,34 +112,33 @@ def test_root_makes_nothing_in_the_home_of_another_user(monkeypatch, tmp_path):
 
 
 @pytest.mark.tf
-def test_why_the_wheels_binary_was_not_taken_is_in_the_error(cache, tf, monkeypatch, tmp_path):
-    from scriptmode_runtime.tensorflow import operations
+def test_without_a_binary_the_dataset_names_the_reason_and_how_to_get_one(cache, tf, monkeypatch, tmp_path):
+    from scriptmode_runtime.tensorflow import PipeModeDataset, operations
 
     (tmp_path / "junk.so").write_bytes(b"no ELF")
     monkeypatch.setattr(binary, "IN_WHEEL", str(tmp_path / "junk.so"))
     monkeypatch.setenv("CXX", "no-compiler-of-this-name")
-    with pytest.raises(binary.NoBinaryError) as caught:
-        operations.compiled()
-    said = str(caught.value)
-    assert said.startswith("the wheel's binary cannot be loaded: ")
-    assert "junk.so" in said
-    assert said.endswith("no compiler: CXX='no-compiler-of-this-name' is not on PATH")
+    operations.load.cache_clear()
+    with pytest.raises(RuntimeError) as caught:
+        PipeModeDataset("train")
+    message = str(caught.value)
+    assert message.startswith("pipes cannot be read: the wheel's binary cannot be loaded: ")
+    assert "junk.so" in message
+    assert "no compiler: CXX='no-compiler-of-this-name' is not on PATH; install a C++ compiler" in message
+    assert "pip wheel" in message
+    assert message.endswith("read the channel in File or FastFile mode")
 
 
-@pytest.mark.tf
-def test_without_a_binary_python_reads_and_says_that_it_is_slower_once(cache, pipe_host, tf, monkeypatch):
-    from scriptmode_runtime.tensorflow import PipeModeDataset, operations
-
-    monkeypatch.setenv("CXX", "no-compiler-of-this-name")
-    operations._load.cache_clear()
-    try:
-        pipe_host.feed(tf_record(b"x"))
-        with pytest.warns(RuntimeWarning, match="in Python, many times slower, .*CXX='no-compiler-of-this-name'"):
-            dataset = PipeModeDataset("train", "TFRecord")
-        PipeModeDataset("train", "TFRecord")
-        assert list(dataset.as_numpy_iterator()) == [b"x"]
-    finally:
-        operations._load.cache_clear()
+def test_the_module_builds_the_binary_or_reports_why_not(cache, counting_compiler):
+    command = [sys.executable, "-m", "scriptmode_runtime.tensorflow.binary"]
+    built = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert Path(built.stdout.strip()).parent == cache
+    again = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert (again.stdout, len(counting_compiler())) == (built.stdout, 2)
+    environment = {**os.environ, "XDG_CACHE_HOME": f"{cache}2", "CXX": "no-compiler-of-this-name"}
+    failed = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environment)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("scriptmode: no compiler: CXX='no-compiler-of-this-name' is not on PATH; install a")
 
 
 @pytest.fixture(scope="module")
@@ -188,12 +187,30 @@ def test_checksums_are_those_of_the_polynomial(tmp_path, flags):
     assert list(map(int, done.stdout.split())) == [crc32c(data[len(data) - size :]) for size in sizes]
 
 
-@pytest.mark.slow
-def test_a_wheel_can_carry_the_binary(tmp_path):
-    environment = {**os.environ, "HATCH_BUILD_HOOK_ENABLE_CUSTOM": "1", "SOURCE_DATE_EPOCH": "1577836800"}
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
-    subprocess.run(pip, check=True, env=environment, timeout=110)
-    (wheel,) = tmp_path.glob("*.whl")
-    assert wheel.name.endswith(f"-py3-none-linux_{platform.machine()}.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        assert archive.read("scriptmode_runtime/tensorflow/native/pipe_reader.so").startswith(b"\x7fELF")
+@pytest.fixture
+def built_wheel(tmp_path):
+    """Build a wheel of this project and return its name and its members."""
+
+    def build(**variables):
+        pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
+        subprocess.run(pip, check=True, env={**os.environ, **variables}, timeout=110)
+        (wheel,) = tmp_path.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            return wheel.name, {name: archive.read(name) for name in archive.namelist()}
+
+    return build
+
+
+IN_ARCHIVE = "scriptmode_runtime/tensorflow/native/pipe_reader.so"
+
+
+def test_a_wheel_contains_the_binary(built_wheel):
+    name, members = built_wheel(SOURCE_DATE_EPOCH="1577836800")
+    assert name.endswith(f"-py3-none-linux_{platform.machine()}.whl")
+    assert members[IN_ARCHIVE].startswith(b"\x7fELF")
+
+
+def test_a_wheel_is_built_without_the_binary_where_there_is_no_compiler(built_wheel):
+    name, members = built_wheel(CXX="no-compiler-of-this-name")
+    assert name.endswith("-py3-none-any.whl")
+    assert IN_ARCHIVE not in members

@@ -60,5 +60,5 @@ def test_a_worker_reads_the_fifos_of_its_own_host(hosts, start, made_as):
 def test_a_worker_that_cannot_read_pipes_says_so_and_serves(hosts, start, tmp_path):
     worker = start("worker", SERVER, CXX="no-compiler-of-this-name", XDG_CACHE_HOME=str(tmp_path / "cache"))
     said = next(text for text in worker.stderr if text.startswith("scriptmode:"))
-    assert "this worker cannot read pipes: no compiler: CXX='no-compiler-of-this-name'" in said
+    assert ": pipes cannot be read: no compiler: CXX='no-compiler-of-this-name' is not on PATH; install a C++" in said
     assert worker.poll() is None

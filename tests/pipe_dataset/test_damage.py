@@ -41,7 +41,7 @@ def flipped(data, at):
 
 
 @pytest.mark.parametrize("record_format", ["TFRecord", "RecordIO"])
-def test_a_stream_cut_at_any_place_is_an_error(reader, read, record_format):
+def test_a_stream_cut_at_any_place_is_an_error(read, record_format):
     whole = stream(record_format, RECORDS)
     ends = [len(stream(record_format, RECORDS[:count])) for count in range(len(RECORDS) + 1)]
     for end in range(len(whole)):
@@ -52,7 +52,7 @@ def test_a_stream_cut_at_any_place_is_an_error(reader, read, record_format):
         assert read(whole[:end], record_format, skip=1) == (RECORDS[:complete], "")
 
 
-def test_a_flipped_bit_at_any_place_of_tfrecord_loses_that_record_alone(reader, read):
+def test_a_flipped_bit_at_any_place_of_tfrecord_loses_that_record_alone(read):
     whole = stream("TFRecord", RECORDS)
     for at in range(SECOND, THIRD):
         records, message = read(flipped(whole, at))
@@ -61,7 +61,7 @@ def test_a_flipped_bit_at_any_place_of_tfrecord_loses_that_record_alone(reader, 
         assert read(flipped(whole, at), skip=1) == ([RECORDS[0], *RECORDS[2:]], "")
 
 
-def test_bytes_that_are_missing_lose_that_record_alone(reader, read):
+def test_bytes_that_are_missing_lose_that_record_alone(read):
     whole = stream("TFRecord", RECORDS)
     for at in range(SECOND, THIRD):
         assert read(whole[:at] + whole[at + 1 :], skip=1) == ([RECORDS[0], *RECORDS[2:]], ""), at
@@ -76,7 +76,7 @@ def test_a_large_damaged_record_loses_that_record_alone(read, size):
     assert "has a wrong checksum" in read(flipped(large, size // 2) + after)[1]
 
 
-def test_damaged_records_are_counted_one_after_another(reader, read):
+def test_damaged_records_are_counted_one_after_another(read):
     good, bad = tf_record(b"good"), flipped(tf_record(b"bad"), 13)
     assert read((bad * 2 + good) * 3, skip=2) == ([b"good"] * 3, "")
     records, message = read(good + bad * 3 + good, skip=2)
@@ -84,7 +84,7 @@ def test_damaged_records_are_counted_one_after_another(reader, read):
     assert "record 3, at byte" in message
 
 
-def test_an_error_stays(reader, pipe_host, tf):
+def test_an_error_stays(pipe_host, tf):
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
     pipe_host.feed(flipped(tf_record(b"bad"), 13) + tf_record(b"good"))
@@ -107,7 +107,7 @@ RECORD_IO = [
 
 
 @pytest.mark.parametrize(("written", "kept"), [row[1:] for row in RECORD_IO], ids=[row[0] for row in RECORD_IO])
-def test_recordio_goes_on_with_the_next_record(reader, read, written, kept):
+def test_recordio_goes_on_with_the_next_record(read, written, kept):
     assert read(written, "RecordIO")[1]
     assert read(written, "RecordIO", skip=1) == (kept, "")
 
@@ -121,10 +121,10 @@ def test_recordio_goes_on_with_the_next_record(reader, read, written, kept):
     ],
     ids=["RecordIO", "TFRecord", "gzip"],
 )
-def test_another_format_is_guessed(reader, read, written, record_format, hint):
+def test_another_format_is_guessed(read, written, record_format, hint):
     assert re.search(hint, read(written, record_format)[1])
 
 
-def test_a_length_beyond_all_memory_is_an_error(reader, read):
+def test_a_length_beyond_all_memory_is_an_error(read):
     length = struct.pack("<Q", 1 << 62)
     assert read(length + masked(length) + b"x")[1]

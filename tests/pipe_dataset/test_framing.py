@@ -44,14 +44,14 @@ def read(pipe_host, tf):
 @MANY
 @pytest.mark.parametrize("record_format", ["RecordIO", "TFRecord"])
 @given(records=RECORDS, places=st.lists(st.integers(0, 1 << 20), max_size=6), batch_size=st.sampled_from([None, 1, 5]))
-def test_any_records_in_any_writes(reader, read, record_format, records, places, batch_size):
+def test_any_records_in_any_writes(read, record_format, records, places, batch_size):
     written = cut(stream(record_format, records), places)
     assert read(written, record_format, batch_size) == records
 
 
 @MANY
 @given(text=st.binary(max_size=200), places=st.lists(st.integers(0, 200), max_size=6))
-def test_any_lines_in_any_writes(reader, read, text, places):
+def test_any_lines_in_any_writes(read, text, places):
     lines = text.split(b"\n")
     expected = [line.removesuffix(b"\r") for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     assert read(cut(text, places), "TextLine") == expected

@@ -37,19 +37,19 @@ def fit(tf, pipe_host):
 
 
 @pytest.mark.parametrize("is_built", [True, False], ids=["built", "built by fit"])
-def test_an_epoch_of_fit_is_an_epoch_of_the_channel(pipe_host, reader, fit, is_built):
+def test_an_epoch_of_fit_is_an_epoch_of_the_channel(pipe_host, fit, is_built):
     pipe_host.feed(ROWS, ROWS, ROWS)
     assert fit(epochs=3, is_built=is_built) == [0, 1, 2] * 3
     assert pipe_host.fed() == ["read"] * 3
 
 
-def test_with_steps_per_epoch_one_iterator_goes_on_through_the_epochs(pipe_host, reader, fit):
+def test_with_steps_per_epoch_one_iterator_goes_on_through_the_epochs(pipe_host, fit):
     pipe_host.feed(ROWS, ROWS)
     assert fit(lambda batches: batches.repeat(), epochs=3, steps_per_epoch=2) == [0, 1] * 3
     assert pipe_host.endings[:1] == ["read"]
 
 
-def test_validation_reads_its_own_channel(pipe_host, reader, fit, tf):
+def test_validation_reads_its_own_channel(pipe_host, fit, tf):
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
     pipe_host.channels(train="Pipe", test="Pipe")
@@ -61,7 +61,7 @@ def test_validation_reads_its_own_channel(pipe_host, reader, fit, tf):
     assert pipe_host.fed() == ["read"] * 4
 
 
-def test_a_distributed_dataset_reads_each_epoch_once(pipe_host, reader, tf):
+def test_a_distributed_dataset_reads_each_epoch_once(pipe_host, tf):
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
     pipe_host.feed(ROWS, ROWS)

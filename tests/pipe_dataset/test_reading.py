@@ -27,7 +27,7 @@ def listed(dataset):
 
 @pytest.mark.parametrize("record_format", ["TFRecord", "RecordIO", "TextLine"])
 @pytest.mark.parametrize("batch_size", [None, 1, 64, 10_000])
-def test_records_come_as_scalars_or_as_vectors(pipe_host, reader, dataset, record_format, batch_size):
+def test_records_come_as_scalars_or_as_vectors(pipe_host, dataset, record_format, batch_size):
     records = LINES if record_format == "TextLine" else RECORDS
     pipe_host.feed(stream(record_format, records))
     pipes = dataset(record_format=record_format, batch_size=batch_size)
@@ -42,7 +42,7 @@ def test_records_come_as_scalars_or_as_vectors(pipe_host, reader, dataset, recor
     assert pipe_host.fed() == ["read"]
 
 
-def test_recordio_is_the_format_if_none_is_named(pipe_host, reader, tf):
+def test_recordio_is_the_format_if_none_is_named(pipe_host, tf):
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
     pipe_host.feed(stream("RecordIO", [b"a", MAGIC * 3, b"xyz" + MAGIC + b"abcd" + MAGIC]))
@@ -61,31 +61,31 @@ def test_recordio_is_the_format_if_none_is_named(pipe_host, reader, tf):
     ],
     ids=["nothing", "an empty line", "no end", "of Windows", "any bytes", "long"],
 )
-def test_lines_are_without_their_ends(pipe_host, reader, dataset, text, lines):
+def test_lines_are_without_their_ends(pipe_host, dataset, text, lines):
     pipe_host.feed(text)
     assert listed(dataset(record_format="TextLine")) == lines
 
 
-def test_every_iterator_is_an_epoch(pipe_host, reader, dataset):
+def test_every_iterator_is_an_epoch(pipe_host, dataset):
     pipe_host.feed(*(stream("TFRecord", [b"%d" % epoch, b"x"]) for epoch in range(3)))
     pipes = dataset()
     assert [listed(pipes) for _ in range(3)] == [[b"0", b"x"], [b"1", b"x"], [b"2", b"x"]]
     assert pipe_host.fed() == ["read"] * 3
 
 
-def test_repeat_takes_an_epoch_each_time(pipe_host, reader, dataset):
+def test_repeat_takes_an_epoch_each_time(pipe_host, dataset):
     pipe_host.feed(*(stream("TFRecord", [b"%d" % epoch]) for epoch in range(4)))
     assert listed(dataset().repeat(3)) == [b"0", b"1", b"2"]
     assert listed(dataset(batch_size=4).repeat().take(1))[0].tolist() == [b"3"]
 
 
-def test_shard_prefetch_map_and_batch_work_as_on_any_dataset(pipe_host, reader, dataset, tf):
+def test_shard_prefetch_map_and_batch_work_as_on_any_dataset(pipe_host, dataset, tf):
     pipe_host.feed(stream("TFRecord", [b"%d" % number for number in range(10)]))
     numbers = dataset().shard(2, 1).map(tf.strings.to_number, num_parallel_calls=2).batch(3).prefetch(2)
     assert [vector.tolist() for vector in listed(numbers)] == [[1, 3, 5], [7, 9]]
 
 
-def test_a_reader_that_takes_enough_ends_the_epoch(pipe_host, reader, dataset):
+def test_a_reader_that_takes_enough_ends_the_epoch(pipe_host, dataset):
     endless = (stream("TFRecord", [b"%d" % number] * 1000) for number in range(1_000_000))
     pipe_host.feed(endless, stream("TFRecord", [b"next"]))
     assert listed(dataset().take(5)) == [b"0"] * 5
@@ -93,7 +93,7 @@ def test_a_reader_that_takes_enough_ends_the_epoch(pipe_host, reader, dataset):
     assert pipe_host.fed() == ["left", "read"]
 
 
-def test_channels_are_independent(pipe_host, reader, dataset, tf):
+def test_channels_are_independent(pipe_host, dataset, tf):
     pipe_host.channels(train="Pipe", test="Pipe")
     pipe_host.feed(stream("TFRecord", [b"a", b"b"]), channel="test")
     pipe_host.feed(stream("TFRecord", [b"1", b"2"]), channel="train")
@@ -101,12 +101,12 @@ def test_channels_are_independent(pipe_host, reader, dataset, tf):
     assert listed(both) == [(b"1", b"a"), (b"2", b"b")]
 
 
-def test_an_epoch_may_be_empty(pipe_host, reader, dataset):
+def test_an_epoch_may_be_empty(pipe_host, dataset):
     pipe_host.feed(b"", stream("TFRecord", [b"x"]))
     assert [listed(dataset()), listed(dataset())] == [[], [b"x"]]
 
 
-def test_a_graph_that_is_not_eager_reads_too(pipe_host, reader, tf, dataset):
+def test_a_graph_that_is_not_eager_reads_too(pipe_host, tf, dataset):
     pipe_host.feed(stream("TFRecord", [b"x", b"y"]))
     with tf.Graph().as_default():
         record = tf.compat.v1.data.make_one_shot_iterator(dataset()).get_next()
@@ -114,7 +114,7 @@ def test_a_graph_that_is_not_eager_reads_too(pipe_host, reader, tf, dataset):
             assert [session.run(record), session.run(record)] == [b"x", b"y"]
 
 
-def test_the_benchmark_is_written_to_stderr(pipe_host, reader, dataset, capfd):
+def test_the_benchmark_is_written_to_stderr(pipe_host, dataset, capfd):
     pipe_host.feed(stream("TFRecord", [b"x"] * 25))
     listed(dataset(benchmark=True, benchmark_records_interval=10))
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("scriptmode:")]
@@ -132,19 +132,19 @@ def test_the_benchmark_is_written_to_stderr(pipe_host, reader, dataset, capfd):
         ("labels", r"channel 'labels' is in File mode .*input_mode='Pipe'"),
     ],
 )
-def test_a_channel_that_is_not_a_pipe_is_named(pipe_host, reader, dataset, tf, channel, message):
+def test_a_channel_that_is_not_a_pipe_is_named(pipe_host, dataset, tf, channel, message):
     pipe_host.channels(train="Pipe", labels="File")
     with pytest.raises(tf.errors.OpError, match=message):
         listed(dataset(channel))
 
 
-def test_a_folder_of_another_host_is_named(pipe_host, reader, dataset, tf, monkeypatch):
+def test_a_folder_of_another_host_is_named(pipe_host, dataset, tf, monkeypatch):
     monkeypatch.setenv("SAGEMAKER_BASE_DIR", "/nowhere")
     with pytest.raises(tf.errors.OpError, match="/nowhere/input/config/inputdataconfig.json cannot be read"):
         listed(dataset())
 
 
-def test_a_file_that_is_not_a_fifo_is_named(pipe_host, reader, dataset, tf):
+def test_a_file_that_is_not_a_fifo_is_named(pipe_host, dataset, tf):
     (pipe_host.data / "train_0").write_bytes(b"")
     with pytest.raises(tf.errors.OpError, match="train_0 is no FIFO"):
         listed(dataset())
@@ -166,7 +166,7 @@ def test_an_argument_that_cannot_be_is_named(dataset, arguments, message):
         dataset(**arguments)
 
 
-def test_folders_that_are_given_are_used(pipe_host, reader, dataset, monkeypatch, tmp_path):
+def test_folders_that_are_given_are_used(pipe_host, dataset, monkeypatch, tmp_path):
     monkeypatch.delenv("SAGEMAKER_BASE_DIR")
     pipe_host.feed(stream("TFRecord", [b"x"]))
     state = tmp_path / "new" / "state"

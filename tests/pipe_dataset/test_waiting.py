@@ -48,7 +48,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("batch_size", [None, 8])
 @pytest.mark.prompt
-def test_an_iterator_dropped_on_an_idle_pipe_does_not_wait_for_what_is_to_come(pipe_host, reader, dataset, gate, change, batch_size):  # fmt: skip
+def test_an_iterator_dropped_on_an_idle_pipe_does_not_wait_for_what_is_to_come(pipe_host, dataset, gate, change, batch_size):  # fmt: skip
     pipe_host.feed(then(gate, stream("TFRecord", [b"x"] * 60)), stream("TFRecord", [b"y"] * 8))
     gc.freeze()  # what other tests left, which takes a second to look through
     iterator = iter(change(dataset(batch_size=batch_size)))
@@ -63,7 +63,7 @@ def test_an_iterator_dropped_on_an_idle_pipe_does_not_wait_for_what_is_to_come(p
     assert next(iter(dataset())).numpy() == b"y"
 
 
-def test_records_arrive_when_they_are_written_and_not_when_the_pipe_is_full(pipe_host, reader, dataset, gate):
+def test_records_arrive_when_they_are_written_and_not_when_the_pipe_is_full(pipe_host, dataset, gate):
     pipe_host.feed(then(gate, tf_record(b"1") + tf_record(b"2") + tf_record(b"3")[:9], tf_record(b"3")[9:]))
     iterator = dataset().as_numpy_iterator()
     assert [next(iterator), next(iterator)] == [b"1", b"2"]
@@ -72,7 +72,7 @@ def test_records_arrive_when_they_are_written_and_not_when_the_pipe_is_full(pipe
 
 
 @pytest.mark.prompt
-def test_a_fifo_that_never_comes_is_an_error_in_time(pipe_host, reader, dataset, tf):
+def test_a_fifo_that_never_comes_is_an_error_in_time(pipe_host, dataset, tf):
     began = time.monotonic()
     with pytest.raises(tf.errors.OpError, match=r"channel 'train': .*train_0 did not come within 0.5 s"):
         list(dataset(timeout=0.5))
@@ -81,20 +81,20 @@ def test_a_fifo_that_never_comes_is_an_error_in_time(pipe_host, reader, dataset,
     soon(took, 3)
 
 
-def test_a_fifo_without_a_writer_is_an_error_in_time(pipe_host, reader, dataset, tf):
+def test_a_fifo_without_a_writer_is_an_error_in_time(pipe_host, dataset, tf):
     pipe_host.fifo(0)
     with pytest.raises(tf.errors.OpError, match=r"nobody opened .*train_0 for writing within 0.5 s"):
         list(dataset(timeout=0.5))
 
 
-def test_a_fifo_may_come_late(pipe_host, reader, dataset):
+def test_a_fifo_may_come_late(pipe_host, dataset):
     late = threading.Timer(0.4, pipe_host.feed, [tf_record(b"x")])
     late.start()
     assert list(dataset(timeout=20).as_numpy_iterator()) == [b"x"]
     late.join()
 
 
-def test_a_slow_writer_has_all_the_time_it_needs(pipe_host, reader, dataset):
+def test_a_slow_writer_has_all_the_time_it_needs(pipe_host, dataset):
     def slowly():
         yield b""
         for _ in range(4):
@@ -105,14 +105,13 @@ def test_a_slow_writer_has_all_the_time_it_needs(pipe_host, reader, dataset):
     assert list(dataset(timeout=0.2).as_numpy_iterator()) == [b"x"] * 4
 
 
-def test_a_writer_that_writes_nothing_is_an_empty_epoch(pipe_host, reader, dataset):
+def test_a_writer_that_writes_nothing_is_an_empty_epoch(pipe_host, dataset):
     pipe_host.feed(b"")
     assert list(dataset(timeout=10)) == []
 
 
 @pytest.mark.prompt
-def test_an_idle_pipe_does_not_block_computation(pipe_host, dataset, tf, gate, monkeypatch):
-    monkeypatch.setenv("SCRIPTMODE_PIPE_READER", "compiled")
+def test_an_idle_pipe_does_not_block_computation(pipe_host, dataset, tf, gate):
     pipe_host.channels(train="Pipe", a="Pipe", b="Pipe", c="Pipe")
     from scriptmode_runtime.tensorflow import PipeModeDataset
 
@@ -134,7 +133,7 @@ def test_an_idle_pipe_does_not_block_computation(pipe_host, dataset, tf, gate, m
     soon(time.monotonic() - began, 2)
 
 
-def test_the_pipe_is_as_large_as_it_may_be(pipe_host, reader, dataset, gate):
+def test_the_pipe_is_as_large_as_it_may_be(pipe_host, dataset, gate):
     import fcntl
 
     pipe_host.feed(then(gate, tf_record(b"x")))

@@ -1,7 +1,8 @@
-"""Find the binary of the operations, or compile it. Does not import TensorFlow: it can run while TensorFlow loads.
+"""``python -m scriptmode_runtime.tensorflow.binary``: find the binary of the operations that read pipes, or compile it.
 
-One binary works with every TensorFlow since 2.15, so a wheel can contain it (`IN_WHEEL`). Where it does not, the first
-process that needs one compiles it, in about two seconds, into a cache that all later ones share.
+One binary works with every TensorFlow since 2.15, so a wheel contains it (`IN_WHEEL`), if there was a compiler where it
+was built. Else the first process that needs one compiles it, in about two seconds, into a cache that all later ones
+share. Does not import TensorFlow.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -29,9 +31,15 @@ _FLAGS = ("-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 #: The library that the operations are linked to; every version of TensorFlow has loaded it under this name.
 _TENSORFLOW = "libtensorflow_framework.so.2"
 _COMPILE_SECONDS = 120.0
+#: What an error without a binary ends with.
+ADVICE = (
+    "install a C++ compiler (apt install g++), or name one in CXX, and run again; or install a wheel of scriptmode "
+    "that has the binary ('pip wheel --no-deps .' in a clone, on a machine with a compiler, builds one); or read "
+    "the channel in File or FastFile mode"
+)
 
 
-class NoBinaryError(Exception):
+class NoBinaryError(RuntimeError):
     """There is no binary and it cannot be compiled; the text has the reason."""
 
 
@@ -163,3 +171,18 @@ def _exclusive(path: str) -> Iterator[None]:
     with open(path, "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def main() -> int:
+    """Write the path of the binary, compiled now where it is missing."""
+    try:
+        path = IN_WHEEL if os.path.exists(IN_WHEEL) else compile_cached()
+    except NoBinaryError as error:
+        sys.stderr.write(f"scriptmode: {error}; {ADVICE}\n")
+        return 1
+    sys.stdout.write(f"{path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -31,7 +31,8 @@ class PipeModeDataset(tf.data.Dataset):  # type: ignore[misc]
     records one after another. ``timeout`` is how many seconds the epoch's FIFO may take to come and be written to.
 
     Arguments are those of ``sagemaker_tensorflow.PipeModeDataset``, with ``batch_size`` and ``timeout`` beside them.
-    Raises ``ValueError`` for arguments that cannot be. While it runs: ``NotFoundError`` for a channel that the job
+    Raises ``ValueError`` for arguments that cannot be, and ``RuntimeError`` where neither scriptmode's wheel has the
+    binary that reads pipes nor a C++ compiler can build it. While it runs: ``NotFoundError`` for a channel that the job
     does not have, ``FailedPreconditionError`` for one in File mode, ``DeadlineExceededError`` for a FIFO that does
     not come, ``DataLossError`` for damaged records.
 

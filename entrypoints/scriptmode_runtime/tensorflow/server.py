@@ -36,14 +36,11 @@ def load_pipe_reader() -> None:
     from scriptmode_runtime.tensorflow import operations
 
     try:
-        operations.compiled()
+        operations.load()
     except binary.NoBinaryError as error:
         if is_needed:
             host = os.environ.get("CURRENT_HOST", "this host")
-            sys.stderr.write(
-                f"scriptmode: {host}: this worker cannot read pipes: {error}; install a C++ compiler, "
-                "or a wheel that has the binary\n"
-            )
+            sys.stderr.write(f"scriptmode: {host}: {error}\n")
 
 
 def main() -> int:

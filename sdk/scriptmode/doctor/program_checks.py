@@ -49,8 +49,8 @@ def _scriptmode(found: Mapping[str, Any]) -> Check:
         return ok(SCRIPTMODE, f"{what}, pipes read by a binary {how}")
     if found["compiler"]:
         return ok(SCRIPTMODE, f"{what}, pipes read by a binary that {found['compiler']} compiles once it is needed")
-    slow = "no binary that reads pipes and no C++ compiler: Pipe mode is many times slower"
-    return warning(SCRIPTMODE, f"{what}; {slow}", "apt install g++, or name a compiler in CXX")
+    missing = "no binary that reads pipes and no C++ compiler: PipeModeDataset does not work"
+    return warning(SCRIPTMODE, f"{what}; {missing}", "apt install g++, or name a compiler in CXX")
 
 
 def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
