@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,11 @@ HOSTILE_NAMES = {
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# Children start hundreds of interpreters: importing TensorFlow takes 3 CPU seconds with its bytecode and 8 without, and
+# installers such as uv compile nothing. Images for containers often set this variable.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 #: Tests that one process has: those that train longest, and those that share what takes long to make.
 TOGETHER = {
