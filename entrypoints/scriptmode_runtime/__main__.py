@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import ConfigurationError, RuntimeFailure
 from scriptmode_runtime.failure import LAUNCHER_FAILED, Failure
+from scriptmode_runtime.peers.agreement import Agreement
 from scriptmode_runtime.plan import LaunchPlan, as_document
-from scriptmode_runtime.processes.loop import STOPPING
+from scriptmode_runtime.processes.host_processes import HostProcesses
+from scriptmode_runtime.processes.launcher_output import LauncherOutput
+from scriptmode_runtime.processes.loop import STOPPING, Loop
 from scriptmode_runtime.strategies import plan_for
 from scriptmode_runtime.supervisor import Supervisor
 
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
 
     from scriptmode_runtime.mpi.daemons import Daemons
     from scriptmode_runtime.mpi.ssh_keys import Keys
+    from scriptmode_runtime.peers.base import Peers
     from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.processes.hang import HangDetector
 
 #: The folder for the stacks that processes write, in `TrainingEnvironment.scratch`.
 STACKS_FOLDER = "stacks"
@@ -93,26 +98,54 @@ def _train() -> int:
 
 def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
     """Run everything that this host has to run, and report every failure to the other hosts."""
-    daemons: Daemons | None = None
+    with contextlib.ExitStack() as scratch, Loop() as loop, LauncherOutput(loop) as output:
+        here, keys, problem = _prepare(read, scratch)
+        processes = HostProcesses(read.host, loop, output, prefix_lines=bool(read.settings.log_prefix))
+        peers = _join(here, keys, processes)
+        agreement = Agreement(peers)
+        daemons = _create_daemons(here, peers, agreement, processes)
+        hang_detector = _create_hang_detector(here, peers, agreement, processes)
 
-    def describe(spec: ProcessSpec, status: int, text: str) -> Failure:
-        return report.describe(read, spec, status, text, daemons.first_failure if daemons else None)
+        def describe(spec: ProcessSpec, status: int, text: str) -> Failure:
+            return report.describe(read, spec, status, text, daemons.first_failure if daemons else None)
 
-    with Supervisor(read.host, describe, stop_grace=read.settings.stop_grace) as supervisor:
-        supervisor.prefix_lines = bool(read.settings.log_prefix)
-        try:
-            with _scratch(read) as here:
-                _join(here, supervisor, _create_keys(here))
-                daemons = _start_services(here, supervisor)
-                _run(here, supervisor)
-        except RuntimeFailure as error:
-            if not supervisor.has_peers:
-                _join(read, supervisor, None)
-            text = str(error)
-            message = text if text.startswith(f"{read.host}: ") else f"{read.host}: {text}"
-            message = report.redaction(read)(message)
-            supervisor.abort(Failure(read.host, "launcher", LAUNCHER_FAILED, message))
-        return supervisor.finish()
+        grace = read.settings.stop_grace
+        supervisor = Supervisor(
+            processes, agreement, describe, stop_grace=grace, daemons=daemons, hang_detector=hang_detector
+        )
+        with contextlib.ExitStack() as connections, supervisor:
+            if peers:
+                connections.callback(peers.close)
+            if daemons:
+                connections.callback(daemons.close)
+            try:
+                if problem:
+                    raise problem
+                if daemons:
+                    os.environ[contract.LAUNCHER_VARIABLE] = here.launcher_socket
+                    daemons.listen(here.launcher_socket)
+                _run(here, supervisor, processes)
+            except RuntimeFailure as error:
+                supervisor.abort(_launcher_failure(read, error))
+            scratch.close()
+            return supervisor.finish()
+
+
+def _prepare(
+    read: environment.TrainingEnvironment, scratch: contextlib.ExitStack
+) -> tuple[environment.TrainingEnvironment, Keys | None, RuntimeFailure | None]:
+    """Create what the protocol with the other hosts needs; return an error for it to report, not to raise."""
+    try:
+        here = scratch.enter_context(_scratch(read))
+        return here, _create_keys(here), None
+    except RuntimeFailure as error:
+        return read, None, error
+
+
+def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailure) -> Failure:
+    text = str(error)
+    message = text if text.startswith(f"{here.host}: ") else f"{here.host}: {text}"
+    return Failure(here.host, "launcher", LAUNCHER_FAILED, report.redaction(here)(message))
 
 
 def _create_keys(here: environment.TrainingEnvironment) -> Keys | None:
@@ -124,36 +157,65 @@ def _create_keys(here: environment.TrainingEnvironment) -> Keys | None:
     return Keys(here.ssh, here.cluster, here.scratch)
 
 
-def _join(here: environment.TrainingEnvironment, supervisor: Supervisor, keys: Keys | None) -> None:
-    """Start the protocol with the other hosts, if this host trains with any."""
+def _join(here: environment.TrainingEnvironment, keys: Keys | None, processes: HostProcesses) -> Peers | None:
+    """Start the protocol with the other hosts, if this host trains with any. Raises `ClusterError`."""
     if here.strategy == contract.SINGLE or len(here.cluster.hosts) == 1:
-        return
+        return None
     from scriptmode_runtime.peers.base import Times
+    from scriptmode_runtime.peers.lead import Lead
+    from scriptmode_runtime.peers.member import Member
 
     secret = here.cluster.secret or here.settings.secret
     if not secret:
         # It keeps out other jobs by accident, but no attacker.
         secret = here.job_name
-        supervisor.log_line(
+        processes.output.log_line(
             f"{contract.SECRET_VARIABLE} is not set: hosts authenticate each other with the job's name only"
         )
     silence = here.settings.host_timeout
     times = Times(silence=silence, heartbeat=min(Times().heartbeat, silence / 4))
-    peers = supervisor.join(here.cluster, secret.encode(), times, keys.facts if keys else None)
+    side = Lead if here.cluster.leads else Member
+    loop = processes.loop
+    peers: Peers = side(here.cluster, secret.encode(), loop.selector, loop.clock, times, keys.facts if keys else None)
+    peers.on_wait = processes.output.log_line
     if keys:
         peers.on_joined = keys.trust
+    peers.start()
+    loop.tickers.append(peers)
+    return peers
 
 
-def _start_services(here: environment.TrainingEnvironment, supervisor: Supervisor) -> Daemons | None:
-    """Start to detect hangs and to serve ``mpirun``, where the job needs them."""
-    if here.settings.hang_seconds:
-        folder = os.path.join(here.scratch, STACKS_FOLDER)
-        seconds, fails = here.settings.hang_seconds, here.settings.hang_fails
-        supervisor.detect_hangs(here.cluster, seconds, folder, fails=fails, hide=report.redaction(here))
+def _create_daemons(
+    here: environment.TrainingEnvironment, peers: Peers | None, agreement: Agreement, processes: HostProcesses
+) -> Daemons | None:
+    """Create the server for ``mpirun``, its ranks and its daemons, where the job needs it."""
     if here.strategy != contract.MPI:
         return None
-    os.environ[contract.LAUNCHER_VARIABLE] = here.launcher_socket
-    return supervisor.serve_daemon_requests(here.cluster, os.environ[contract.LAUNCHER_VARIABLE])
+    from scriptmode_runtime.mpi.daemons import Daemons
+    from scriptmode_runtime.processes.orphaned_processes import OrphanedProcesses
+
+    processes.loop.tickers.append(OrphanedProcesses(processes))
+    return Daemons(here.cluster, peers, agreement, processes)
+
+
+def _create_hang_detector(
+    here: environment.TrainingEnvironment, peers: Peers | None, agreement: Agreement, processes: HostProcesses
+) -> HangDetector | None:
+    """Create the detector of hangs, where the job asks for it; it logs stacks, and may fail the job."""
+    if not here.settings.hang_seconds:
+        return None
+    from scriptmode_runtime.processes.hang import HangDetector
+
+    folder = os.path.join(here.scratch, STACKS_FOLDER)
+    loop, output, redact = processes.loop, processes.output, report.redaction(here)
+    detector = HangDetector(
+        here.cluster, peers, loop.clock, here.settings.hang_seconds, folder, lambda: output.relay.chunks
+    )
+    detector.on_report = lambda text: output.log_line(redact(text))
+    if here.settings.hang_fails:
+        detector.on_hang = agreement.fail
+    loop.tickers.append(detector)
+    return detector
 
 
 def _enable_stack_dumps(here: environment.TrainingEnvironment) -> environment.TrainingEnvironment:
@@ -182,7 +244,8 @@ def _scratch(here: environment.TrainingEnvironment) -> Iterator[environment.Trai
         yield _enable_stack_dumps(here) if here.settings.hang_seconds else here
 
 
-def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
+def _run(here: environment.TrainingEnvironment, supervisor: Supervisor, processes: HostProcesses) -> None:
+    """Install the program's requirements, then run it."""
     path = ""
     try:
         for name in (contract.MODEL_DIR, contract.OUTPUT_DATA_DIR, contract.OUTPUT_INTERMEDIATE_DIR):
@@ -197,20 +260,33 @@ def _run(here: environment.TrainingEnvironment, supervisor: Supervisor) -> None:
         if spec and supervisor.run(LaunchPlan(main=spec), last=False):
             return
     plan = _plan(here)
-    if here.cluster.single_machine:
-        _restrict_to_loopback(plan, supervisor)
-    supervisor.run(plan)
+    with _servers_on_loopback(plan, processes) if here.cluster.single_machine else contextlib.nullcontext():
+        supervisor.run(plan)
 
 
-def _restrict_to_loopback(plan: LaunchPlan, supervisor: Supervisor) -> None:
-    """Restrict the TensorFlow servers of hosts on one machine to that machine."""
+@contextlib.contextmanager
+def _servers_on_loopback(plan: LaunchPlan, processes: HostProcesses) -> Iterator[None]:
+    """Refuse connections to TensorFlow servers of this plan at all addresses of this machine except loopback ones."""
     from scriptmode_runtime.processes import loopback
 
     ports = loopback.loopback_ports(plan)
     # The task itself reports a port that another program has bound. A job that sets the variable handles its own ports.
-    if ports and loopback.REUSE_PORT not in os.environ and not any(map(loopback.is_taken, ports)):
-        os.environ[loopback.REUSE_PORT] = "true"
-        supervisor.restrict_to_loopback(ports)
+    if not ports or loopback.REUSE_PORT in os.environ or any(map(loopback.is_taken, ports)):
+        yield
+        return
+    os.environ[loopback.REUSE_PORT] = "true"
+    loop = processes.loop
+    with contextlib.closing(loopback.LoopbackOnly(ports, loop.selector, loop.clock)) as listeners:
+        loop.tickers.append(listeners)
+        if listeners.exposed:
+            endpoints = ", ".join(listeners.exposed)
+            processes.output.log_line(
+                f"{processes.host}: TensorFlow's servers can be reached from other machines at {endpoints}"
+            )
+        try:
+            yield
+        finally:
+            loop.tickers.remove(listeners)
 
 
 def _plan(here: environment.TrainingEnvironment) -> LaunchPlan:

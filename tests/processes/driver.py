@@ -7,29 +7,43 @@ import sys
 
 from processes.launchers import ENTRYPOINTS
 
-DRIVER = """
-import json, sys
+#: Python source: ``launcher(describe)`` is a supervisor of one host.
+LAUNCHER = """
+from contextlib import contextmanager
 from scriptmode_runtime.failure import Failure
+from scriptmode_runtime.peers.agreement import Agreement
 from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
+from scriptmode_runtime.processes.host_processes import HostProcesses
+from scriptmode_runtime.processes.launcher_output import LauncherOutput
+from scriptmode_runtime.processes.loop import Loop
 from scriptmode_runtime.supervisor import Supervisor
 
+@contextmanager
+def launcher(describe, prefix_lines=False):
+    with Loop() as loop, LauncherOutput(loop) as output:
+        processes = HostProcesses("algo-1", loop, output, prefix_lines=prefix_lines)
+        with Supervisor(processes, Agreement(), describe, stop_grace=2.0) as supervisor:
+            yield supervisor
+"""
+DRIVER = f"""{LAUNCHER}
+import json, sys
+
 def describe(spec, status, output):
-    return Failure("algo-1", spec.name, 1, f"{spec.name} {status}")
+    return Failure("algo-1", spec.name, 1, spec.name + " " + str(status))
 
 def spec(name, *argv):
-    return ProcessSpec(name, (sys.executable, *argv), {}, "/")
+    return ProcessSpec(name, (sys.executable, *argv), dict(), "/")
 
-with Supervisor("algo-1", describe, stop_grace=2.0) as supervisor:
-    {setting}
-    main, *services = json.loads(sys.argv[1])
-    plan = LaunchPlan(spec("main", *main), tuple(spec(f"service{n}", *argv) for n, argv in enumerate(services)))
+(main, *services), prefix_lines = json.loads(sys.argv[1])
+plan = LaunchPlan(spec("main", *main), tuple(spec("service%d" % n, *argv) for n, argv in enumerate(services)))
+with launcher(describe, prefix_lines) as supervisor:
     cause = supervisor.run(plan)
 print(cause.message if cause else "well")
 """
 
 
-def drive(*processes, setting="pass", **kwargs):
-    """Run the first of the Python command lines as what trains, the others as services; ``setting`` comes before."""
+def drive(*processes, prefix_lines=False, **kwargs):
+    """Run the first of the Python command lines as what trains, the others as services."""
     env = {**os.environ, "PYTHONPATH": str(ENTRYPOINTS), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-c", DRIVER.replace("{setting}", setting), json.dumps(processes)]
+    command = [sys.executable, "-c", DRIVER, json.dumps([processes, prefix_lines])]
     return subprocess.run(command, env=env, capture_output=True, timeout=60, check=False, **kwargs)

@@ -6,21 +6,19 @@ import sys
 
 import pytest
 from fakes.host_folders import write_files, write_host
+from processes.driver import LAUNCHER
 from processes.launchers import ENTRYPOINTS
 
-DRIVER = """
+DRIVER = f"""{LAUNCHER}
 import os, resource, signal, sys
 from scriptmode_runtime.processes import children
 from scriptmode_runtime.errors import UserCodeError
-from scriptmode_runtime.failure import Failure
-from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
-from scriptmode_runtime.supervisor import Supervisor
 
 def spec(name, program, stop="group"):
-    return ProcessSpec(name, (sys.executable, "-c", program), {}, "/", stop)
+    return ProcessSpec(name, (sys.executable, "-c", program), dict(), "/", stop)
 
 def described(spec, status, output):
-    return Failure("algo-1", spec.name, 1, f"{spec.name} {status}")
+    return Failure("algo-1", spec.name, 1, spec.name + " " + str(status))
 
 def is_open(descriptor):
     try:
@@ -46,7 +44,7 @@ rank = counts + "\\nwhile True: signal.pause()"
 ranked = "{**os.environ, 'OMPI_COMM_WORLD_RANK': '0'}"
 mpirun = f"import os, subprocess, sys; subprocess.run([sys.executable, '-c', {rank!r}], env={ranked})"
 fails = "import sys, time; time.sleep(0.5); sys.exit(3)"
-with Supervisor("algo-1", described, stop_grace=2.0) as it:
+with launcher(described) as it:
     it.run(LaunchPlan(spec("mpirun", mpirun, "ranks"), (spec("service", fails),)))
 """)
     assert ran.stdout == b"deaf\ntold\n", ran
@@ -58,7 +56,7 @@ before = opened()
 def broken(*_):
     raise RuntimeError("broken")
 try:
-    with Supervisor("algo-1", broken, stop_grace=2.0) as it:
+    with launcher(broken) as it:
         it.run(LaunchPlan(spec("main", "import time; time.sleep(60)"), (spec("service", "pass"),)))
 except RuntimeError as error:
     print(error)
@@ -70,10 +68,11 @@ print(children.has_children(), opened() == before, signal.set_wakeup_fd(-1))
 def test_the_launchers_own_lines_outlive_a_slow_reader():
     ran = subprocess.Popen(
         [sys.executable, "-c", DRIVER + """
-with Supervisor("algo-1", described, stop_grace=2.0) as it:
+with Loop() as loop, LauncherOutput(loop) as output:
     for number in range(5000):
-        it.log_line(f"line {number} " + "x" * 40)
+        output.log_line(f"line {number} " + "x" * 40)
     print("said", flush=True)
+    output.flush_log()
 """],
         env={**os.environ, "PYTHONPATH": str(ENTRYPOINTS)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip

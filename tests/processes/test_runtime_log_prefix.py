@@ -46,9 +46,6 @@ def test_progress_over_one_line_has_the_prefix_in_front_at_every_step(tmp_path, 
     assert output in launcher.log.read_bytes()
 
 
-PREFIXED = "supervisor.prefix_lines = True"
-
-
 def test_every_process_has_its_own_name_before_each_of_its_lines(tmp_path):
     program, done = tmp_path / "prints.py", tmp_path / "done"
     program.write_text(child("prints_in_pieces.py"))
@@ -58,7 +55,7 @@ def test_every_process_has_its_own_name_before_each_of_its_lines(tmp_path):
     main.write_text(
         f"{child('prints_in_pieces.py')}\nimport time\nwhile not os.path.exists({str(done)!r}): time.sleep(0.01)\n"
     )
-    ran = drive([str(main), "m"], [str(waits), "s"], setting=PREFIXED)
+    ran = drive([str(main), "m"], [str(waits), "s"], prefix_lines=True)
     *got, end = ran.stdout.decode().splitlines()
     assert end == "well", ran
     wanted = [f"[algo-1 {process}] {name} begins {n} and {name} ends" for process, name in (("main", "m"), ("service0", "s")) for n in range(2000)]  # fmt: skip
@@ -76,7 +73,7 @@ def test_a_line_without_end_is_ended_before_another_process_writes_and_goes_on_a
         f"wait({begun!r}); time.sleep(0.2); print('through', flush=True); open({through!r}, 'w')\n"
         f"wait({later!r}); time.sleep(0.2); print('last', end='')"
     )
-    ran = drive(["-c", wait + main], ["-c", wait + service], setting=PREFIXED)
+    ran = drive(["-c", wait + main], ["-c", wait + service], prefix_lines=True)
     assert ran.stdout.decode().splitlines() == [
         "[algo-1 service0] no end",
         "[algo-1 main] through",

@@ -8,20 +8,18 @@ import sys
 
 import pytest
 from fakes.host_folders import write_host
+from processes.driver import LAUNCHER
 from processes.launchers import ENTRYPOINTS, until
 
 # A preparing run whose process leaves the pipe open, so that its end takes a while; then the script.
-DRIVER = """
+DRIVER = f"""{LAUNCHER}
 import sys
-from scriptmode_runtime.failure import Failure
-from scriptmode_runtime.plan import LaunchPlan, ProcessSpec
-from scriptmode_runtime.supervisor import Supervisor
 
 def spec(name, program):
-    return ProcessSpec(name, (sys.executable, "-c", program), {}, "/")
+    return ProcessSpec(name, (sys.executable, "-c", program), dict(), "/")
 
 leaves = "import os, time; print('prepared', flush=True); os.fork() or time.sleep(30)"
-with Supervisor("algo-1", lambda spec, status, output: Failure("algo-1", spec.name, 1, "failed"), stop_grace=2.0) as it:
+with launcher(lambda spec, status, output: Failure("algo-1", spec.name, 1, "failed")) as it:
     cause = it.run(LaunchPlan(main=spec("requirements", leaves)), last=False)
     cause = cause or it.run(LaunchPlan(main=spec("script", "print('the script ran')")))
 print(cause.message if cause else "well")

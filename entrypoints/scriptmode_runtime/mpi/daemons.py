@@ -17,16 +17,19 @@ import socket
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode_runtime.errors import RuntimeFailure
+from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED
 from scriptmode_runtime.mpi import daemon_command
 from scriptmode_runtime.mpi.mpirun_output import RankFailure
 from scriptmode_runtime.peers.connection import Connection
+from scriptmode_runtime.processes.children import DAEMON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode_runtime.cluster import Cluster
+    from scriptmode_runtime.peers.agreement import Agreement
     from scriptmode_runtime.peers.base import Peers
-    from scriptmode_runtime.plan import ProcessSpec
+    from scriptmode_runtime.processes.host_processes import HostProcesses
 
 #: Called with the exit status of a daemon, and an error where it did not start.
 Done = Callable[[int, str], None]
@@ -38,14 +41,7 @@ _BACKLOG = 4096
 class Daemons:
     """The server for `rsh` and ranks of this host, and for the first host's requests to start daemons."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        peers: Peers | None,
-        selector: selectors.BaseSelector,
-        clock: Callable[[], float],
-        start: Callable[[ProcessSpec, Done], None],
-    ) -> None:
+    def __init__(self, cluster: Cluster, peers: Peers | None, agreement: Agreement, processes: HostProcesses) -> None:
         #: The first rank that failed, of those reported to this host. A rank that SIGTERM ended does not count:
         #: that is how ``mpirun`` ends a job.
         self.first_failure: RankFailure | None = None
@@ -55,9 +51,10 @@ class Daemons:
         self._cwd = os.path.join(cluster.this.base_dir, "output")
         self._names = {host.address: host.name for host in cluster.hosts}
         self._peers = peers
-        self._selector = selector
-        self._clock = clock
-        self._start = start
+        self._agreement = agreement
+        self._processes = processes
+        self._selector = processes.loop.selector
+        self._clock = processes.loop.clock
         self._agent = ""
         self._listener: socket.socket | None = None
         self._requests: dict[int, tuple[str, Done]] = {}
@@ -154,7 +151,13 @@ class Daemons:
 
     def _start_here(self, command: str, done: Done) -> None:
         try:
-            self._start(daemon_command.parse(command, os.environ, self._cwd, self._agent), done)
+            spec = daemon_command.parse(command, os.environ, self._cwd, self._agent)
+            if self._agreement.is_over:
+                done(LAUNCHER_FAILED, f"{self._host}: the job has ended")
+                return
+            self._processes.start(
+                spec, DAEMON, on_end=lambda status: done(status if status >= 0 else SIGNALLED - status, "")
+            )
         except RuntimeFailure as error:
             done(_NOT_STARTED, f"{self._host}: {error}")
 

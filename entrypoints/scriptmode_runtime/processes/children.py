@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from scriptmode_runtime.plan import File, ProcessSpec
     from scriptmode_runtime.processes.streams import Source
 
+#: Roles of a child: its end ends the plan; it outlives the trainers; it belongs to a trainer on another host.
+TRAINER, SERVICE, DAEMON = "trainer", "service", "daemon"
 #: Signals that Python ignores for itself and a program expects at their default.
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
@@ -27,14 +29,13 @@ _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)
 class Child:
     """One started process: its plan, its output and its exit status (None as long as it runs)."""
 
-    def __init__(self, spec: ProcessSpec, pid: int) -> None:
+    def __init__(self, spec: ProcessSpec, role: str, pid: int, source: Source, on_end: Callable[[int], None]) -> None:
         self.spec = spec
-        #: Trainer, service or daemon, for the launcher that started it.
-        self.role = ""
-        #: Called with its exit status once it ended.
-        self.on_end: Callable[[int], None] = lambda _status: None
+        self.role = role
         self.pid = pid
-        self.source: Source | None = None
+        self.source = source
+        #: Called with its exit status once it ended.
+        self.on_end = on_end
         self.status: int | None = None
 
     @property
@@ -67,8 +68,8 @@ def mpi_ranks(starter: int) -> list[int]:
     return [pid for pid in system.children(starter) if contract.RANK_VARIABLE in system.environ(pid)]
 
 
-def start(spec: ProcessSpec) -> tuple[Child, int]:
-    """Start a process in a session of its own; return it and the reading end of its output.
+def start(spec: ProcessSpec) -> tuple[int, int]:
+    """Start a process in a session of its own; return its process id and the reading end of its output.
 
     Its stdout and stderr are one pipe, so their order is kept. Raises `UserCodeError` when it cannot be started.
     """
@@ -99,7 +100,7 @@ def start(spec: ProcessSpec) -> tuple[Child, int]:
         os.close(reading)
         os.waitpid(pid, 0)
         raise UserCodeError(f"{spec.name} cannot be started: {problem}")
-    return Child(spec, pid), reading
+    return pid, reading
 
 
 def write_files(files: Iterable[File]) -> None:

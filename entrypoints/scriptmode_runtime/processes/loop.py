@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import time
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -27,15 +28,26 @@ class Ticker(Protocol):
 class Loop:
     """A selector whose keys' data are callbacks, `Ticker` objects, and the signals a launcher handles."""
 
-    def __init__(self, clock: Callable[[], float], on_signal: Callable[[int], None]) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.selector = selectors.DefaultSelector()
         self.tickers: list[Ticker] = []
-        self._on_signal = on_signal
-        self._wakeup: tuple[int, int] = (-1, -1)
+        #: A pipe with the numbers of signals, once they are handled.
+        self._wakeup: tuple[int, ...] = ()
         self._earlier_wakeup = -1
 
-    def start(self) -> None:
+    def __enter__(self) -> Loop:  # noqa: PYI034 - Self is not in Python 3.9's typing
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the descriptors. The handlers stay: a late signal must not keep the report from being written."""
+        self.selector.close()
+        if self._wakeup:
+            signal.set_wakeup_fd(self._earlier_wakeup)
+        for descriptor in self._wakeup:
+            os.close(descriptor)
+
+    def handle_signals(self, on_signal: Callable[[int], None]) -> None:
         """Start to handle signals; those that were blocked until now are delivered at once."""
         self._wakeup = os.pipe()
         for descriptor in self._wakeup:
@@ -45,14 +57,12 @@ class Loop:
             if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGCHLD:
                 signal.signal(number, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-        self.selector.register(self._wakeup[0], selectors.EVENT_READ, self._on_signals)
 
-    def close(self) -> None:
-        """Close the descriptors. The handlers stay: a late signal must not keep the report from being written."""
-        self.selector.close()
-        signal.set_wakeup_fd(self._earlier_wakeup)
-        for descriptor in self._wakeup:
-            os.close(descriptor)
+        def on_wakeup() -> None:
+            for number in os.read(self._wakeup[0], 512):
+                on_signal(number)
+
+        self.selector.register(self._wakeup[0], selectors.EVENT_READ, on_wakeup)
 
     def until(self, reached: Callable[[], bool], deadline: float | None, poll: float | None = None) -> bool:
         """Handle events until ``reached``, which is called after each, and every ``poll`` seconds.
@@ -72,14 +82,10 @@ class Loop:
         timeout = None if soonest is None else max(0.0, soonest - self.clock())
         events = self.selector.select(timeout)
         # Messages of other hosts before signals: a failure here may be the consequence of theirs.
-        for key, _ in sorted(events, key=lambda event: event[0].fd == self._wakeup[0]):
+        for key, _ in sorted(events, key=lambda event: event[0].fd in self._wakeup):
             # An earlier event may have closed it, and another file may have its number now.
             current = self.selector.get_map().get(key.fd)
             if current and current.fileobj is key.fileobj:
                 current.data()
         for ticker in self.tickers:
             ticker.tick()
-
-    def _on_signals(self) -> None:
-        for number in os.read(self._wakeup[0], 512):
-            self._on_signal(number)

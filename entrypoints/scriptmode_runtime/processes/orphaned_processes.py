@@ -9,13 +9,10 @@ import os
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.plan import STOP_RANKS
 from scriptmode_runtime.processes import children, system
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from scriptmode_runtime.processes.children import Child
+    from scriptmode_runtime.processes.host_processes import HostProcesses
 
 _POLL_SECONDS = 1.0
 
@@ -23,28 +20,25 @@ _POLL_SECONDS = 1.0
 class OrphanedProcesses:
     """A check once a second, while ``mpirun`` or one of its daemons runs here, whether all its ranks have ended."""
 
-    def __init__(self, started: Callable[[], Iterable[Child]], clock: Callable[[], float]) -> None:
-        self._started = started
-        self._clock = clock
-        self._check_at = clock() + _POLL_SECONDS
+    def __init__(self, processes: HostProcesses) -> None:
+        self._processes = processes
+        self._clock = processes.loop.clock
+        self._check_at = self._clock() + _POLL_SECONDS
 
     def deadline(self) -> float | None:
         """Return when to check again."""
-        return self._check_at if self._starters() else None
+        return self._check_at if self._processes.rank_starters() else None
 
     def tick(self) -> None:
         """Check, if it is due."""
         if self._clock() >= self._check_at:
             self._check_at = self._clock() + _POLL_SECONDS
-            starters = self._starters()
+            starters = self._processes.rank_starters()
             if starters and not any(children.mpi_ranks(starter.pid) for starter in starters):
                 children.kill_all(pid for orphan in self._orphans() for pid in (orphan, *system.descendants(orphan)))
 
-    def _starters(self) -> list[Child]:
-        return [child for child in self._started() if child.running and child.spec.stop == STOP_RANKS]
-
     def _orphans(self) -> list[int]:
         """Return the processes that ranks started and that this launcher adopted."""
-        own = {child.pid for child in self._started()}
+        own = {child.pid for child in self._processes.started}
         adopted = [pid for pid in system.children(os.getpid()) if pid not in own]
         return [pid for pid in adopted if contract.RANK_VARIABLE in system.environ(pid)]
