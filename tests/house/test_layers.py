@@ -30,6 +30,8 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.files.archive.MODEL_LIMITS": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.files.archive.unpack": ("sdk/scriptmode/results/artifacts.py",),
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
+    # A plan is the runtime's own, of the same interpreter without a process.
+    "scriptmode_runtime.preview.preview": ("sdk/scriptmode/planning/runtime_query.py",),
     # One writer of logs on full disks.
     "scriptmode_runtime.processes.streams.Sink": (
         "sdk/scriptmode/platforms/local/hosts/container_host.py",

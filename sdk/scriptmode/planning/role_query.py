@@ -20,7 +20,7 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     """Return the roles of each host of a job, in the order of the hosts, such as ``chief, worker, ps``.
 
     MPI ranks are numbered (``mpirun, ranks 0-3``), and so are equal workers (``worker 1``); a host that trains alone is
-    ``script``. The runtime is queried in one short process.
+    ``script``.
 
     Args:
         description: Response of DescribeTrainingJob, or a CreateTrainingJob request.

@@ -1,8 +1,12 @@
-"""A query to the runtime: what the hosts of a job would run. One process answers for all hosts."""
+"""A query to the runtime: what the hosts of a job would run.
+
+This process answers, unless the hosts have another interpreter: then one process of that interpreter, for all hosts.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -45,6 +49,25 @@ def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
     run.
     """
     python = next((host.python for host in question.hosts.values()), "") or sys.executable
+    # The runtime's paths are those of Linux. On another system its own process sees to that.
+    is_here = python == sys.executable and os.name == "posix"
+    answer = _query_here(question) if is_here else _query_process(question, python)
+    if refused := answer.get("refused"):
+        raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
+    return answer
+
+
+def _query_here(question: RuntimeQuery) -> dict[str, Any]:
+    from scriptmode_runtime.preview import preview
+
+    try:
+        return preview(_document(question))
+    except (AttributeError, LookupError, OSError, TypeError, ValueError) as error:
+        # A job that another client described may have values of other types.
+        raise PlatformError(f"the hosts' runtime cannot plan the job: {error!r}") from error
+
+
+def _query_process(question: RuntimeQuery, python: str) -> dict[str, Any]:
     argv = (python, "-m", _MODULE)
     try:
         done = subprocess.run(
@@ -57,10 +80,7 @@ def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PlatformError(f"the hosts' runtime does not run with {python}: {error}; correct 'python'") from error
-    answer = _answer(python, done)
-    if refused := answer.get("refused"):
-        raise SpecError(f"{refused['host']} would refuse to run: {refused['message']}")
-    return answer
+    return _answer(python, done)
 
 
 def _answer(python: str, done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
