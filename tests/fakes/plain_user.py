@@ -1,4 +1,4 @@
-"""Python programs run by an unprivileged user who may use the Docker daemon."""
+"""Python programs run by an unprivileged user, who may use the Docker daemon if one runs."""
 
 import os
 import shlex
@@ -36,7 +36,7 @@ def run(program, *arguments, home, timeout=100):
     }
     argv = (sys.executable, "-c", program, *arguments)
     if os.geteuid() == 0:
-        user = (f"--reuid={UID}", f"--regid={UID}", f"--groups={Path(SOCKET).stat().st_gid}")
+        user = (f"--reuid={UID}", f"--regid={UID}", f"--groups={_group()}")
         argv = ("unshare", "--mount", "sh", "-euc", _uncovering(), "sh", "setpriv", *user, "--", *argv)
     done = subprocess.run(
         argv, env=environment, cwd=home, check=False, timeout=timeout,
@@ -44,6 +44,12 @@ def run(program, *arguments, home, timeout=100):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _group():
+    """Return the group that may use the Docker daemon, or the user's own if none runs."""
+    socket = Path(SOCKET)
+    return socket.stat().st_gid if socket.exists() else UID
 
 
 def _uncovering():
