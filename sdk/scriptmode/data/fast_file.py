@@ -1,13 +1,11 @@
 """FastFile mode: a channel's objects as files of a read-only mount, whose bytes are downloaded when they are read.
 
-The mount speaks the kernel's FUSE protocol itself (see `fuse`), so that nothing has to be installed where root runs
-the job; other users need the setuid helper of Debian's fuse3. A binding to libfuse would need that library on every
-machine, and pass each request through one more layer.
+The mount speaks the kernel's FUSE protocol itself (`fuse_protocol` has the reason), so that nothing has to be installed
+where root runs the job; other users need the setuid helper of Debian's fuse3.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import sys
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 
 FILE_MODE = stat.S_IFREG | 0o444
 DIRECTORY_MODE = stat.S_IFDIR | 0o555
-#: The kernel may cache what never changes for as long as any job runs.
-FOREVER_SECONDS = 10.0 * 365 * 24 * 3600
 #: Seconds that a thread keeps the interpreter lock: readers wait for the thread that answers the kernel.
 SWITCH_SECONDS = 0.0005
 
@@ -42,8 +38,6 @@ class ObjectTree:
     ``entries`` are the objects with their paths below the channel; directories list them in that order. Raises
     `DataError` for paths that exclude each other.
     """
-
-    seconds = FOREVER_SECONDS
 
     def __init__(self, entries: Iterable[tuple[StoredObject, str]], store_of: Callable[[str], ObjectStore]) -> None:
         self._prefetcher = Prefetcher(store_of)
@@ -71,16 +65,9 @@ class ObjectTree:
         found += [Name(name, number, DIRECTORY_MODE if number % 2 else FILE_MODE) for name, number in own.items()]
         return found
 
-    def link(self, number: int) -> bytes:
-        """Raise ``OSError``: there are no links."""
-        raise OSError(errno.EINVAL, f"node {number} is not a link")
-
     def open(self, number: int) -> OpenFile:
         """Open an object."""
         return self._prefetcher.open(self._layout.item(number))
-
-    def forget(self, number: int, count: int) -> None:
-        """Ignore the call: numbers never change."""
 
     def count(self) -> int:
         """Return the number of objects."""

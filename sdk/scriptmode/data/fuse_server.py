@@ -37,13 +37,13 @@ class OpenFile(Protocol):
 
 
 class Tree(Protocol):
-    """The content of a mount, called from one thread. A reader gets its ``OSError``, or EIO for `DataError`."""
+    """The content of a mount, which never changes. Called from one thread.
 
-    #: Seconds that the kernel may cache names and attributes; long for a tree that never changes.
-    seconds: float
+    A reader gets its ``OSError``, or EIO for `DataError`.
+    """
 
     def lookup(self, directory: int, name: bytes) -> Node | None:
-        """Return the node of that name in a directory; each call counts until `forget`."""
+        """Return the node of that name in a directory."""
 
     def node(self, number: int) -> Node:
         """Return a node that was looked up."""
@@ -51,17 +51,11 @@ class Tree(Protocol):
     def names(self, directory: int) -> Sequence[Name]:
         """Return a directory's entries, in the order of its listing."""
 
-    def link(self, number: int) -> bytes:
-        """Return the target of a symbolic link."""
-
     def open(self, number: int) -> OpenFile:
         """Open a file."""
 
-    def forget(self, number: int, count: int) -> None:
-        """Forget ``count`` lookups of a node."""
-
     def count(self) -> int:
-        """Return the number of files, as far as it is known."""
+        """Return the number of files."""
 
 
 class Server:
@@ -81,8 +75,7 @@ class Server:
         self._handlers: dict[int, Callable[[Request], bytes | None]] = {
             Operation.INIT: self._init,
             Operation.LOOKUP: self._lookup,
-            Operation.GETATTR: lambda request: fuse_protocol.render_attributes(tree.node(request.number), tree.seconds),
-            Operation.READLINK: lambda request: tree.link(request.number),
+            Operation.GETATTR: lambda request: fuse_protocol.render_attributes(tree.node(request.number)),
             Operation.OPEN: self._open,
             Operation.READ: self._read,
             Operation.RELEASE: self._release,
@@ -91,8 +84,9 @@ class Server:
             Operation.READDIRPLUS: self._list,
             Operation.RELEASEDIR: self._release_directory,
             Operation.STATFS: lambda _: fuse_protocol.render_statfs(tree.count()),
-            Operation.FORGET: self._forget,
-            Operation.BATCH_FORGET: self._forget,
+            # Without a reply; the numbers of nodes are never used again.
+            Operation.FORGET: lambda _: None,
+            Operation.BATCH_FORGET: lambda _: None,
             Operation.INTERRUPT: self._interrupt,
             Operation.DESTROY: lambda _: b"",
         }
@@ -114,7 +108,7 @@ class Server:
     def _answer(self, request: Request) -> None:
         handler = self._handlers.get(request.operation)
         if handler is None:
-            self._refuse(request.unique, errno.EROFS if request.operation in fuse_protocol.WRITING else errno.ENOSYS)
+            self._refuse(request.unique, errno.ENOSYS)
             return
         try:
             content = handler(request)
@@ -132,17 +126,13 @@ class Server:
 
     def _lookup(self, request: Request) -> bytes:
         node = self._tree.lookup(request.number, fuse_protocol.parse_name(request.body))
-        return (
-            fuse_protocol.render_entry(node, self._tree.seconds)
-            if node
-            else fuse_protocol.render_missing_entry(self._tree.seconds)
-        )
+        return fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
 
     def _open(self, request: Request) -> bytes:
         opened = self._tree.open(request.number)
         self._handles += 1
         self._files[self._handles] = opened
-        return fuse_protocol.render_opened(self._handles, keep=True)
+        return fuse_protocol.render_opened(self._handles)
 
     def _release(self, request: Request) -> bytes:
         self._files.pop(fuse_protocol.parse_number(request.body)).close()
@@ -169,11 +159,10 @@ class Server:
         self._files[body.handle].read(body.offset, body.size, answer)
 
     def _open_directory(self, request: Request) -> bytes:
-        # A listing is fixed when it is opened: names would be missed if the directory changed meanwhile.
-        names = self._tree.names(request.number)
+        # Kept, because a large directory is read in many parts.
         self._handles += 1
-        self._directories[self._handles] = names
-        return fuse_protocol.render_opened(self._handles, keep=self._tree.seconds > 1)
+        self._directories[self._handles] = self._tree.names(request.number)
+        return fuse_protocol.render_opened(self._handles)
 
     def _release_directory(self, request: Request) -> bytes:
         self._directories.pop(fuse_protocol.parse_number(request.body))
@@ -190,24 +179,11 @@ class Server:
             if room < (fuse_protocol.ENTRY_BYTES if with_nodes else 0):
                 break
             if with_nodes:
-                # A name that was removed since the listing is listed all the same: a lookup reports it.
-                # The kernel does not count "." and "..", and would never forget them.
-                is_own = names[offset].name in (b".", b"..")
-                node = None if is_own else self._tree.lookup(request.number, names[offset].name)
-                answer += (
-                    fuse_protocol.render_entry(node, self._tree.seconds)
-                    if node
-                    else fuse_protocol.render_missing_entry(0)
-                )
+                # "." and ".." are listed without attributes: the kernel has them.
+                node = self._tree.lookup(request.number, names[offset].name)
+                answer += fuse_protocol.render_entry(node) if node else fuse_protocol.render_missing_entry()
             answer += record
         return bytes(answer)
-
-    def _forget(self, request: Request) -> None:
-        if request.operation == Operation.FORGET:
-            self._tree.forget(request.number, fuse_protocol.parse_number(request.body))
-            return
-        for number, count in fuse_protocol.parse_batch_forget(request.body):
-            self._tree.forget(number, count)
 
     def _interrupt(self, request: Request) -> None:
         """Abort the read of a killed thread; one with another signal continues: reads of files are not interrupted."""

@@ -15,7 +15,8 @@ from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scriptmode.data.fuse_server import Tree
+    from scriptmode.data.fast_file import ObjectTree
+
 
 #: A line of this length is written to a pipe atomically (PIPE_BUF), so lines of several threads do not mix.
 MESSAGE_CHARACTERS = 600
@@ -30,7 +31,7 @@ class FuseMount:
     and a sentence for each read that failed. Poll until ``is_up`` or ``error`` is set, and regularly afterwards.
     """
 
-    def __init__(self, make: Callable[[], Tree], mount_point: Path, lock: int) -> None:
+    def __init__(self, make: Callable[[], ObjectTree], mount_point: Path, lock: int) -> None:
         self.mount_point = mount_point
         #: Whether the mount is in place.
         self.is_up = False

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.data.channel_source import ChannelSource
-    from scriptmode.data.fuse_server import Tree
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
 
@@ -136,7 +135,7 @@ def _system(mounted: MountedChannel) -> Mapping[str, Any]:
     return found
 
 
-def _objects(source: ChannelSource, mounted: MountedChannel, opened: Stores, spool: Path) -> Tree:
+def _objects(source: ChannelSource, mounted: MountedChannel, opened: Stores, spool: Path) -> ObjectTree:
     with add_channel_to_errors(source):
         entries = listing.entries(
             source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count, spool=spool
