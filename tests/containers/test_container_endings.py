@@ -12,7 +12,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from fakes.promptness import soon
 
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 

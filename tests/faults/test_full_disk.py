@@ -10,7 +10,7 @@ from fakes.processes import processes_naming, until
 from faults.disks import fill, small_disk
 
 from scriptmode import DataError
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 #: Takes the last byte of the disk of a folder.

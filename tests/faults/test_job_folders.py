@@ -22,7 +22,7 @@ from faults.damage import KINDS, erase
 from scriptmode.cli import completers
 from scriptmode.doctor import storage_checks
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 SEED = 8

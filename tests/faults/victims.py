@@ -16,7 +16,7 @@ from faults import processes
 from processes.launchers import until
 
 from scriptmode.data import fuse_mounts
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 PROGRAM = (Path(__file__).parent / "programs" / "victim.py").read_text()
 #: Seconds from the signal to the job's end, on a machine that others use too; and to the end of the last process.

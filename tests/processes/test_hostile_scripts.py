@@ -4,8 +4,8 @@ import pytest
 from fakes.local_jobs import channel
 from fakes.processes import until
 
-from scriptmode.platforms.local.system import process_tree
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.processes import process_tree
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 from fakes.promptness import soon
 
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"
 DAEMON = """

@@ -12,7 +12,7 @@ from fakes.promptness import soon
 
 from scriptmode import DataError, Estimator, JobNotFoundError, SpecError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 
 def test_an_input_folder_without_files_fails_the_job_with_its_channel(jobs):

@@ -15,7 +15,7 @@ from fakes.processes import until
 
 from scriptmode.data import fuse_mounts
 from scriptmode.errors import DataError
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a folder")
 SYSTEM = "fs-0123456789abcdef0"

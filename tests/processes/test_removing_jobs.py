@@ -12,7 +12,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
 from scriptmode import JobNotFoundError
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 WRITES = """
     import itertools, os, signal

@@ -7,7 +7,7 @@ import pytest
 from fakes.host_folders import write_job
 from processes.launchers import child, holding, until
 
-from scriptmode_runtime.processes import system
+from scriptmode_runtime.processes import process_tree
 
 LAYOUTS = {
     "single": {},
@@ -71,8 +71,8 @@ def test_a_host_that_speaks_speaks_for_the_job(tmp_path, launch):
 def test_a_stopped_process_and_one_that_is_not_pythons_are_named(tmp_path, launch):
     script = "import subprocess, sys\nsubprocess.run(['sleep', '600'])"
     (launcher,) = start(tmp_path, launch, script, "single", password="hush-hush")
-    (pid,) = until(lambda: system.children(launcher.pid))
-    until(lambda: system.children(pid))
+    (pid,) = until(lambda: process_tree.children(launcher.pid))
+    until(lambda: process_tree.children(pid))
     os.kill(pid, signal.SIGSTOP)
     assert launcher.wait() == 1
     assert f"process {pid}, stopped by a signal: " in launcher.output

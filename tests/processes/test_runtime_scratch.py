@@ -10,7 +10,7 @@ from fakes.host_folders import write_host, write_job
 from processes.launchers import child, holding, until
 
 from scriptmode_runtime.files import beneath, scratch
-from scriptmode_runtime.processes import system
+from scriptmode_runtime.processes import process_tree, system
 
 MPI = {"sagemaker_program": "train.py", "sagemaker_mpi_enabled": True, "sagemaker_mpi_num_of_processes_per_host": 2}
 HANGS = {"SCRIPTMODE_HANG_SECONDS": "600"}
@@ -78,7 +78,7 @@ def test_no_session_directory_remains_whichever_process_of_mpi_is_killed(
     launchers = [launch(base, TMPDIR=str(tmpdir_of_job), **options) for base in job.values()]
     launchers[0].says("rank 3 of")
     assert any("pid" in path or "prte" in path or "ompi" in path for path in left(tmpdir_of_job))
-    below = {pid: system.command_line(pid) for pid in system.descendants(launchers[0].pid)}
+    below = {pid: system.command_line(pid) for pid in process_tree.descendants(launchers[0].pid)}
     pids = {
         "launcher": [launchers[0].pid],
         "mpirun": [pid for pid, words in below.items() if Path(words[0]).name.startswith(("mpirun", "prterun"))],
@@ -100,7 +100,7 @@ def test_a_local_job_leaves_nothing_in_tmpdir_whichever_process_is_killed(jobs, 
     jobs.until_line(name, "asleep")
     scratch_of(tmpdir_of_job)
     agent = jobs.agent(name).pid
-    below = {pid: system.command_line(pid) for pid in system.descendants(agent)}
+    below = {pid: system.command_line(pid) for pid in process_tree.descendants(agent)}
     pids = {
         "agent": agent,
         "launcher": next(pid for pid, words in below.items() if words[1:] == ["-m", "scriptmode_runtime"]),

@@ -16,7 +16,7 @@ from fakes.processes import until
 from scriptmode.doctor import storage_checks
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store import heartbeat
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 SAVES = """
     import os, signal, sys, time
@@ -33,12 +33,12 @@ SAVES = """
 WAITS = """
 import os, pathlib, signal, subprocess
 from scriptmode.platforms.local.store import heartbeat
-from scriptmode.platforms.local.system import process_tree as tree
+from scriptmode_runtime.processes import system
 heartbeat.INTERVAL_SECONDS, heartbeat.LONGEST_WORK_SECONDS = 0.05, {longest}
 path = pathlib.Path({lock!r})
 lock = os.open(path, os.O_RDWR | os.O_CREAT)
 with heartbeat.Heartbeat(lock).beating():
-    path.write_text(tree.boot_id() + " 0.0")
+    path.write_text(system.boot_id() + " 0.0")
     os.utime(path, (0, 0))
     subprocess.run(["sleep", "1"], check=True)
 print(heartbeat.silent_since(path) is not None)

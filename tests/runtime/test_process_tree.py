@@ -1,9 +1,12 @@
-"""Which processes are a program's, when it is told to stop."""
+"""Processes: which of them are a program's, how they are identified and found."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from scriptmode_runtime.processes import process_tree
 
 #: A launcher whose program ended, where the number of the program's session is one of ``sleep``: of what the program
 #: started, or of another program, which is not below a launcher that adopts no orphans.
@@ -28,3 +31,24 @@ def test_only_the_descendants_of_an_ended_program_belong_to_it(is_own):
     command = [sys.executable, "-c", LAUNCHER.format(is_own=is_own)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == f"{is_own} {is_own}\n"
+
+
+def test_processes_are_known_by_more_than_their_number():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with child:
+        identity = process_tree.identify(child.pid)
+        assert process_tree.is_running(identity)
+        assert child.pid in process_tree.descendants(os.getpid())
+        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started + 1, identity.boot))
+        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started, "another boot"))
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert not process_tree.is_running(identity)
+
+
+def test_processes_are_found_by_what_their_environment_says(tmp_path):
+    marked = {**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/hosts/algo-1"}
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=marked) as child:
+        assert process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
+        assert process_tree.find_by_variable(f"BASE_DIR={tmp_path}/hosts/") == []
+        assert process_tree.kill_until_gone(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))

@@ -13,7 +13,7 @@ from processes.small_disk import _namespace
 from scriptmode.data import fuse_mounts
 from scriptmode.doctor import machine_checks, program_checks, program_runner, storage_checks
 from scriptmode.platforms.local.system import ports as ports_module
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree
 
 ROOT = Path(__file__).parents[2]
 LOOK = """

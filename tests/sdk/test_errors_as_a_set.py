@@ -15,9 +15,9 @@ import scriptmode
 from scriptmode import Estimator, TrainingJob
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.system import process_tree
 from scriptmode.testing import FakeSageMaker, Life
 from scriptmode.testing.job_life import OUT_OF_CAPACITY
+from scriptmode_runtime.processes import process_tree
 
 ERRORS = {
     name for name in scriptmode.__all__ if isinstance(getattr(scriptmode, name), type)

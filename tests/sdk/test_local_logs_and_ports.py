@@ -2,8 +2,6 @@
 
 import os
 import socket
-import subprocess
-import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.logs import LogReader, append_line
 from scriptmode.platforms.local.system import ports as ports_module
-from scriptmode.platforms.local.system import process_tree
 from scriptmode.platforms.local.system.durable import sync_file
 from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
 
@@ -110,27 +107,6 @@ def test_ports_are_given_back_and_taken_ones_passed_over(tmp_path, monkeypatch):
         with pytest.raises(Exception, match="algo-2: no block of . free ports between 10000"):
             ports.reserve(["algo-2"])
     ports.release()
-
-
-def test_processes_are_known_by_more_than_their_number():
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    with child:
-        identity = process_tree.identify(child.pid)
-        assert process_tree.is_running(identity)
-        assert child.pid in process_tree.descendants(os.getpid())
-        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started + 1, identity.boot))
-        assert not process_tree.is_running(process_tree.ProcessIdentity(child.pid, identity.started, "another boot"))
-        child.kill()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert not process_tree.is_running(identity)
-
-
-def test_processes_are_found_by_what_their_environment_says(tmp_path):
-    marked = {**os.environ, "SAGEMAKER_BASE_DIR": f"{tmp_path}/hosts/algo-1"}
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=marked) as child:
-        assert process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
-        assert process_tree.find_by_variable(f"BASE_DIR={tmp_path}/hosts/") == []
-        assert process_tree.kill_until_gone(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
 
 
 @pytest.mark.parametrize(

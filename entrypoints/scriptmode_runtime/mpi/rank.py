@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.processes import children, system
+from scriptmode_runtime.processes import children, process_tree, system
 from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
@@ -58,7 +58,7 @@ def main() -> int:
         sys.stderr.write(f"scriptmode: {error}\n")
         return _COMMAND_NOT_STARTED
     # Processes that the program left hold the rank's output open, and mpirun waits for its end.
-    children.kill_all(system.descendants(os.getpid()))
+    process_tree.kill_all(process_tree.descendants(os.getpid()))
     if status < 0:
         _end_by_signal(-status)
     return status

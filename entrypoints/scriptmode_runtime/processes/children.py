@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.plan import STOP_RANKS
-from scriptmode_runtime.processes import system
+from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -55,9 +55,9 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process and all below it."""
-        below = system.descendants(self.pid)
+        below = process_tree.descendants(self.pid)
         _signal_group(self.pid, signal.SIGKILL)
-        kill_all(below)
+        process_tree.kill_all(below)
 
 
 def mpi_ranks(starter: int) -> list[int]:
@@ -65,7 +65,7 @@ def mpi_ranks(starter: int) -> list[int]:
 
     Its other children connect it to other hosts, and are needed until the ranks have ended.
     """
-    return [pid for pid in system.children(starter) if contract.RANK_VARIABLE in system.environ(pid)]
+    return [pid for pid in process_tree.children(starter) if contract.RANK_VARIABLE in system.environ(pid)]
 
 
 def start(spec: ProcessSpec) -> tuple[int, int]:
@@ -143,19 +143,13 @@ def has_children() -> bool:
     return True
 
 
-def kill_all(pids: Iterable[int]) -> None:
-    """Kill processes; ignore those that have ended."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-
-
 def kill_orphans() -> bool:
-    """Kill all descendants of this process; return whether there were any."""
+    """Reap the children that ended, and kill all descendants of this process; return whether there were any."""
     reap()
-    left = system.descendants(os.getpid()) if has_children() else []
-    kill_all(left)
-    return bool(left)
+    if not has_children():
+        return False
+    process_tree.kill_all(process_tree.descendants(os.getpid()))
+    return True
 
 
 def _signal_group(pid: int, number: int, own_group: int = 0) -> None:

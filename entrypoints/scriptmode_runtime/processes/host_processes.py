@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime.plan import STOP_RANKS
-from scriptmode_runtime.processes import children
+from scriptmode_runtime.processes import children, process_tree
 from scriptmode_runtime.processes.children import DAEMON, TRAINER
 from scriptmode_runtime.processes.launcher_output import FLUSH_SECONDS
 from scriptmode_runtime.processes.process_tree import ProcessTree
@@ -100,7 +100,7 @@ class HostProcesses:
         for child in self.running():
             child.kill()
         for tree in self._stopped:
-            children.kill_all(tree.pids())
+            process_tree.kill_all(tree.pids())
 
     def reap_killed(self) -> None:
         """Wait until the killed processes have ended, with a deadline; the loop's signals `reap` them."""

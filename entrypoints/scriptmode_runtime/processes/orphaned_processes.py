@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import children, system
+from scriptmode_runtime.processes import children, process_tree, system
 
 if TYPE_CHECKING:
     from scriptmode_runtime.processes.host_processes import HostProcesses
@@ -35,10 +35,11 @@ class OrphanedProcesses:
             self._check_at = self._clock() + _POLL_SECONDS
             starters = self._processes.rank_starters()
             if starters and not any(children.mpi_ranks(starter.pid) for starter in starters):
-                children.kill_all(pid for orphan in self._orphans() for pid in (orphan, *system.descendants(orphan)))
+                for orphan in self._orphans():
+                    process_tree.kill_tree(orphan)
 
     def _orphans(self) -> list[int]:
         """Return the processes that ranks started and that this launcher adopted."""
         own = {child.pid for child in self._processes.started}
-        adopted = [pid for pid in system.children(os.getpid()) if pid not in own]
+        adopted = [pid for pid in process_tree.children(os.getpid()) if pid not in own]
         return [pid for pid in adopted if contract.RANK_VARIABLE in system.environ(pid)]

@@ -1,7 +1,10 @@
-"""All processes of a started program, from the first signal to stop it.
+"""Processes of this machine: identified, found by descent or environment, signalled, waited for.
 
-A shell ends at SIGTERM at once, and so does a Python program without a handler; what they started may be saving then.
-A program has therefore ended when its last process has, not its first.
+Without ``/proc`` no process is found.
+
+`ProcessTree` has all processes of a started program, from the first signal to stop it. A shell ends at SIGTERM at once,
+and so does a Python program without a handler; what they started may be saving then. A program has therefore ended when
+its last process has, not its first.
 
 Its processes are those of its own session (`children.start` makes one) or process group (`rank` makes one), and all
 below them. One signal to the group reaches most of them. A process in another group (``set -m``, ``setsid``,
@@ -12,17 +15,99 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+import signal
+import time
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from scriptmode_runtime.processes.system import Process
 
 #: Seconds between two checks for processes that are left.
 POLL_SECONDS = 0.1
+#: Seconds in which killed processes must end; the kernel needs milliseconds.
+KILL_SECONDS = 5.0
+_KILL_POLL_SECONDS = 0.005
+
+
+class ProcessIdentity(NamedTuple):
+    """Identity of a process, which another process with the same ID does not share."""
+
+    pid: int
+    #: Clock ticks from boot to the process's start.
+    started: int
+    #: The ID of the boot in which it runs.
+    boot: str
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """Return the identity of a running process; None if no process has that ID."""
+    process = system.process(pid)
+    return ProcessIdentity(pid, process.started, system.boot_id()) if process and process.running else None
+
+
+def is_running(identity: ProcessIdentity) -> bool:
+    """Return whether exactly that process still runs."""
+    return identify(identity.pid) == identity
+
+
+def send_signal(identity: ProcessIdentity, number: int) -> None:
+    """Send a signal to exactly that process, if it still runs and permissions allow it."""
+    if is_running(identity):
+        signal_all([identity.pid], number)
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to processes; ignore those that have ended, and those of other users."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    """Kill processes; ignore those that have ended, and those of other users."""
+    signal_all(pids, signal.SIGKILL)
+
+
+def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = lambda: None) -> bool:
+    """Kill the processes that ``find`` returns until it returns none; return False after `KILL_SECONDS`."""
+    deadline = time.monotonic() + KILL_SECONDS
+    while pids := find():
+        if time.monotonic() > deadline:
+            return False
+        kill_all(pids)
+        reap()
+        time.sleep(_KILL_POLL_SECONDS)
+    return True
+
+
+def children(parent: int) -> list[int]:
+    """Return the running children of a process."""
+    return [pid for pid, process in system.processes().items() if process.parent == parent and process.running]
+
+
+def descendants(ancestor: int) -> list[int]:
+    """Return all running descendants of a process, nearest first, also those that left its session."""
+    processes = system.processes()
+    return [pid for pid in _reachable(processes, [ancestor])[1:] if processes[pid].running]
+
+
+def find_by_variable(prefix: str) -> list[int]:
+    """Return every other running process whose readable environment has an entry that begins with ``prefix``."""
+    others = (pid for pid, process in system.processes().items() if process.running and pid != os.getpid())
+    return [
+        pid
+        for pid in others
+        if any(f"{name}={value}".startswith(prefix) for name, value in system.environ(pid).items())
+    ]
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a running process and all its descendants, the process first."""
+    kill_all([pid, *descendants(pid)])
 
 
 class ProcessTree:
@@ -56,19 +141,14 @@ class ProcessTree:
             if pid not in members or members[pid].parent not in members:
                 self._unsignalled.discard(pid)
                 if pid in members:
-                    with contextlib.suppress(OSError):
-                        os.kill(pid, number)
+                    signal_all([pid], number)
 
     def _members(self) -> dict[int, Process]:
         """Return the living processes of the program, and remember them."""
-        processes = system.processes()
-        below: dict[int, list[int]] = {}
-        for pid, process in processes.items():
-            below.setdefault(process.parent, []).append(pid)
-        own = _reachable(below, [os.getpid()]) if self._has_ended else processes.keys()
+        processes = {pid: process for pid, process in system.processes().items() if process.running}
+        own = set(_reachable(processes, [os.getpid()])) if self._has_ended else processes.keys()
         roots = [pid for pid, process in processes.items() if pid in own and self._is_known(pid, process)]
-        found = _reachable(below, roots)
-        members = {pid: processes[pid] for pid in found}
+        members = {pid: processes[pid] for pid in _reachable(processes, roots)}
         self._known = {pid: process.started for pid, process in members.items()}
         return members
 
@@ -76,15 +156,17 @@ class ProcessTree:
         return self._leader in (process.group, process.session) or self._known.get(pid) == process.started
 
 
-def _reachable(below: Mapping[int, Iterable[int]], roots: Iterable[int]) -> set[int]:
-    """Return the roots and all that is below them."""
-    found: set[int] = set()
-    pending = list(roots)
-    while pending:
-        pid = pending.pop()
-        if pid not in found:
-            found.add(pid)
-            pending += below.get(pid, ())
+def _reachable(processes: Mapping[int, Process], roots: Iterable[int]) -> list[int]:
+    """Return the roots and all that is below them, nearest first."""
+    below: dict[int, list[int]] = {}
+    for pid, process in processes.items():
+        below.setdefault(process.parent, []).append(pid)
+    found = list(roots)
+    known = set(found)
+    for pid in found:  # grows while it is walked
+        new = [child for child in below.get(pid, ()) if child not in known]
+        found += new
+        known.update(new)
     return found
 
 

@@ -11,7 +11,7 @@ import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.processes import system
+from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ def stack_variables(folder: str, environ: Mapping[str, str]) -> dict[str, str]:
 def request_stacks(folder: str) -> list[StackRequest]:
     """Signal every descendant of this process to write its stacks."""
     requests = []
-    for pid in system.descendants(os.getpid()):
+    for pid in process_tree.descendants(os.getpid()):
         # The command line of mpirun has their names at later positions.
         if _OWN & set(map(os.path.basename, system.command_line(pid)[1:3])):
             continue

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import NamedTuple
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -46,28 +43,16 @@ def restore_limits() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, _file_limits)
 
 
-def children(parent: int) -> list[int]:
-    """Return the direct children of a process; none where ``/proc`` is missing."""
-    return [child for child, its_parent in _parents().items() if its_parent == parent]
-
-
-def descendants(ancestor: int) -> list[int]:
-    """Return all descendants of a process, nearest first."""
-    parents = _parents()
-    found = [ancestor]
-    for process in found:  # grows while it is walked
-        found += [child for child, parent in parents.items() if parent == process]
-    return found[1:]
-
-
 class Process(NamedTuple):
-    """A living process in ``/proc``."""
+    """A process in ``/proc``."""
 
     parent: int
     group: int
     session: int
     #: Start time in clock ticks since the machine was booted.
     started: int
+    #: False where it only waits to be reaped.
+    running: bool
 
 
 def has_processes() -> bool:
@@ -78,14 +63,32 @@ def has_processes() -> bool:
         return False
 
 
+def process(pid: int) -> Process | None:
+    """Return a process; None where no process has that id, or ``/proc`` is missing."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # "pid (name) state parent group session ...": the name may hold blanks and brackets.
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    if len(fields) <= _STARTED:
+        return None
+    return Process(int(fields[1]), int(fields[2]), int(fields[3]), int(fields[_STARTED]), fields[0] not in (b"Z", b"X"))
+
+
 def processes() -> dict[int, Process]:
-    """Return all living processes, without those that only wait to be reaped; none where ``/proc`` is missing."""
-    found = {}
-    for pid, fields in _stats() if has_processes() else ():
-        if fields[0] not in (b"Z", b"X"):
-            parent, group, session = map(int, fields[1:4])
-            found[pid] = Process(parent, group, session, int(fields[_STARTED]))
-    return found
+    """Return all processes by their ids, also those that wait to be reaped; none where ``/proc`` is missing."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()] if has_processes() else []
+    return {pid: found for pid in pids if (found := process(pid))}
+
+
+def boot_id() -> str:
+    """Return the ID of this machine's current boot; "" if it is unknown."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def has_handler(process: int, number: int) -> bool:
@@ -118,24 +121,6 @@ def _read(process: int, name: str) -> str:
             return file.read()
     except OSError:
         return ""
-
-
-def _parents() -> dict[int, int]:
-    return {pid: int(fields[1]) for pid, fields in _stats()}
-
-
-def _stats() -> Iterator[tuple[int, list[bytes]]]:
-    """Yield each process and the fields after its name in ``/proc/<pid>/stat``: state, parent, group, session ..."""
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    # "pid (name) state parent ...": the name may hold blanks and brackets.
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if len(fields) > _STARTED:
-                yield int(name), fields
 
 
 def _prctl(option: int, value: int) -> None:

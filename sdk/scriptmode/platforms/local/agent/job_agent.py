@@ -46,10 +46,11 @@ from scriptmode.platforms.local.store.description import algorithm_error, max_ru
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.store.state import MESSAGES
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
-from scriptmode.platforms.local.system import full_disk, process_tree
+from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
 from scriptmode.platforms.local.system.forked_tasks import Children, ForkedTask, describe_exit_code
 from scriptmode_runtime import contract
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

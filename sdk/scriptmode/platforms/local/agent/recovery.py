@@ -30,7 +30,7 @@ from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 if TYPE_CHECKING:
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.platforms.local.system.process_tree import ProcessIdentity
+    from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
 
 #: Interval of checking whether the agent of a followed job lives.
@@ -104,7 +104,7 @@ def _reason_to_end(folder: JobFolder, state: JobState) -> str:
 
 def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
     """Send SIGCONT to an agent; return whether it works again. It then ends the job by itself."""
-    from scriptmode.platforms.local.system import process_tree
+    from scriptmode_runtime.processes import process_tree
 
     process_tree.send_signal(agent, signal.SIGCONT)
     deadline = time.monotonic() + _WAKING_SECONDS
@@ -117,10 +117,10 @@ def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
 
 def _kill_agent(folder: JobFolder, agent: ProcessIdentity) -> bool:
     """Kill an agent; return whether no process holds the job's lock any more."""
-    from scriptmode.platforms.local.system import process_tree
+    from scriptmode_runtime.processes import process_tree
 
     process_tree.send_signal(agent, signal.SIGKILL)
-    deadline = time.monotonic() + process_tree.VANISHING_SECONDS
+    deadline = time.monotonic() + process_tree.KILL_SECONDS
     while True:
         with folder.try_lock() as is_locked:
             if is_locked is not False:
@@ -187,7 +187,7 @@ def _cause_of_death(folder: JobFolder, state: JobState) -> str:
 def end_orphans(folder: JobFolder) -> str:
     """Stop the processes, mounts and containers of a job whose agent is dead; return what failed, else ""."""
     from scriptmode.data import fuse_mounts
-    from scriptmode.platforms.local.system import process_tree
+    from scriptmode_runtime.processes import process_tree
 
     processes = folder.read_processes()
 

@@ -15,8 +15,8 @@ from scriptmode.data import fuse_mounts
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.system import process_tree
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
-from scriptmode.platforms.local.system import process_tree
 from scriptmode.platforms.opt_ml import LOOPBACK
+from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +51,7 @@ class ProcessHost:
         agent = os.getpid()
 
         def bind_to_agent() -> None:
-            process_tree.die_with_parent()
+            system.die_with_parent()
             if os.getppid() != agent:
                 os._exit(1)
 
@@ -79,12 +78,8 @@ class ProcessHost:
 
     def kill(self) -> None:
         """Send SIGKILL to the process and all its descendants."""
-        if self._process is None:
-            return
-        for pid in (*process_tree.descendants(self._process.pid), self._process.pid):
-            if pid != self._process.pid or self._process.poll() is None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, 9)
+        if self._process and self._process.poll() is None:
+            process_tree.kill_tree(self._process.pid)
 
 
 def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import fast_file, fuse_mounts
-from scriptmode.platforms.local.system import process_tree
 from scriptmode.platforms.local.system.forked_tasks import ForkedTask
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +90,7 @@ class FuseMount:
             # First of all: the death of the child ends every waiting read with an error.
             self._task.kill()
         fuse_mounts.detach(self.mount_point)
-        deadline = time.monotonic() + process_tree.VANISHING_SECONDS
+        deadline = time.monotonic() + process_tree.KILL_SECONDS
         while not self.error and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             self.poll()

@@ -63,7 +63,7 @@ class Heartbeat:
 
 def write_heartbeat(lock: int) -> None:
     """Write the current time to the open lock file."""
-    from scriptmode.platforms.local.system.process_tree import boot_id
+    from scriptmode_runtime.processes.system import boot_id
 
     content = f"{boot_id()} {time.monotonic():.3f}".ljust(_LENGTH - 1) + "\n"
     try:
@@ -80,7 +80,7 @@ def silent_since(lock_file: Path) -> float | None:
 
     Also ``None`` for an agent that never wrote a heartbeat, one of an earlier version.
     """
-    from scriptmode.platforms.local.system.process_tree import boot_id
+    from scriptmode_runtime.processes.system import boot_id
 
     try:
         fields = regular_files.read_bytes(lock_file).decode("ascii").split()

@@ -45,15 +45,16 @@ from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.store import heartbeat, job_shape, logs, shapes
 from scriptmode.platforms.local.store import state as states
-from scriptmode.platforms.local.system import full_disk, process_tree
+from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
 from scriptmode_runtime.files import beneath
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.platforms.local.store.state import JobState
-    from scriptmode.platforms.local.system.process_tree import ProcessIdentity
+    from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
 _Read = TypeVar("_Read")
 #: Errors of opening a file for writing that may still be readable.
@@ -199,7 +200,7 @@ class JobFolder:
 
     def write_processes(self, processes: Mapping[str, ProcessIdentity]) -> None:
         """Record the agent and the launchers for the process that later finds the agent dead."""
-        content = {name: asdict(identity) for name, identity in processes.items()}
+        content = {name: identity._asdict() for name, identity in processes.items()}
         replace_file(self.path / "processes.json", _json(content))
 
     def read_processes(self) -> dict[str, ProcessIdentity]:
@@ -207,7 +208,7 @@ class JobFolder:
 
         That is safe after a power cut, which none of the processes survives.
         """
-        from scriptmode.platforms.local.system.process_tree import ProcessIdentity
+        from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
         try:
             content = regular_files.read_json(self.path / "processes.json")

@@ -2,7 +2,6 @@
 
 - `durable`: files and directories that survive a power cut
 - `full_disk`: recognition of full disks, and reserved space
-- `process_tree`: processes by descent and by environment
 - `forked_tasks`: slow work of the agent in forked children
 - `ports`: reservation of ports
 - `file_systems`: folders that stand for EFS and FSx for Lustre file systems

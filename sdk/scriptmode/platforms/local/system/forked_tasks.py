@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms.local.system import process_tree
+from scriptmode_runtime.processes import process_tree, system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -33,7 +33,7 @@ class Children:
         for number in (signal.SIGINT, signal.SIGHUP):
             # Signals of a terminal, which the job outlives. The handler is not SIG_IGN, which hosts would inherit.
             signal.signal(number, lambda _number, _frame: None)
-        process_tree.become_subreaper()
+        system.adopt_orphans()
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
         self.terminated = True
@@ -103,8 +103,7 @@ class ForkedTask:
 
     def kill(self) -> None:
         """Kill the child now."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        process_tree.kill_all([self.pid])
 
 
 def describe_exit_code(code: int) -> str:
@@ -128,7 +127,7 @@ def _work(work: Callable[[], Any], pipe: int, parent: int, *, stays: bool) -> No
     """Run the work in the forked child; never return."""
     status = 1
     try:
-        process_tree.die_with_parent()
+        system.die_with_parent()
         reset_signal_handlers(signal.SIG_DFL)
         if os.getppid() != parent:
             os._exit(status)
