@@ -25,7 +25,8 @@ def default_data_dir() -> Path:
         return Path(platformdirs.user_data_dir("scriptmode", appauthor=False))
     except RuntimeError as error:
         raise DataError(
-            f"there is no data directory: {str(error).rstrip('.')}; set HOME or {DATA_DIR_VARIABLE} to an absolute path"
+            f"there is no data directory: {str(error).rstrip('.')}",
+            advice=f"set HOME or {DATA_DIR_VARIABLE} to an absolute path",
         ) from error
 
 

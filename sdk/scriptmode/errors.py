@@ -34,7 +34,31 @@ if TYPE_CHECKING:
 
 
 class ScriptmodeError(Exception):
-    """The base class of every error of this library."""
+    """The base class of every error of this library. Its text is the message, and the advice after a semicolon.
+
+    Attributes:
+        message: What is wrong.
+        argument: Name of the argument that is wrong, such as ``instance_type``; ``None`` where it is none.
+        advice: The next step, such as ``give an s3:// URI``; ``None`` where the message has it, or there is none.
+    """
+
+    def __init__(self, message: object, *, argument: str | None = None, advice: str | None = None) -> None:
+        self.message = str(message)
+        self.argument = argument
+        self.advice = advice or None
+        super().__init__(f"{message}; {advice}" if advice else self.message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what `pickle` and `copy` create the error from: subclasses differ in their constructors' arguments."""
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[ScriptmodeError], args: tuple[Any, ...], attributes: dict[str, Any]) -> ScriptmodeError:
+    error = kind.__new__(kind)
+    # The next class is OSError or ImportError for some, which keep what their constructors were given.
+    super(ScriptmodeError, error).__init__(*args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class SpecError(ScriptmodeError, ValueError):
@@ -42,6 +66,11 @@ class SpecError(ScriptmodeError, ValueError):
 
     Raised before any side effect. The message names the argument, its value and what is allowed.
     """
+
+
+def invalid(argument: str, what: str, advice: str | None = None) -> SpecError:
+    """Return the error ``{argument} {what}; {advice}``."""
+    return SpecError(f"{argument} {what}", argument=argument, advice=advice)
 
 
 class SourceError(SpecError):
@@ -121,7 +150,7 @@ class UnreadableJobError(DataError):
         if is_log:
             what = "the log of "
             step = f"the rest of the job is not affected, remove that file alone: rm {shlex.quote(os.fspath(path))}"
-        super().__init__(f"{what}training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}; {step}")
+        super().__init__(f"{what}training job {job_name!r} cannot be read: {os.fspath(path)}: {cause}", advice=step)
         self.job_name = job_name
         self.path = path
         self.is_running = is_running

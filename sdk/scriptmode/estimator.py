@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.display import log_lines
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.job import TrainingJob, create_job
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
 from scriptmode.request import render
@@ -333,7 +333,9 @@ class Estimator(Arguments):
         """
         if self._refused is not None:
             raise SpecError(
-                f"{self._refused}. It is the attached job's value; set the argument before the next fit"
+                f"{self._refused}. It is the attached job's value",
+                argument=self._refused.argument,
+                advice="set the argument before the next fit",
             ) from self._refused
         return self._spec
 
@@ -489,9 +491,9 @@ class Estimator(Arguments):
         from scriptmode.request import parse
 
         if platform is not None and sagemaker_session is not None:
-            raise SpecError("platform and sagemaker_session both say where the job is; keep one")
+            raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         if not isinstance(training_job_name, str):
-            raise SpecError(f"training_job_name is {training_job_name!r}; give a training job's name")
+            raise SpecError(f"training_job_name is {training_job_name!r}", advice="give a training job's name")
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = parse.estimator_arguments(description, platform.tags(description))
@@ -547,14 +549,14 @@ def _resolve_job(against: object, platform: Platform) -> TrainingJob:
     if isinstance(against, TrainingJob):
         return against
     if not isinstance(against, str) or not against:
-        raise SpecError(f"against is {against!r}; give the name of a training job, or a TrainingJob")
+        raise SpecError(f"against is {against!r}", advice="give the name of a training job, or a TrainingJob")
     return TrainingJob(against, local_platform_or(platform, against))
 
 
 def _explicit_platform(platform: Platform | str | None, session: object) -> Platform | None:
     """Return the platform that the arguments name; ``None`` lets the instance type choose."""
     if platform is not None and session is not None:
-        raise SpecError("platform and sagemaker_session both say where to train; keep one")
+        raise invalid("platform", "and sagemaker_session both say where to train", "keep one")
     return None if platform is None else resolve_platform(platform)
 
 

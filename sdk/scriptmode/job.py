@@ -15,6 +15,7 @@ from scriptmode.errors import (
     TransientError,
     UnreadableJobError,
     WaitTimeoutError,
+    invalid,
 )
 from scriptmode.platforms.base import ENDED, JobFilter, host_names
 from scriptmode.platforms.registry import find_job_platform, resolve_platform, sagemaker_platform
@@ -62,11 +63,11 @@ class TrainingJob:
             SpecError: For arguments that contradict each other.
         """
         if not isinstance(name, str):
-            raise SpecError(f"name is {name!r}; give a training job's name")
+            raise SpecError(f"name is {name!r}", advice="give a training job's name")
         if platform is None:
             return cls(name, find_job_platform(name, sagemaker_session))
         if sagemaker_session is not None:
-            raise SpecError("platform and sagemaker_session both say where the job is; keep one")
+            raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         where = resolve_platform(platform)
         where.describe(name)
         return cls(name, where)
@@ -204,8 +205,8 @@ class TrainingJob:
         folder = download_cached(self.platform, description, "model", self._model_uri(description))
         if not any(folder.iterdir()):
             raise DataError(
-                f"training job {self.name} is {description['TrainingJobStatus']} and left an empty model; "
-                "have the script write to the folder that SM_MODEL_DIR names"
+                f"training job {self.name} is {description['TrainingJobStatus']} and left an empty model",
+                advice="have the script write to the folder that SM_MODEL_DIR names",
             )
         return folder
 
@@ -392,7 +393,9 @@ class TrainingJob:
             timeout, logs = None, timeout
         if logs is not None and shows_logs(logs):
             if timeout is not None:
-                raise SpecError(f"timeout is {timeout!r} and logs is {logs!r}; a job is followed to its end, keep one")
+                raise SpecError(
+                    f"timeout is {timeout!r} and logs is {logs!r}", advice="a job is followed to its end, keep one"
+                )
             return self.follow()
         return self._wait(timeout, poll)
 
@@ -403,7 +406,7 @@ class TrainingJob:
 
         for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
             if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):
-                raise SpecError(f"{name} is {seconds!r}; give seconds, at least {least}")
+                raise invalid(name, f"is {seconds!r}", f"give seconds, at least {least}")
         clock = self.platform.clock
         deadline = math.inf if timeout is None else clock.now() + timeout
         pause = self.platform.poll_seconds if poll is None else poll
@@ -415,15 +418,16 @@ class TrainingJob:
                 if clock.now() < deadline:
                     raise
                 raise WaitTimeoutError(
-                    f"training job {self.name} could not be asked within {timeout} s ({error}); "
-                    "it is still running: wait again"
+                    f"training job {self.name} could not be asked within {timeout} s ({error})",
+                    advice="it is still running: wait again",
                 ) from error
             if description["TrainingJobStatus"] in ENDED:
                 return raise_for_status(description, self.platform)
             if clock.now() >= deadline:
                 raise WaitTimeoutError(
                     f"training job {self.name} is {description['TrainingJobStatus']} "
-                    f"({description['SecondaryStatus']}) after {timeout} s; it is still running: wait again or stop it"
+                    f"({description['SecondaryStatus']}) after {timeout} s",
+                    advice="it is still running: wait again or stop it",
                 )
             clock.sleep(min(pause, deadline - clock.now()))
 

@@ -1,12 +1,15 @@
-"""Parts of messages that several modules share: suggestions, sizes, durations, commands."""
+"""Parts of messages that several modules share: problems, suggestions, sizes, durations, commands."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scriptmode.errors import SpecError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -14,8 +17,26 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _SHORT = 10
 
 
+@dataclass(frozen=True)
+class Problem:
+    """Why something cannot be done, and the next step; as text ``why; step``."""
+
+    text: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.advice}" if self.advice else self.text
+
+
+def validate_keys(owner: str, keys: Iterable[object], known: Collection[str], *, argument: str | None = None) -> None:
+    """Raise `SpecError` for the first of ``keys`` that is not known; ``argument`` is the one that has them."""
+    for key in keys:
+        if key not in known:
+            raise SpecError(f"{owner} has no key {key!r}", argument=argument, advice=did_you_mean(str(key), known))
+
+
 def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
-    """Return a suggestion for an unknown word: ``; did you mean 'x'?``, else the known words.
+    """Return advice for an unknown word: ``did you mean 'x'?``, else to use one of the known words.
 
     Args:
         word: The unknown word.
@@ -23,7 +44,7 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
         most: How many words are listed where none is similar; of more, the least different ones.
 
     Returns:
-        A text that continues an error message, or "" where no word is known.
+        The advice of an error, or "" where no word is known.
     """
     import difflib
 
@@ -32,20 +53,20 @@ def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
         return similar
     if len(words) > most:
         nearest = difflib.get_close_matches(word, words, n=most, cutoff=0.0)
-        return f"; the nearest of {len(words)}: {', '.join(nearest)}"
-    return f"; known: {', '.join(words)}" if words else ""
+        return f"the nearest of {len(words)} are {', '.join(nearest)}"
+    return f"use {'one of ' if len(words) > 1 else ''}{', '.join(words)}" if words else ""
 
 
 def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the most similar known word as ``; did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1)."""
+    """Return the most similar known word as ``did you mean 'x'?``, or "" where none reaches ``cutoff`` (0 to 1)."""
     import difflib
 
     close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f"did you mean {close[0]!r}?" if close else ""
 
 
 def did_you_mean_path(path: Path) -> str:
-    """Return a suggestion for a path that does not exist: ``; did you mean 'x'?``, or "" where no name is similar.
+    """Return a suggestion for a path that does not exist: ``did you mean 'x'?``, or "" where no name is similar.
 
     The first part of the path that does not exist is compared with the names in its parent directory.
     """
@@ -61,7 +82,7 @@ def did_you_mean_path(path: Path) -> str:
             if not close or candidate.exists():
                 return ""
             meant = close[0] if candidate == path else str(candidate.with_name(close[0]))
-            return f"; did you mean {meant!r}?"
+            return f"did you mean {meant!r}?"
     return ""
 
 

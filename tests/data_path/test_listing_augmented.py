@@ -117,7 +117,7 @@ def test_lines_are_shuffled_again_for_each_epoch(tmp_path):
             ["labels"],
             "line 2 has no attribute 'labels'; did you mean 'label'\\?; add it to the line or",
         ),
-        ('{"b": 1}', ["a"], "line 2 has no attribute 'a'; known: b; add it"),
+        ('{"b": 1}', ["a"], "line 2 has no attribute 'a'; use b; add it"),
         (
             '{"a-ref": 1}',
             ["a-ref"],

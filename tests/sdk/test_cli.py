@@ -184,7 +184,8 @@ def test_an_error_of_the_operating_system_is_one_line(tmp_path, line, code, said
 def test_the_error_for_a_missing_region_names_the_option(tmp_path, no_credentials):
     (tmp_path / "train.py").touch()
     said = invoke("plan", "train.py", "--instance-type", "ml.m5.large", "--role", "r", "--image-uri", "i").stderr
-    assert "no AWS region is set; add --region" in said
+    assert "no AWS region is set; set AWS_DEFAULT_REGION" in said
+    assert said.endswith(" (--region)\n")
 
 
 def ended(status, secondary, reason=""):

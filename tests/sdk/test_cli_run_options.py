@@ -7,7 +7,7 @@ import click
 import pytest
 from fakes.command_line import invoke
 
-from scriptmode import FileSystemInput, InstanceGroup, SpecError, TrainingInput, TrainingJob
+from scriptmode import FileSystemInput, InstanceGroup, SourceError, TrainingInput, TrainingJob
 from scriptmode.cli.commands.run import run
 from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.program_arguments import arguments_after_dashes
@@ -306,19 +306,12 @@ def test_the_error_for_a_wrong_option_names_the_option(words, message):
     assert TrainingJob.list("local") == []
 
 
-SPEAKING = {
-    "an argument": ("framework_version is '9'; leave it out", "framework_version is '9'; leave it out (--framework-version)"),
-    "two": ("image_uri and entry_point are missing", "image_uri and entry_point are missing (--image-uri, PROGRAM)"),
-    "a word that begins": ("role is 3; give a text", "role is 3; give a text (--role)"),
-    "a word in between": ("the job's role is missing", "the job's role is missing"),
-    "a value": ("entry_point 'image_uri.py' is not there", "entry_point 'image_uri.py' is not there (PROGRAM)"),
-    "none": ("something else", "something else"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "said"), SPEAKING.values(), ids=list(SPEAKING))
-def test_an_error_of_the_library_names_the_option_of_the_argument(text, said):
-    flags = {"framework_version": "--framework-version", "image_uri": "--image-uri", "entry_point": "PROGRAM", "role": "--role"}  # fmt: skip
-    with pytest.raises(SpecError) as caught, translate_errors_to_options(flags):
-        raise SpecError(text)
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [("framework_version", "it is wrong; leave it out (--framework-version)"), ("volume", "it is wrong; leave it out"), (None, "it is wrong; leave it out")],
+)  # fmt: skip
+def test_an_error_of_the_library_names_the_option_of_the_argument(argument, said):
+    options = {"framework_version": "--framework-version", "role": "--role"}
+    with pytest.raises(SourceError) as caught, translate_errors_to_options(options):
+        raise SourceError("it is wrong", argument=argument, advice="leave it out")
     assert str(caught.value) == said

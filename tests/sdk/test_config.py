@@ -225,9 +225,9 @@ def test_a_file_that_is_a_folder_is_an_error(machine):
     [
         ("RolArn: x", "unknown key SageMaker.TrainingJob.RolArn; did you mean 'RoleArn'?"),
         ("rolearn: x", "unknown key SageMaker.TrainingJob.rolearn; did you mean 'RoleArn'?"),
-        ("1: x", "unknown key SageMaker.TrainingJob.1; known: Enable"),
+        ("1: x", "unknown key SageMaker.TrainingJob.1; use one of Enable"),
         ("VpcConfig: {Subnet: [a]}", "unknown key SageMaker.TrainingJob.VpcConfig.Subnet; did you mean 'Subnets'?"),
-        ("OutputDataConfig: {S3OutputPath: x}", "unknown key SageMaker.TrainingJob.OutputDataConfig.S3OutputPath; known: KmsKeyId"),
+        ("OutputDataConfig: {S3OutputPath: x}", "unknown key SageMaker.TrainingJob.OutputDataConfig.S3OutputPath; use KmsKeyId"),
         ("ProfilerConfig: {Disable: true}", "unknown key SageMaker.TrainingJob.ProfilerConfig.Disable"),
         ("ResourceConfig: {InstanceType: x}", "unknown key SageMaker.TrainingJob.ResourceConfig.InstanceType"),
         ("Tags: [{Key: a, Valeu: b}]", "unknown key SageMaker.TrainingJob.Tags[0].Valeu; did you mean 'Value'?"),

@@ -91,7 +91,7 @@ def test_what_is_given_goes_before_the_variable():
         ("8g", "container_limits is '8g'; give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"),
         (
             {"memroy": "8g"},
-            "container_limits has no key 'memroy'; did you mean 'memory'?; the keys are shm_size, memory",
+            "container_limits has no key 'memroy'; did you mean 'memory'?",
         ),
         ({1: "8g"}, "container_limits has no key 1"),
         ({"memory": "8 g"}, "container_limits['memory'] is '8 g'; give a number of bytes, or a size such as '512m'"),

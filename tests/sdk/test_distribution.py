@@ -84,7 +84,7 @@ def test_the_dict_spelling_gives_the_value(spelling, value):
             "has no key 'parameter_servers'; did you mean 'parameter_server'?",
             id="unknown kind",
         ),
-        pytest.param({"horovod": 1}, "has no key 'horovod'; known: ", id="nothing near"),
+        pytest.param({"horovod": 1}, "has no key 'horovod'; use one of ", id="nothing near"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": 0}}, "processes_per_host is 0", id="zero"),
         pytest.param({"mpi": {"enabled": True, "processes_per_host": True}}, "processes_per_host is True", id="a bool"),
         pytest.param({"mpi": {"enabled": True, "bind_gpus": 1}}, "bind_gpus is 1; give True or False", id="a number"),
@@ -168,7 +168,7 @@ def test_a_role_is_given_to_groups_or_their_names():
         ),
         pytest.param(
             {"coordinator": True, "roles": {"master": "a", "ps": "b"}},
-            "no role 'master'; known: chief, evaluator, ps, worker",
+            "no role 'master'; use one of chief, evaluator, ps, worker",
             id="coordinator's master",
         ),
         pytest.param(
@@ -186,7 +186,7 @@ def test_roles_that_do_not_form_a_cluster_are_errors(make, message):
     ("make", "message"),
     [
         ({"evaluator": "yes"}, "MultiWorkerMirrored evaluator is 'yes'"),
-        ({"roles": {"ps": "a"}}, "MultiWorkerMirrored roles has no role 'ps'; known: chief, evaluator, worker"),
+        ({"roles": {"ps": "a"}}, "MultiWorkerMirrored roles has no role 'ps'; use one of chief, evaluator, worker"),
         ({"roles": {"chief": "a"}}, "MultiWorkerMirrored roles names no 'worker'"),
     ],
 )
@@ -212,7 +212,7 @@ def test_roles_go_with_the_jobs_groups(code, roles, message):
 
 
 def test_roles_without_groups_say_what_is_missing(code):
-    with pytest.raises(SpecError, match="'one' is not one of the job's, which names none: give instance_groups"):
+    with pytest.raises(SpecError, match="'one' is not one of the job's; give instance_groups, the job has none"):
         estimator(code, distribution=ParameterServer(roles={"chief": "one", "ps": "two"}))
 
 

@@ -1,6 +1,8 @@
 """Every public error, raised by what a caller does: its text has the thing, the value and the next step."""
 
 import ast
+import copy
+import pickle
 import re
 import sys
 from dataclasses import dataclass
@@ -224,6 +226,21 @@ def test_a_base_is_what_its_kinds_are_caught_by(name):
     assert kinds - {name} == BASES[name]
 
 
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_an_error_can_be_pickled_and_copied(name):
+    kind = getattr(scriptmode, name)
+    arguments = {
+        "UnreadableJobError": ("job", Path("/state.json"), "it is empty"),
+        **dict.fromkeys(["TrainingJobError", *BASES["TrainingJobError"]], ("it failed", {"TrainingJobName": "job"})),
+    }.get(name, ("it is wrong",))
+    error = kind(*arguments)
+    if len(arguments) == 1:
+        error = kind("it is wrong", argument="role", advice="give another")
+        assert str(error) == "it is wrong; give another"
+    for made in (copy.copy(error), copy.deepcopy(error), *(pickle.loads(pickle.dumps(error, n)) for n in range(6))):
+        assert (type(made), str(made), made.args, vars(made)) == (kind, str(error), error.args, vars(error))
+
+
 def test_a_caller_catches_them_by_pythons_own_kinds_too():
     assert issubclass(scriptmode.SpecError, ValueError)
     assert issubclass(scriptmode.WaitTimeoutError, TimeoutError)
@@ -253,7 +270,7 @@ ANOTHERS = {"error", "message", "said", "problem", "text", "found", "listed", "w
 def calls(path):
     """Every call in a file that makes one of our errors, but for the one that has its step from its class."""
     for node in ast.walk(ast.parse(path.read_text())):
-        names = ERRORS - {"UnreadableJobError"}
+        names = ERRORS - {"UnreadableJobError"} | {"invalid"}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
             yield node
 
@@ -268,7 +285,8 @@ def texts(node):
 
 
 def tells_a_step(call):
-    parts, text = list(ast.walk(call)), "".join(texts(call))
+    said = (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "advice"))
+    parts, text = list(ast.walk(call)), "; ".join("".join(texts(part)) for part in said)
     names = {part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
     names |= {part.id for part in parts if isinstance(part, ast.Name)}
     told = names & WORKED_OUT or STEP.search(text) or RULE.search(text)
@@ -292,7 +310,9 @@ def test_every_text_that_is_raised_tells_a_next_step():
         ("'no such job'", False),
         ("f'instance_count is {count!r}; give a whole number'", True),
         ("f'{uri}: {error}'", True),
+        ("f'instance_count is {count!r}', argument='instance_count', advice='that is not a number'", False),
+        ("f'instance_count is {count!r}', argument='instance_count', advice='give a whole number'", True),
     ],
 )
 def test_a_text_without_a_step_would_be_found(text, told):
-    assert tells_a_step(ast.parse(f"SpecError({text})")) == told
+    assert tells_a_step(ast.parse(f"SpecError({text})", mode="eval").body) == told

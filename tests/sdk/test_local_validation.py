@@ -96,7 +96,7 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         (
             "InputDataConfig.0.InputMode",
             "Stream",
-            "InputDataConfig[0].InputMode is 'Stream'; known: FastFile, File, Pipe",
+            "InputDataConfig[0].InputMode is 'Stream'; use one of FastFile, File, Pipe",
         ),
         ("InputDataConfig.0.ChannelName", "..", "channel '..': a channel name is the name of a folder"),
         ("InputDataConfig.0.ChannelName", "a b", "InputDataConfig[0].ChannelName is 'a b'; it must match"),

@@ -136,10 +136,10 @@ def test_a_job_that_is_not_here_is_not_found_even_without_access_to_the_cloud(ma
 def test_of_many_jobs_only_the_nearest_are_named():
     known = [f"job-{number}" for number in range(40)]
     told = did_you_mean("something-else", known, most=5)
-    assert told.startswith("; the nearest of 40: ")
+    assert told.startswith("the nearest of 40 are ")
     assert told.count("job-") == 5
-    assert did_you_mean("job-41", known, most=5).startswith("; did you mean 'job-4")
-    assert did_you_mean("x", ["File", "Pipe"]) == "; known: File, Pipe"
+    assert did_you_mean("job-41", known, most=5).startswith("did you mean 'job-4")
+    assert did_you_mean("x", ["File", "Pipe"]) == "use one of File, Pipe"
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,8 @@ class _Section:
         if not hasattr(self.content, "items"):
             name = self.path.rstrip(".")
             raise ConfigError(
-                f"{self.where}: {f'{name} is' if name else 'the file contains'} {self.content!r}; "
-                "write keys and values, or leave it out"
+                f"{self.where}: {f'{name} is' if name else 'the file contains'} {self.content!r}",
+                advice="write keys and values, or leave it out",
             )
 
     def get(self, key: str) -> Any:
@@ -141,20 +141,20 @@ class _Section:
             return self.content[key]
         for other in self.content:
             if str(other).lower() == key.lower():
-                raise ConfigError(f"{self.where}: unknown key {self.path}{other}; did you mean {key!r}?")
+                raise ConfigError(f"{self.where}: unknown key {self.path}{other}", advice=f"did you mean {key!r}?")
         return None
 
     def error(self, key: str, advice: str) -> ConfigError:
         # The values of environment variables may be secrets.
         value = self.content[key]
         shown = f"of type {type(value).__name__}" if self.path.endswith("Environment.") else repr(value)
-        return ConfigError(f"{self.where}: {self.path}{key} is {shown}; {advice}")
+        return ConfigError(f"{self.where}: {self.path}{key} is {shown}", advice=advice)
 
     def allow(self, known: Collection[str]) -> None:
         """Raise `ConfigError` for any other key."""
         for key in self.content:
             if key not in known:
-                raise ConfigError(f"{self.where}: unknown key {self.path}{key}{did_you_mean(str(key), known)}")
+                raise ConfigError(f"{self.where}: unknown key {self.path}{key}", advice=did_you_mean(str(key), known))
 
     def section(self, key: str) -> _Section:
         """Return the mapping below a key, an empty one if the key is missing."""
@@ -204,7 +204,7 @@ def _check_version(whole: _Section) -> None:
     version = whole.get("SchemaVersion")
     if version is None:
         raise ConfigError(
-            f"{whole.where}: SchemaVersion is missing; begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
+            f"{whole.where}: SchemaVersion is missing", advice=f"begin the file with SchemaVersion: '{SCHEMA_VERSION}'"
         )
     if version != SCHEMA_VERSION:
         raise whole.error(
@@ -218,7 +218,9 @@ def _environment(job: _Section) -> dict[str, str] | None:
     section = job.section("Environment")
     for name in section.content:
         if not isinstance(name, str):
-            raise ConfigError(f"{job.where}: {section.path.rstrip('.')} has the key {name!r}; write it in quotes")
+            raise ConfigError(
+                f"{job.where}: {section.path.rstrip('.')} has the key {name!r}", advice="write it in quotes"
+            )
     return {name: section.text(name, may_be_empty=True) or "" for name in section.content}
 
 
@@ -229,7 +231,7 @@ def _tags(job: _Section) -> tuple[tuple[str, str], ...]:
         tag.allow({"Key", "Value"})
         key, value = tag.text("Key"), tag.text("Value", may_be_empty=True)
         if key is None or value is None:
-            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}; write both Key and Value")
+            raise ConfigError(f"{job.where}: {tag.path.rstrip('.')} is {item!r}", advice="write both Key and Value")
         tags.append((key, value))
     return tuple(tags)
 
@@ -247,7 +249,9 @@ def _read_named(location: str, variable: str) -> tuple[str, bytes]:
     file = _read_local(path / FILE_NAME if path.is_dir() else path)
     if file is None:
         problem = f"is a directory without a {FILE_NAME}" if path.is_dir() else "does not exist"
-        raise ConfigError(f"{variable} is {location!r}, which {problem}; name the config file, or unset the variable")
+        raise ConfigError(
+            f"{variable} is {location!r}, which {problem}", advice="name the config file, or unset the variable"
+        )
     return file
 
 
@@ -258,7 +262,9 @@ def _read_local(path: Path) -> tuple[str, bytes] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(f"config file {str(path)!r} cannot be read: {error.strerror}; make it readable") from error
+        raise ConfigError(
+            f"config file {str(path)!r} cannot be read: {error.strerror}", advice="make it readable"
+        ) from error
 
 
 def _parse_document(name: str, content: bytes) -> Any:
@@ -271,10 +277,10 @@ def _parse_document(name: str, content: bytes) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"{name} is not valid YAML: {position}{error.problem}; correct the file") from error
+        raise ConfigError(f"{name} is not valid YAML: {position}{error.problem}", advice="correct the file") from error
     # Bytes that are not text, and values such as the date 2020-13-45.
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{name} is not valid YAML: {error}; correct the file") from error
+        raise ConfigError(f"{name} is not valid YAML: {error}", advice="correct the file") from error
 
 
 def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:

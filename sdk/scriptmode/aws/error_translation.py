@@ -85,16 +85,18 @@ def translate_errors(subject: str) -> Iterator[None]:
     except exceptions.ClientError as error:
         raise translate_client_error(subject, error.response) from error
     except exceptions.ParamValidationError as error:
-        raise RequestError(f"{subject}: {foreign_text(error)}; correct the request") from error
+        raise RequestError(f"{subject}: {foreign_text(error)}", advice="correct the request") from error
     except credential_errors() as error:
-        raise CredentialsError(f"{subject}: {foreign_text(error)}; {HOW_TO_GIVE_CREDENTIALS}") from error
+        raise CredentialsError(f"{subject}: {foreign_text(error)}", advice=HOW_TO_GIVE_CREDENTIALS) from error
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         raise TransientError(
-            f"{subject}: AWS could not be reached: {foreign_text(error)}; "
-            "check the network, and AWS_ENDPOINT_URL if it is set"
+            f"{subject}: AWS could not be reached: {foreign_text(error)}",
+            advice="check the network, and AWS_ENDPOINT_URL if it is set",
         ) from error
     except exceptions.BotoCoreError as error:
-        raise PlatformError(f"{subject}: {foreign_text(error)}; check the AWS settings: scriptmode doctor") from error
+        raise PlatformError(
+            f"{subject}: {foreign_text(error)}", advice="check the AWS settings: scriptmode doctor"
+        ) from error
 
 
 @contextmanager
@@ -107,7 +109,9 @@ def translate_setup_errors(subject: str) -> Iterator[None]:
         raise
     except ValueError as error:
         what = foreign_text(error)
-        raise PlatformError(f"{subject}: {what}; correct the AWS settings (AWS_ENDPOINT_URL, Region)") from error
+        raise PlatformError(
+            f"{subject}: {what}", advice="correct the AWS settings (AWS_ENDPOINT_URL, Region)"
+        ) from error
 
 
 def translate_client_error(subject: str, response: Mapping[str, Mapping[str, object]]) -> PlatformError:
@@ -120,4 +124,4 @@ def translate_client_error(subject: str, response: Mapping[str, Mapping[str, obj
         kind = JobNotFoundError
     if kind is PlatformError and isinstance(status, int) and status >= _SERVER_ERRORS:
         kind, next_step = TransientError, _UNAVAILABLE
-    return kind(f"{subject}: {message} ({code}); {next_step or _STEPS.get(kind, _DEFAULT_STEP)}")
+    return kind(f"{subject}: {message} ({code})", advice=next_step or _STEPS.get(kind, _DEFAULT_STEP))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from scriptmode.aws.session import Connection
-from scriptmode.errors import CredentialsError, JobNotFoundError, SpecError
+from scriptmode.errors import CredentialsError, JobNotFoundError, invalid
 
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}):role/.+")
 _ASSUMED = re.compile(r"arn:aws[a-z-]*:sts::\d{12}:assumed-role/([^/]+)/.+")
@@ -33,16 +33,19 @@ def resolve_role_arn(role: str, connection: Connection) -> str:
     if role in connection.role_arns:
         return connection.role_arns[role]
     if not _ROLE_NAME.fullmatch(role):
-        raise SpecError(
-            f"role {role!r} is neither a role's name nor its ARN; give one, as 'arn:aws:iam::<account>:role/<name>'"
+        raise invalid(
+            "role",
+            f"{role!r} is neither a role's name nor its ARN",
+            "give one, as 'arn:aws:iam::<account>:role/<name>'",
         )
     name = role.rsplit("/", 1)[-1]
     try:
         answer = connection.call(f"role {role!r}", lambda: connection.client("iam").get_role(RoleName=name))
     except JobNotFoundError as error:
-        raise SpecError(f"role {role!r} is not a role of this account; give its name or its ARN") from error
+        raise invalid("role", f"{role!r} is not a role of this account", "give its name or its ARN") from error
     except CredentialsError as error:
-        raise CredentialsError(f"{error}; or give the role's ARN, which is not looked up") from error
+        advice = "or give the role's ARN, which is not looked up"
+        raise CredentialsError(f"{error}", argument=error.argument, advice=advice) from error
     return connection.role_arns.setdefault(role, str(answer["Role"]["Arn"]))
 
 
@@ -91,5 +94,7 @@ def find_execution_role(sagemaker_session: Any = None, *, metadata: Path = _META
         return arn
     assumed = _ASSUMED.fullmatch(arn)
     if assumed is None:
-        raise CredentialsError(f"the credentials in use are {arn}, which is not a role; give role= to the estimator")
+        raise CredentialsError(
+            f"the credentials in use are {arn}, which is not a role", advice="give role= to the estimator"
+        )
     return resolve_role_arn(assumed.group(1), connection)

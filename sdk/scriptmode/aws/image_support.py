@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
 from scriptmode_runtime import contract
 
@@ -83,18 +83,21 @@ def check_aws_image(spec: TrainingJobSpec) -> None:
     if name is None or spec.algorithm.container_entry_point or _MODULE in (spec.environment or {}):
         return
     if spec.script is None and contract.PROGRAM not in spec.hyperparameters:
-        raise SpecError(f"entry_point is missing; give it: AWS's image {image!r} has no program of its own to run")
+        raise invalid("entry_point", "is missing", f"give it: AWS's image {image!r} has no program of its own to run")
     for what in _unknown(spec):
         raise SpecError(
             f"{what} is known to this project's images alone, but {image!r} is one of AWS's, whose `train` does not "
-            "know it; give image_uri= of one that `scriptmode image build` made and `scriptmode image push` stored "
-            "(guide containers.md), or leave it out"
+            "know it",
+            advice="give image_uri= of one that `scriptmode image build` made and `scriptmode image push` stored "
+            "(guide containers.md), or leave it out",
         )
     version = (int(name["major"]), int(name["minor"])) if name["major"] else None
     if isinstance(spec.distribution, MultiWorkerMirrored) and version and version < _MIRRORED_SINCE:
-        raise SpecError(
-            f"distribution 'multi_worker_mirrored_strategy' is known to AWS's images from TensorFlow 2.9 on, but "
-            f"{image!r} has {version[0]}.{version[1]}; give a newer framework_version or image_uri"
+        raise invalid(
+            "distribution",
+            "'multi_worker_mirrored_strategy' is known to AWS's images from TensorFlow 2.9 on, but "
+            f"{image!r} has {version[0]}.{version[1]}",
+            "give a newer framework_version or image_uri",
         )
 
 

@@ -47,7 +47,9 @@ def look_up_image(*, framework_version: str, py_version: str | None, region: str
     except Exception as error:
         raise SpecError(
             f"no image is known for framework_version {framework_version!r}, py_version {py_version!r}, "
-            f"instance type {instance_type!r} in Region {region!r}: {_text_of(error)}; correct them, or give image_uri="
+            f"instance type {instance_type!r} in Region {region!r}: {_text_of(error)}",
+            argument="framework_version",
+            advice="correct them, or give image_uri=",
         ) from error
     return str(uri)
 
@@ -68,12 +70,14 @@ def debugger_rule_image(rule: Any, region: str) -> str:
             return str(find(rule.name, region))
         except Exception as error:
             raise SpecError(
-                f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_text_of(error)}; "
-                "leave the rule out, or give it an image_uri of its own"
+                f"no image is known for debugger rule {rule.name!r} in Region {region!r}: {_text_of(error)}",
+                argument="rules",
+                advice="leave the rule out, or give it an image_uri of its own",
             ) from error
     raise SpecError(
-        f"debugger rule {rule!r} names no image, and its class {type(rule).__qualname__} is not the SageMaker SDK's; "
-        "make it with sagemaker.debugger.Rule, or give it an image_uri"
+        f"debugger rule {rule!r} names no image, and its class {type(rule).__qualname__} is not the SageMaker SDK's",
+        argument="rules",
+        advice="make it with sagemaker.debugger.Rule, or give it an image_uri",
     )
 
 
@@ -90,15 +94,17 @@ def _image_uris(wanted: str) -> Any:
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "sagemaker":
             raise SpecError(
-                f"{wanted} needs the sagemaker package, which knows AWS's images; give image_uri=, or {_INSTALL}"
+                f"{wanted} needs the sagemaker package, which knows AWS's images",
+                advice=f"give image_uri=, or {_INSTALL}",
             ) from error
         raise SpecError(
-            f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_text_of(error)}; "
-            f"give image_uri=, or repair it, for example in a new environment: {_INSTALL}"
+            f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_text_of(error)}",
+            advice=f"give image_uri=, or repair it, for example in a new environment: {_INSTALL}",
         ) from error
     raise SpecError(
         f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' is {list(package.__path__)}, "
-        f"which is neither; give image_uri=, or {_INSTALL}"
+        "which is neither",
+        advice=f"give image_uri=, or {_INSTALL}",
     )
 
 

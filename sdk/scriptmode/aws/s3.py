@@ -63,7 +63,7 @@ def parse_s3_uri(uri: str) -> S3Location:
     """Parse an ``s3://bucket/key`` URI; raise `DataError` for anything else."""
     bucket, _, key = uri[len(SCHEME) :].partition("/")
     if not uri.startswith(SCHEME) or not bucket:
-        raise DataError(f"{uri!r} is not an S3 URI; write {SCHEME}bucket/key")
+        raise DataError(f"{uri!r} is not an S3 URI", advice=f"write {SCHEME}bucket/key")
     return S3Location(bucket, key)
 
 
@@ -73,7 +73,7 @@ def require_credentials(uri: str) -> None:
 
     with translate_s3_errors(uri):
         if botocore.session.Session().get_credentials() is None:
-            raise CredentialsError(f"{uri}: there are no AWS credentials; {HOW_TO_GIVE_CREDENTIALS}")
+            raise CredentialsError(f"{uri}: there are no AWS credentials", advice=HOW_TO_GIVE_CREDENTIALS)
 
 
 class S3:
@@ -222,18 +222,18 @@ class S3:
                 path = folder / beneath.checked(name)
             except beneath.EscapeError as error:
                 raise DataError(
-                    f"{item.location} would be written outside of {str(folder)!r}; rename the object"
+                    f"{item.location} would be written outside of {str(folder)!r}", advice="rename the object"
                 ) from error
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self.download(item, path)
             except OSError as error:
                 raise DataError(
-                    f"{item.location} cannot be stored as {str(path)!r}: {error}; name another folder"
+                    f"{item.location} cannot be stored as {str(path)!r}: {error}", advice="name another folder"
                 ) from error
             written.append(path)
         if not written:
-            raise DataNotFoundError(f"{uri}: there is no such object; correct the URI")
+            raise DataNotFoundError(f"{uri}: there is no such object", advice="correct the URI")
         return written
 
     def upload_bytes(self, content: bytes, uri: str, *, kms_key: str | None = None, owner: str | None = None) -> None:
@@ -292,7 +292,7 @@ class S3:
             config = Config(signature_version="s3v4", **self._settings) if self._settings else None
             return boto3.session.Session(botocore_session=self._session).client("s3", config=config)
         except ValueError as error:
-            raise DataError(f"{uri}: {error}; correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
+            raise DataError(f"{uri}: {error}", advice="correct AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_S3") from error
 
 
 def _frozen(uri: str, credentials: Any) -> tuple[str, str, str | None]:
@@ -305,21 +305,23 @@ def _check_range(item: S3Object, start: int, end: int, told: str) -> None:
     """Raise `DataError` where a response's Content-Range is not the range that was asked for."""
     found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", told)
     if found is None:
-        raise DataError(f"{item.location}: S3 returned all of it where a part was asked for; use another endpoint")
+        raise DataError(
+            f"{item.location}: S3 returned all of it where a part was asked for", advice="use another endpoint"
+        )
     if found[3] not in ("*", str(item.size)):
         raise changed_object_error(item)
     if (int(found[1]), int(found[2])) != (start, end - 1):
         raise DataError(
-            f"{item.location}: S3 returned the range {told!r} where bytes {start}-{end - 1} were asked for; "
-            "use another endpoint, or another proxy"
+            f"{item.location}: S3 returned the range {told!r} where bytes {start}-{end - 1} were asked for",
+            advice="use another endpoint, or another proxy",
         )
 
 
 def changed_object_error(item: S3Object) -> DataError:
     """Return the error for an object that was changed after it was listed."""
     return DataError(
-        f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first); "
-        "do not change a job's input until the job has ended"
+        f"{item.location}: the object was changed while the job read it (ETag {item.etag} at first)",
+        advice="do not change a job's input until the job has ended",
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from scriptmode.aws.error_translation import translate_errors, translate_setup_errors
 from scriptmode.clock import SYSTEM
-from scriptmode.errors import CredentialsError, SpecError
+from scriptmode.errors import CredentialsError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,21 +30,23 @@ class Connection:
 
     def __init__(self, session: Any = None, *, region: str | None = None) -> None:
         if getattr(session, "local_mode", False):
-            raise SpecError(
-                f"sagemaker_session is {session!r}, a session of local mode, but the instance type is Amazon "
-                "SageMaker's; give a boto3.Session, or instance_type='local_process' to train on this machine"
+            raise invalid(
+                "sagemaker_session",
+                f"is {session!r}, a session of local mode, but the instance type is Amazon SageMaker's",
+                "give a boto3.Session, or instance_type='local_process' to train on this machine",
             )
         if any(each.__name__ == "PipelineSession" for each in type(session).__mro__):
-            raise SpecError(
-                "sagemaker_session is a PipelineSession, which records pipeline steps instead of starting jobs; "
-                "pipelines are not supported: give a boto3.Session, or the request() to a step of your own"
+            raise invalid(
+                "sagemaker_session",
+                "is a PipelineSession, which records pipeline steps instead of starting jobs",
+                "pipelines are not supported: give a boto3.Session, or the request() to a step of your own",
             )
         is_session = hasattr(session, "boto_session") or (
             hasattr(session, "client") and hasattr(session, "region_name")
         )
         if session is not None and (isinstance(session, type) or not is_session):
-            raise SpecError(
-                f"sagemaker_session is {session!r}; give a boto3.Session or the session of an installed sagemaker"
+            raise invalid(
+                "sagemaker_session", f"is {session!r}", "give a boto3.Session or the session of an installed sagemaker"
             )
         self._given = session
         self._region = region
@@ -65,7 +67,9 @@ class Connection:
             # The common case, without importing boto3, which itself reads the first of the two alone.
             region = os.environ.get("AWS_DEFAULT_REGION") or os.environ.get("AWS_REGION") or self._session().region_name
         if not region:
-            raise CredentialsError("no AWS region is set; set AWS_DEFAULT_REGION or run 'aws configure'")
+            raise CredentialsError(
+                "no AWS region is set", argument="region", advice="set AWS_DEFAULT_REGION or run 'aws configure'"
+            )
         return str(region)
 
     @property

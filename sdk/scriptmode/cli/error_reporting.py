@@ -12,7 +12,7 @@ import click
 
 from scriptmode import RequestError, ScriptmodeError, SpecError, TrainingJobError, TrainingJobFailed, TrainingJobStopped
 from scriptmode.cli import output
-from scriptmode.cli.error_translation import translate_advice
+from scriptmode.cli.error_translation import error_text
 from scriptmode.cli.output import to_json_value
 
 FAILED, USAGE, TIMED_OUT, STOPPED = 1, 2, 124, 143
@@ -45,7 +45,7 @@ def exit_code(error: BaseException) -> int:
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:
     """Write an error to stderr, as text or as one JSON object; return the exit code."""
     code = exit_code(error)
-    text = translate_advice(_message(error))
+    text = _message(error)
     if as_json:
         output.echo(json.dumps(_to_object(error, text, code)), err=True)
         return code
@@ -72,9 +72,9 @@ def discard_output() -> None:
 def _message(error: click.ClickException | Exception) -> str:
     if isinstance(error, click.ClickException):
         return error.format_message()
-    if isinstance(error, OSError) and not isinstance(error, ScriptmodeError):
-        return _os_error_message(error)
-    return str(error)
+    if isinstance(error, ScriptmodeError):
+        return error_text(error)
+    return _os_error_message(error) if isinstance(error, OSError) else str(error)
 
 
 def _os_error_message(error: OSError) -> str:

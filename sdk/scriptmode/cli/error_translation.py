@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scriptmode import SpecError
+from scriptmode import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-#: Advice in the library's errors, and the same advice for the command line.
-_ADVICE = {
-    "set AWS_DEFAULT_REGION or": "add --region, set AWS_DEFAULT_REGION or",
-    'metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]': "--metric 'loss=loss=([0-9.]+)'",
-}
-
-
-def translate_advice(text: str) -> str:
-    """Return an error message of the library with its advice translated to options."""
-    for advice, translation in _ADVICE.items():
-        text = text.replace(advice, translation)
-    return text
+#: Options that stand for what errors of every kind name.
+_COMMON_OPTIONS = {"region": "--region", "metric_definitions": "--metric NAME=REGEX"}
 
 
 @contextmanager
 def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
-    """Append to a `SpecError` the options that stand for the arguments that it names; ``options`` is by argument."""
+    """Append to a `SpecError` the option that stands for its argument; ``options`` is by argument."""
     try:
         yield
     except SpecError as error:
-        named = [option for argument, option in options.items() if _names(str(error), argument)]
-        if not named:
+        option = options.get(error.argument or "")
+        if option is None:
             raise
-        raise type(error)(f"{error} ({', '.join(dict.fromkeys(named))})") from error
+        raise type(error)(f"{error} ({option})") from error
 
 
-def _names(text: str, argument: str) -> bool:
-    """Return whether a message names an argument.
-
-    A name without an underscore may be an ordinary word: it counts only as the subject at the start of the message.
-    """
-    if "_" in argument:
-        return re.search(rf"(?<![\w'\"./-]){argument}(?![\w'\"./-])", text) is not None
-    return re.match(rf"{argument}(\[| is | has )", text) is not None
+def error_text(error: ScriptmodeError) -> str:
+    """Return the text of an error, with the option that stands for its argument if each command has it."""
+    option = _COMMON_OPTIONS.get(error.argument or "")
+    return f"{error} ({option})" if option else str(error)

@@ -44,7 +44,7 @@ class Group(click.Group):
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
             raise click.UsageError(
-                f"there is no command '{ctx.command_path} {word}'{did_you_mean(word, self.list_commands(ctx))}", ctx
+                f"there is no command '{ctx.command_path} {word}'; {did_you_mean(word, self.list_commands(ctx))}", ctx
             )
         return super().resolve_command(ctx, args)
 

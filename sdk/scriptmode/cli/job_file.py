@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.cli import locations, structured_files
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, validate_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ def read_job_file(path: Path) -> dict[str, Any]:
             validate_argument(str(path), key, value, other_names=JOB_KEYS)
         elif value is None or (key == "job_name" and not isinstance(value, str)):
             allowed = "a string" if key == "job_name" else 'channels, such as train = "s3://bucket/train"'
-            raise SpecError(f"{path}: {key} is {value!r}; write {allowed}")
+            raise SpecError(f"{path}: {key} is {value!r}", advice=f"write {allowed}")
     return content
 
 
@@ -66,19 +66,21 @@ def validate_argument(where: str, key: str, value: object, *, other_names: Seque
     """
     known = estimator_arguments()
     if key in _OBJECTS:
-        raise SpecError(f"{where}: {key} cannot be written as text; {_OBJECTS[key]}")
+        raise SpecError(f"{where}: {key} cannot be written as text", advice=_OBJECTS[key])
     if key not in known:
         raise SpecError(
-            f"{where}: there is no argument {key!r}{did_you_mean(str(key), (*known, *other_names), most=5)}"
+            f"{where}: there is no argument {key!r}", advice=did_you_mean(str(key), (*known, *other_names), most=5)
         )
     types = known[key]
     if not is_accepted_type(types, value):
         allowed = " or ".join(_TYPES[each][1] for each in types if each in _TYPES) or "a value"
         example = next((_EXAMPLES[each] for each in types if each in _EXAMPLES), "...")
-        raise SpecError(f"{where}: {key} is {value!r}; write {allowed}, such as {key} = {example}")
+        raise SpecError(f"{where}: {key} is {value!r}", advice=f"write {allowed}, such as {key} = {example}")
 
     if key == "dependencies" and not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
-        raise SpecError(f'{where}: {key} is {value!r}; write a list of files and directories, such as {key} = ["lib"]')
+        raise SpecError(
+            f"{where}: {key} is {value!r}", advice=f'write a list of files and directories, such as {key} = ["lib"]'
+        )
 
 
 def is_accepted_type(types: Iterable[str], value: object) -> bool:
@@ -96,9 +98,11 @@ def _read_content(path: Path) -> dict[str, Any]:
         found = structured_files.parse_yaml(path, text)
         found = {} if found is None else found
     else:
-        raise SpecError(f"--file {str(path)!r} ends in {path.suffix!r}; rename it to end in .toml, .yaml or .yml")
+        raise SpecError(
+            f"--file {str(path)!r} ends in {path.suffix!r}", advice="rename it to end in .toml, .yaml or .yml"
+        )
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise SpecError(f"{path} is {_shorten(found)}; write names and values, such as entry_point: train.py")
+        raise SpecError(f"{path} is {_shorten(found)}", advice="write names and values, such as entry_point: train.py")
     return found
 
 
@@ -120,7 +124,7 @@ def parse_channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, A
     if isinstance(inputs, str):
         inputs = {"training": inputs}
     if not isinstance(inputs, dict):
-        raise SpecError(f'{path}: inputs is {inputs!r}; write channels, such as train = "s3://bucket/train"')
+        raise SpecError(f"{path}: inputs is {inputs!r}", advice='write channels, such as train = "s3://bucket/train"')
     return {str(name): _parse_channel(path, str(name), value, is_local=is_local) for name, value in inputs.items()}
 
 
@@ -133,13 +137,13 @@ def _parse_channel(path: Path, name: str, value: object, *, is_local: bool) -> A
     found = _parse_fields(where, value, TrainingInput)
     if not isinstance(found["s3_data"], str):
         raise SpecError(
-            f"{where}.s3_data is {found['s3_data']!r}; write one URI as a string, such as s3://bucket/prefix"
+            f"{where}.s3_data is {found['s3_data']!r}", advice="write one URI as a string, such as s3://bucket/prefix"
         )
     found["s3_data"] = locations.location_uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
     for key in ("instance_groups", "attribute_names"):
         names = found.get(key, [])
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-            raise SpecError(f'{where}.{key} is {names!r}; write a list of names, such as ["a", "b"]')
+            raise SpecError(f"{where}.{key} is {names!r}", advice='write a list of names, such as ["a", "b"]')
     if "shuffle_config" in found:
         seed = _parse_fields(f"{where}.shuffle_config", found["shuffle_config"], ShuffleConfig)
         found["shuffle_config"] = _construct(where, ShuffleConfig, seed)
@@ -150,7 +154,7 @@ def _construct(where: str, kind: Any, found: dict[str, Any]) -> Any:
     try:
         return kind(**found)
     except SpecError as error:
-        raise SpecError(f"{where}: {error}") from error
+        raise SpecError(f"{where}: {error.message}", advice=error.advice) from error
 
 
 def _parse_fields(where: str, value: object, kind: Any) -> dict[str, Any]:
@@ -158,11 +162,11 @@ def _parse_fields(where: str, value: object, kind: Any) -> dict[str, Any]:
     known = {each.name: each for each in fields(kind)}
     first = next(iter(known))
     if not isinstance(value, dict):
-        raise SpecError(f"{where} is {value!r}; write the fields of {kind.__name__}, such as {{{first} = ...}}")
-    for key in value:
-        if key not in known:
-            raise SpecError(f"{where} has no key {key!r}{did_you_mean(str(key), known)}")
+        raise SpecError(
+            f"{where} is {value!r}", advice=f"write the fields of {kind.__name__}, such as {{{first} = ...}}"
+        )
+    validate_keys(where, value, known)
     for name, each in known.items():
         if name not in value and each.default is MISSING and each.default_factory is MISSING:
-            raise SpecError(f"{where} has no {name}, which {kind.__name__} needs; add {name} = ...")
+            raise SpecError(f"{where} has no {name}, which {kind.__name__} needs", advice=f"add {name} = ...")
     return dict(value)

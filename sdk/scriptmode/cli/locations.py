@@ -19,20 +19,22 @@ def resolve_location(what: str, text: str, *, is_local: bool, base: Path | None 
     """
     if text.startswith("gs://"):
         raise SpecError(
-            f"{what} {text!r} is in Google Cloud Storage, which no platform here can read; write an s3:// URI"
-            + (", or a directory of this machine" if is_local else "")
+            f"{what} {text!r} is in Google Cloud Storage, which no platform here can read",
+            advice="write an s3:// URI" + (", or a directory of this machine" if is_local else ""),
         )
     if "://" in text and not text.startswith(_FILE):
         return text
     if not is_local:
-        raise SpecError(f"{what} {text!r} is not in S3, which Amazon SageMaker needs; write s3://bucket/prefix")
+        raise SpecError(
+            f"{what} {text!r} is not in S3, which Amazon SageMaker needs", advice="write s3://bucket/prefix"
+        )
     if not text.removeprefix(_FILE):
-        raise SpecError(f"{what} {text!r} does not name a directory; write s3://bucket/prefix, or a directory")
+        raise SpecError(f"{what} {text!r} does not name a directory", advice="write s3://bucket/prefix, or a directory")
     try:
         return str(((base or Path()) / Path(text.removeprefix(_FILE)).expanduser()).absolute())
     except RuntimeError as error:
         raise SpecError(
-            f"{what} {text!r} begins with a home directory that cannot be determined; write an absolute path"
+            f"{what} {text!r} begins with a home directory that cannot be determined", advice="write an absolute path"
         ) from error
 
 
@@ -47,6 +49,6 @@ def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
     found = location_uri(what, text, is_local=is_local)
     path = found.removeprefix(_FILE)
     if path != found and not os.path.lexists(path):
-        step = did_you_mean_path(Path(path)) or "; correct the path, or create it"
-        raise SpecError(f"{what} {text!r}: there is no file or directory {path!r}{step}")
+        step = did_you_mean_path(Path(path)) or "correct the path, or create it"
+        raise SpecError(f"{what} {text!r}: there is no file or directory {path!r}", advice=step)
     return found

@@ -68,20 +68,20 @@ def parse_hyperparameters(words: Sequence[str]) -> dict[str, str]:
         option = re.fullmatch(r"(?s)--?(?P<name>[^-=][^=]*)(?P<given>=(?P<value>.*))?", word)
         if option is None or _NUMBER.match(word):
             raise SpecError(
-                f"argument {word!r} after -- has no name, but hyperparameters need a name and a value; "
-                f"write it as --name={word}"
+                f"argument {word!r} after -- has no name, but hyperparameters need a name and a value",
+                advice=f"write it as --name={word}",
             )
         name, value = option["name"], option["value"]
         _require_dashes(word, name)
         if option["given"] is None:
             if not rest or (rest[0].startswith("-") and not _NUMBER.match(rest[0])):
                 raise SpecError(
-                    f"argument {word!r} after -- has no value, but hyperparameters need a name and a value; "
-                    f"write {word}=true, and have the script parse it"
+                    f"argument {word!r} after -- has no value, but hyperparameters need a name and a value",
+                    advice=f"write {word}=true, and have the script parse it",
                 )
             value = rest.pop(0)
         if name in found:
-            raise SpecError(f"argument --{name} after -- is given twice; remove one of them")
+            raise SpecError(f"argument --{name} after -- is given twice", advice="remove one of them")
         found[name] = value
     return found
 
@@ -91,5 +91,6 @@ def _require_dashes(word: str, name: str) -> None:
     if not word.startswith("-" * dashes) or (dashes == 1 and word.startswith("--")):
         raise SpecError(
             f"argument {word!r} after -- would reach the script as {'-' * dashes}{name}, because names of one letter "
-            f"get one dash and longer names two; write {'-' * dashes}{word.lstrip('-')}"
+            "get one dash and longer names two",
+            advice=f"write {'-' * dashes}{word.lstrip('-')}",
         )

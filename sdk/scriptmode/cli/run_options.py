@@ -54,7 +54,7 @@ class RunOptions:
         if "instance_type" not in arguments and "instance_groups" not in arguments:
             if given["platform"] == "sagemaker":
                 raise SpecError(
-                    "--instance-type is missing, but Amazon SageMaker needs one; add one, such as ml.m5.xlarge"
+                    "--instance-type is missing, but Amazon SageMaker needs one", advice="add one, such as ml.m5.xlarge"
                 )
             arguments["instance_type"] = _LOCAL_PROCESS
         is_local = _is_local(arguments, given["platform"])
@@ -118,9 +118,9 @@ def _parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
     for text in given["others"]:
         name, value = _parse_setting(text)
         if name in found:
-            raise SpecError(f"--set {name} and {_option(name)} both set {name}; remove one of them")
+            raise SpecError(f"--set {name} and {_option(name)} both set {name}", advice="remove one of them")
         if name in others:
-            raise SpecError(f"--set {name} is given twice; remove one of them")
+            raise SpecError(f"--set {name} is given twice", advice="remove one of them")
         others[name] = value
     return {**found, **others}
 
@@ -140,7 +140,7 @@ def _distribution_update(arguments: Mapping[str, Any], given: Mapping[str, Any])
     enabled = {kind: each for kind, each in distributions.items() if isinstance(each, dict) and each.get("enabled")}
     if not enabled:
         option = f"--{next(iter(options)).replace('_', '-')}"
-        raise SpecError(f"{option} configures a distribution, but none is enabled; add --distribution")
+        raise SpecError(f"{option} configures a distribution, but none is enabled", advice="add --distribution")
     return {"distribution": {**distributions, **{kind: {**each, **options} for kind, each in enabled.items()}}}
 
 
@@ -148,17 +148,17 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     """Parse the value of --set as an argument and its value."""
     name, word = parse_pair("--set", text, "max_wait=7200")
     if name in job_file.JOB_KEYS:
-        raise SpecError(f"--set {name}: {name} is not an argument of the estimator; use {_option(name)}")
+        raise SpecError(f"--set {name}: {name} is not an argument of the estimator", advice=f"use {_option(name)}")
     types = job_file.estimator_arguments().get(name, ())
     value: Any = word
     try:
         value = json.loads(word)
     except RecursionError as error:
-        raise SpecError(f"--set {name} is nested too deeply; use fewer levels") from error
+        raise SpecError(f"--set {name} is nested too deeply", advice="use fewer levels") from error
     except ValueError as error:
         if types and not {"str", "object"} & set(types):
             raise SpecError(
-                f"--set {name} is {word!r}, which is not valid JSON ({error}); write a JSON value"
+                f"--set {name} is {word!r}, which is not valid JSON ({error})", advice="write a JSON value"
             ) from error
     if "str" in types and not job_file.is_accepted_type(types, value):
         # An argument that accepts strings gets the word as it was typed: base_job_name=2024 is "2024".
@@ -197,7 +197,9 @@ def _to_mapping(argument: str, value: Any, key: str, content: str) -> dict[str, 
         return {each[key]: each[content] for each in value}
     except (TypeError, KeyError) as error:
         form = f"list of {{{key!r}: ..., {content!r}: ...}}"
-        raise SpecError(f"{argument} is {value!r}, which is not a {form}; correct the file, or --set") from error
+        raise SpecError(
+            f"{argument} is {value!r}, which is not a {form}", advice="correct the file, or --set"
+        ) from error
 
 
 def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[str, Any]:
@@ -205,14 +207,14 @@ def _hyperparameters(given: Mapping[str, Any], words: tuple[str, ...]) -> dict[s
     after_dashes = parse_hyperparameters(words)
     for name in after_dashes:
         if name in options:
-            raise SpecError(f"{name} is given by --hyperparameter and after --; remove one of them")
+            raise SpecError(f"{name} is given by --hyperparameter and after --", advice="remove one of them")
     return {name: parse_number_or_text(value) for name, value in {**options, **after_dashes}.items()}
 
 
 def _parse_distribution(where: str, name: str) -> dict[str, Any]:
     kind = _DISTRIBUTIONS.get(name.replace("_", "-"))
     if kind is None:
-        raise SpecError(f"{where} is {name!r}{did_you_mean(name, list(_DISTRIBUTIONS)[:3])}")
+        raise SpecError(f"{where} is {name!r}", advice=did_you_mean(name, list(_DISTRIBUTIONS)[:3]))
     return {kind: {"enabled": True}}
 
 
@@ -224,7 +226,7 @@ def _is_local(arguments: Mapping[str, Any], platform: str | None) -> bool:
     if platform is not None and is_local != (platform == "local"):
         actual = "runs on this machine" if is_local else "belongs to Amazon SageMaker"
         raise SpecError(
-            f"--platform is {platform!r}, but the instance type {types[0]!r} {actual}; correct --instance-type, or "
-            "leave --platform out"
+            f"--platform is {platform!r}, but the instance type {types[0]!r} {actual}",
+            advice="correct --instance-type, or leave --platform out",
         )
     return is_local

@@ -26,11 +26,11 @@ def read_text(option: str, path: Path, kind: str) -> str:
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         raise SpecError(
-            f"{option} {str(path)!r} is not UTF-8: byte {error.start + 1:,} is {byte:#04x}; save it as UTF-8"
+            f"{option} {str(path)!r} is not UTF-8: byte {error.start + 1:,} is {byte:#04x}", advice="save it as UTF-8"
         ) from error
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
-        raise SpecError(f"{option} {str(path)!r} cannot be read: {reason}; name a {kind} file") from error
+        raise SpecError(f"{option} {str(path)!r} cannot be read: {reason}", advice=f"name a {kind} file") from error
 
 
 def parse_toml(path: Path, content: str) -> Any:
@@ -55,7 +55,7 @@ def parse_yaml(path: Path, content: str) -> Any:
 
 def _parse_error(path: Path, kind: str, error: Exception) -> SpecError:
     if isinstance(error, RecursionError):
-        return SpecError(f"{path} is refused: its values are nested too deeply; use fewer levels")
+        return SpecError(f"{path} is refused: its values are nested too deeply", advice="use fewer levels")
     if isinstance(error, bounded_yaml.RefusedError):
         return SpecError(f"{path} is refused: {error}")
-    return SpecError(f"{path} is not valid {kind}: {' '.join(str(error).split())}; correct it")
+    return SpecError(f"{path} is not valid {kind}: {' '.join(str(error).split())}", advice="correct it")

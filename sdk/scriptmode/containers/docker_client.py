@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.errors import ContainerError
-from scriptmode.messages import install_command
+from scriptmode.messages import Problem, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,20 +47,20 @@ def open_client() -> Any:
         import docker
     except ImportError as error:
         raise ContainerError(
-            f"containers need Docker's client for Python, which is not installed; {install_command('container')}"
+            "containers need Docker's client for Python, which is not installed", advice=install_command("container")
         ) from error
     host = _host()
     try:
         _check_socket(host)
     except OSError as error:
-        raise ContainerError(_unreachable(host, error)) from error
+        raise _unreachable(host, error) from error
     try:
         if os.environ.get("DOCKER_HOST"):
             return docker.from_env(timeout=_SECONDS)
         return docker.DockerClient(base_url=host, timeout=_SECONDS)
     except (docker.errors.DockerException, ValueError) as error:
         # ValueError: DOCKER_HOST is not an address.
-        raise ContainerError(_unreachable(host, error)) from error
+        raise _unreachable(host, error) from error
 
 
 @contextmanager
@@ -88,10 +88,10 @@ def translate_errors(subject: str) -> Iterator[None]:
             # The client leaves the stream of an error response open.
             response.close()
         raise ContainerError(
-            f"{subject}: {said}{_advice(str(said)) or '; see what is wrong with Docker here: scriptmode doctor'}"
+            f"{subject}: {said}", advice=_advice(str(said)) or "see what is wrong with Docker here: scriptmode doctor"
         ) from error
     except requests.exceptions.RequestException as error:
-        raise ContainerError(f"{subject}: {_unreachable(_host(), error)}") from error
+        raise _unreachable(_host(), error, f"{subject}: ") from error
 
 
 def has_image(image: str) -> bool:
@@ -256,7 +256,7 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
                 last.append(line)
     if said:
         where = f" at {step!r}" if step else ""
-        raise ContainerError("\n".join((f"{subject}{where}: {said}{_advice(said, *last)}", *last)))
+        raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {said}", _advice(said, *last))), *last)))
 
 
 def _lines(answer: Mapping[str, Any]) -> list[str]:
@@ -295,23 +295,25 @@ def _check_socket(host: str) -> None:
         connection.connect(host[len(_SOCKET) :])
 
 
-def _unreachable(host: str, error: BaseException) -> str:
+def _unreachable(host: str, error: BaseException, subject: str = "") -> ContainerError:
     cause: BaseException = error
     while (inner := cause.__cause__ or cause.__context__) is not None:
         cause = inner
     if isinstance(cause, PermissionError):
-        return (
-            f"this user, {_user()}, may not use the Docker daemon at {host}; add the user to the group that owns the "
-            f"socket (sudo usermod -aG docker {_user()}), and log in again"
+        return ContainerError(
+            f"{subject}this user, {_user()}, may not use the Docker daemon at {host}",
+            advice="add the user to the group that owns the socket "
+            f"(sudo usermod -aG docker {_user()}), and log in again",
         )
-    start = (
+    advice = (
         "install Docker and start it (on Debian, as root: apt install docker.io), or name another daemon in DOCKER_HOST"
     )
     if isinstance(cause, FileNotFoundError):
-        return f"no Docker daemon: {host} does not exist; {start}"
+        return ContainerError(f"{subject}no Docker daemon: {host} does not exist", advice=advice)
     if isinstance(cause, ConnectionRefusedError):
-        return f"no Docker daemon answers at {host}; {start}"
-    return f"the Docker daemon at {host} cannot be used: {error}; check DOCKER_HOST, or unset it"
+        return ContainerError(f"{subject}no Docker daemon answers at {host}", advice=advice)
+    what = f"{subject}the Docker daemon at {host} cannot be used: {error}"
+    return ContainerError(what, advice="check DOCKER_HOST, or unset it")
 
 
 def _user() -> str:
@@ -324,5 +326,5 @@ def _user() -> str:
 
 def _advice(*texts: str) -> str:
     if any(_NO_SPACE in text.lower() for text in texts):
-        return "; free space in Docker's data directory: docker image ls, docker system prune"
+        return "free space in Docker's data directory: docker image ls, docker system prune"
     return ""

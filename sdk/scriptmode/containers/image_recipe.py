@@ -122,8 +122,8 @@ def resolve_recipe(
     version = _version(tensorflow)
     if gpu and base is None:
         raise SpecError(
-            "an image for GPUs is made from one with CUDA; name it with base= (--base), for example "
-            "'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'"
+            "an image for GPUs is made from one with CUDA",
+            advice="name it with base= (--base), for example 'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'",
         )
     start = base or DEFAULT_BASE
     beside = start.replace(_CUDA_RUNTIME, _CUDA_DEVELOPMENT) if gpu else start
@@ -143,8 +143,8 @@ def _version(wanted: str | None) -> str:
         if version == wanted or version.rpartition(".")[0] == wanted:
             return version
     raise SpecError(
-        f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}; use one "
-        "of them, or build FROM one and install yours"
+        f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}",
+        advice="use one of them, or build FROM one and install yours",
     )
 
 

@@ -79,7 +79,7 @@ def require_built(image: str) -> None:
     if docker_client.has_image(image) or not (own := _PROJECT_IMAGE.fullmatch(image)):
         return
     command = f"scriptmode image build --tensorflow {own['tensorflow']}{' --gpu --base ...' if own['gpu'] else ''}"
-    raise ContainerError(f"there is no image {image} on this machine; build it: {command}, or give image_uri")
+    raise ContainerError(f"there is no image {image} on this machine", advice=f"build it: {command}, or give image_uri")
 
 
 def pull_image(image: str) -> None:
@@ -90,7 +90,7 @@ def pull_image(image: str) -> None:
         docker_client.pull(image, registry_login(image))
     except ContainerError as error:
         step = "correct image_uri, or log in to its registry with docker login; this project's own images are in none"
-        raise ContainerError(f"{error}; {step}: scriptmode image build, and leave image_uri out") from error
+        raise ContainerError(f"{error}", advice=f"{step}: scriptmode image build, and leave image_uri out") from error
 
 
 def build_image(
@@ -209,10 +209,10 @@ def push_image(
     found = _NAME.fullmatch(repository)
     if not found:
         raise SpecError(
-            f"repository {repository!r} is not a valid name of an image; give a name like 'team/scriptmode'"
+            f"repository {repository!r} is not a valid name of an image", advice="give a name like 'team/scriptmode'"
         )
     if not docker_client.has_image(image):
-        raise ContainerError(f"there is no image {image} on this machine; build it: scriptmode image build")
+        raise ContainerError(f"there is no image {image} on this machine", advice="build it: scriptmode image build")
     place, word = found["repository"], found["tag"] or image.rpartition(":")[2]
     login = None
     if _is_ecr(place):
@@ -248,8 +248,8 @@ def _find_or_pull_base(base: str, *, refresh: bool, on_line: OnLine) -> docker_c
             on_line(f"{error}; {LOCAL_BASE} is used, which root on Debian builds again: {script} --refresh")
             return local
         made = f"; without a registry, root on Debian builds it: {script}" if base == DEFAULT_BASE else ""
-        raise ContainerError(f"{error}{made}; or name another base") from error
+        raise ContainerError(f"{error}{made}", advice="or name another base") from error
     found = docker_client.find_image(base)
     if not found:
-        raise ContainerError(f"image {base} was pulled and removed again at once; build again")
+        raise ContainerError(f"image {base} was pulled and removed again at once", advice="build again")
     return found

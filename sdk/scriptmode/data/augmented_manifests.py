@@ -37,7 +37,7 @@ class AugmentedManifestLine:
         for name in names:
             if name not in values:
                 raise DataError(
-                    f"{self._where} has no attribute {name!r}{did_you_mean(name, values)}; "
+                    f"{self._where} has no attribute {name!r}; {did_you_mean(name, values) or 'it is empty'}; "
                     "add it to the line or leave it out of AttributeNames"
                 )
         texts = {} if all(name.endswith(REFERENCE) for name in names) else _texts(self._text)

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scriptmode.errors import DataError
+from scriptmode.messages import Problem
 from scriptmode_runtime.files import beneath
 
 DEVICE = "/dev/fuse"
@@ -37,24 +38,25 @@ _MOVE_EMPTY_PATH = 4
 _PRIVATE = 1 << 18
 
 
-def mount_obstacle(folder: Path | None = None) -> str:
-    """Return why no file system can be mounted below ``folder`` (default: the temporary directory); "" if it can.
+def mount_obstacle(folder: Path | None = None) -> Problem | None:
+    """Return why no file system can be mounted below ``folder`` (default: the temporary directory).
 
     One is mounted and unmounted: nothing else shows what a container or a security module forbids.
     """
     try:
         mount_point = Path(tempfile.mkdtemp(prefix="mount-", dir=folder))
     except OSError as error:
-        return f"no folder can be created to mount at: {error}; free some space there, or set TMPDIR to another folder"
+        advice = "free some space there, or set TMPDIR to another folder"
+        return Problem(f"no folder can be created to mount at: {error}", advice)
     try:
         os.close(attach(mount_point))
         detach(mount_point)
     except DataError as error:
-        return str(error)
+        return Problem(error.message, error.advice or "")
     finally:
         with suppress(OSError):
             mount_point.rmdir()
-    return ""
+    return None
 
 
 def attach(mount_point: Path) -> int:
@@ -63,13 +65,16 @@ def attach(mount_point: Path) -> int:
     The mount is dead once every copy of the descriptor is closed. Raises `DataError` with the reason and the next step.
     """
     if not Path(DEVICE).exists():
-        raise DataError(f"there is no {DEVICE}; load the kernel's module fuse, or give the device to the container")
+        raise DataError(
+            f"there is no {DEVICE}", advice="load the kernel's module fuse, or give the device to the container"
+        )
     if os.geteuid() == 0:
         return _attach_as_root(mount_point)
     helper = _helper()
     if not helper:
         raise DataError(
-            "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
+            "an unprivileged user mounts through fusermount3, which is not installed",
+            advice="install it: apt install fuse3",
         )
     return _attach_by(helper, mount_point)
 
@@ -105,8 +110,8 @@ def detach(mount_point: Path) -> None:
         error = _detach_one(mounted) or error
     if left := mounted_below(mount_point):
         raise DataError(
-            f"{os.fsdecode(left[0])!r} cannot be unmounted: {error or 'it is mounted again each time'}; "
-            "stop what reads it: fuser --mount"
+            f"{os.fsdecode(left[0])!r} cannot be unmounted: {error or 'it is mounted again each time'}",
+            advice="stop what reads it: fuser --mount",
         )
 
 
@@ -141,7 +146,9 @@ def _attach_as_root(mount_point: Path) -> int:
     try:
         device = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
-        raise DataError(f"{DEVICE} cannot be opened: {error.strerror}; give the device to the container") from error
+        raise DataError(
+            f"{DEVICE} cannot be opened: {error.strerror}", advice="give the device to the container"
+        ) from error
     options = f"fd={device},rootmode={stat.S_IFDIR:o},user_id={os.geteuid()},group_id={os.getegid()}"
     # Other users than root must read, too: ranks and containers may run as other users.
     options += ",allow_other,default_permissions"
@@ -151,7 +158,7 @@ def _attach_as_root(mount_point: Path) -> int:
         os.close(device)
         reason = os.strerror(ctypes.get_errno())
         step = "start the container with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
-        raise DataError(f"mounting a FUSE file system was refused: {reason}; {step}")
+        raise DataError(f"mounting a FUSE file system was refused: {reason}", advice=f"{step}")
     return device
 
 
@@ -167,8 +174,8 @@ def _attach_by(helper: str, mount_point: Path) -> int:
     if not descriptors:
         # The helper opens the device with the rights of its user.
         may_open = os.access(DEVICE, os.R_OK | os.W_OK)
-        step = f"; make {helper} setuid root: chmod u+s" if may_open else f"; give {DEVICE} the mode 0666, as udev does"
-        raise DataError(f"mounting through {helper} was refused: {message or 'it printed no reason'}{step}")
+        step = f"make {helper} setuid root: chmod u+s" if may_open else f"give {DEVICE} the mode 0666, as udev does"
+        raise DataError(f"mounting through {helper} was refused: {message or 'it printed no reason'}", advice=step)
     os.set_inheritable(descriptors[0], False)  # noqa: FBT003
     return descriptors[0]
 

@@ -53,10 +53,12 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
     if live is None:
         requested = variables.get(VIEW_VARIABLE, "")
         if requested not in ("", "plain", "live"):
-            raise SpecError(f"the environment variable {VIEW_VARIABLE} is {requested!r}; set it to plain or live")
+            raise SpecError(
+                f"the environment variable {VIEW_VARIABLE} is {requested!r}", advice="set it to plain or live"
+            )
         live = {"plain": False, "live": True}.get(requested)
     elif not isinstance(live, bool):
-        raise SpecError(f"live is {live!r}; give True, False, or None to decide by the output")
+        raise SpecError(f"live is {live!r}", advice="give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
     from scriptmode.display import notebook_view

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from scriptmode.errors import ScriptmodeError
+
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 
@@ -50,15 +52,9 @@ def problem(name: str, found: str, advice: str) -> Check:
     return Check(name, PROBLEM, found, advice)
 
 
-def problem_from_error(name: str, error: Exception) -> Check:
+def problem_from_error(name: str, error: ScriptmodeError) -> Check:
     """Convert an error of this library to a problem."""
-    return problem(name, *split_advice(str(error)))
-
-
-def split_advice(text: str) -> tuple[str, str]:
-    """Split a message of this library into what was found and the next step, which follows the last semicolon."""
-    found, _, advice = text.rpartition("; ")
-    return (found, advice) if found else (advice, "correct it, then run scriptmode doctor again")
+    return problem(name, error.message, error.advice or "correct it, then run scriptmode doctor again")
 
 
 def text(checks: Iterable[Check]) -> str:

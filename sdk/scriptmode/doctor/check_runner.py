@@ -138,7 +138,7 @@ def examine(*, platform: str | None = None) -> list[Check]:
 
     """
     if platform not in (None, LOCAL, SAGEMAKER):
-        raise SpecError(f"platform is {platform!r}; give {LOCAL!r} or {SAGEMAKER!r}")
+        raise SpecError(f"platform is {platform!r}", advice=f"give {LOCAL!r} or {SAGEMAKER!r}")
     is_cloud, is_linux = platform == SAGEMAKER, sys.platform.startswith("linux")
     subjects = [_CheckGroup((package_checks.PYTHON,), package_checks.python), *_cloud(asks_service=is_cloud)]
     subjects += _local() if is_linux else []

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.doctor.check import Check, ok, problem, problem_from_error, split_advice, warning
+from scriptmode.doctor.check import Check, ok, problem, problem_from_error, warning
 from scriptmode.errors import ContainerError, DataError, SpecError
 from scriptmode.messages import format_bytes
 
@@ -53,8 +53,7 @@ def fuse() -> Iterator[Check]:
 
     if why := fuse_mounts.mount_obstacle():
         # Only a warning: without mounts the data is copied.
-        found, advice = split_advice(why)
-        yield warning(FUSE, f"{found}; input_mode='FastFile' streams through a mount", advice)
+        yield warning(FUSE, f"{why.text}; input_mode='FastFile' streams through a mount", why.advice)
     else:
         yield ok(FUSE, "a file system can be mounted, which input_mode='FastFile' streams through")
 

@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import DATA_DIR_VARIABLE, default_data_dir
-from scriptmode.doctor.check import Check, ok, problem, split_advice, warning
+from scriptmode.doctor.check import Check, ok, problem, warning
 from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
@@ -59,10 +59,9 @@ def jobs() -> Iterator[Check]:
     folder = default_data_dir()
     found = probe.find_unhealthy_jobs(folder)
     if found.unreadable:
-        name = next(iter(found.unreadable))
-        what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {found.unreadable[name]}"
-        # The error of the job ends with the next step.
-        yield problem(JOBS, *split_advice(what))
+        error = next(iter(found.unreadable.values()))
+        what = f"{len(found.unreadable)} cannot be read: {_names([*found.unreadable])}; {error.message}"
+        yield problem(JOBS, what, error.advice or "")
     elif found.orphaned:
         what = (
             f"{len(found.orphaned)} not ended, though the agent died (killed, or the machine was restarted): "

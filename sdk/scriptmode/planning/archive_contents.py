@@ -54,7 +54,7 @@ def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
                 if name == program or "/" not in name:
                     texts[name] = content[:_LONGEST_TEXT].decode("utf-8", "replace")
     except _archive_errors() as error:
-        raise DataError(f"it is not a source archive: {error}; pack it with tar and gzip") from error
+        raise DataError(f"it is not a source archive: {error}", advice="pack it with tar and gzip") from error
     return ArchiveContents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
 
 
@@ -71,5 +71,7 @@ def fetch_archive(platform: Platform, uri: str, program: str = "") -> ArchiveCon
     with tempfile.TemporaryDirectory(prefix="scriptmode-") as folder:
         files = platform.fetch(uri, Path(folder))
         if len(files) != 1:
-            raise DataError(f"{uri} has {len(files)} files, expected one source archive; give the URI of the archive")
+            raise DataError(
+                f"{uri} has {len(files)} files, expected one source archive", advice="give the URI of the archive"
+            )
         return read_archive(files[0].read_bytes(), program)

@@ -79,7 +79,9 @@ def _query_process(question: RuntimeQuery, python: str) -> dict[str, Any]:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PlatformError(f"the hosts' runtime does not run with {python}: {error}; correct 'python'") from error
+        raise PlatformError(
+            f"the hosts' runtime does not run with {python}: {error}", advice="correct 'python'"
+        ) from error
     return _answer(python, done)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -53,18 +53,18 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATUSES:
-            raise SpecError(f"status is {self.status!r}; give one of {', '.join(STATUSES)}")
+            raise SpecError(f"status is {self.status!r}", advice=f"give one of {', '.join(STATUSES)}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
-            raise SpecError(f"limit is {self.limit!r}; give a whole number of at least 1")
+            raise SpecError(f"limit is {self.limit!r}", advice="give a whole number of at least 1")
         if self.name_contains is not None and not isinstance(self.name_contains, str):
-            raise SpecError(f"name_contains is {self.name_contains!r}; give a part of the name")
+            raise SpecError(f"name_contains is {self.name_contains!r}", advice="give a part of the name")
         for name in ("created_after", "created_before"):
             moment = getattr(self, name)
             if moment is not None and not hasattr(moment, "tzinfo"):
-                raise SpecError(f"{name} is {moment!r}; give a datetime with a time zone")
+                raise invalid(name, f"is {moment!r}", "give a datetime with a time zone")
             if moment is not None and moment.tzinfo is None:
-                raise SpecError(
-                    f"{name} is {moment!r}, without a time zone; give for example {moment.isoformat()}+00:00"
+                raise invalid(
+                    name, f"is {moment!r}, without a time zone", f"give for example {moment.isoformat()}+00:00"
                 )
 
     def matches(self, summary: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError
+from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
 from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
 
 if TYPE_CHECKING:
@@ -27,12 +27,18 @@ def for_instance_types(instance_types: tuple[str, ...], session: object = None) 
     """
     kinds = {_kind(instance_type) for instance_type in instance_types}
     if len(kinds) > 1:
-        raise SpecError(f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts; use one")
+        raise SpecError(
+            f"instance types {', '.join(map(repr, instance_types))} need different kinds of hosts",
+            argument="instance_type",
+            advice="use one",
+        )
     if kinds <= {LOCAL_PROCESS, _CONTAINER}:
         if session is not None and not getattr(session, "local_mode", False):
-            raise SpecError(
-                f"sagemaker_session is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
-                "with boto3's own settings for S3; leave sagemaker_session out"
+            raise invalid(
+                "sagemaker_session",
+                f"is {session!r}, but instance_type {instance_types[0]!r} runs on this machine, "
+                "with boto3's own settings for S3",
+                "leave sagemaker_session out",
             )
         return local_platform()
     return sagemaker_platform(session)
@@ -67,7 +73,8 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
         except JobNotFoundError as error:
             raise JobNotFoundError(f"{not_here}; Amazon SageMaker has none of that name either ({error})") from error
         except CredentialsError as error:
-            raise JobNotFoundError(f"{not_here}; Amazon SageMaker was not asked: {error}") from error
+            what = f"{not_here}; Amazon SageMaker was not asked: {error.message}"
+            raise JobNotFoundError(what, argument=error.argument, advice=error.advice) from error
         except PlatformError as error:
             raise type(error)(f"{not_here}; Amazon SageMaker could not be asked: {error}") from error
         return other
@@ -88,7 +95,7 @@ def resolve_platform(platform: Platform | str | None) -> Platform:
     if platform == "sagemaker":
         return sagemaker_platform(None)
     if isinstance(platform, str) or not hasattr(platform, "describe"):
-        raise SpecError(f"platform is {platform!r}; give 'local', 'sagemaker' or a platform object")
+        raise invalid("platform", f"is {platform!r}", "give 'local', 'sagemaker' or a platform object")
     return platform
 
 
@@ -96,9 +103,10 @@ def local_platform() -> Platform:
     """Return the local platform; raise `SpecError` on an operating system where it cannot run."""
     if not _runs_local_jobs():
         raise SpecError(
-            f"jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
-            f"{sys.platform!r}. Train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with "
-            "platform='sagemaker' (scriptmode list --platform sagemaker)"
+            "jobs on this machine need Linux, because their processes are supervised through /proc; this machine runs "
+            f"{sys.platform!r}",
+            advice="train on Amazon SageMaker with an 'ml.*' instance_type, list its jobs with platform='sagemaker' "
+            "(scriptmode list --platform sagemaker)",
         )
     from scriptmode.platforms.local import LocalPlatform
 
@@ -130,9 +138,11 @@ def _kind(instance_type: str) -> str:
         return "sagemaker"
     amazons = f"ml.{instance_type}"
     if not instance_type.startswith("ml.") and _SAGEMAKER_TYPE.fullmatch(amazons):
-        raise SpecError(f"instance_type {instance_type!r} is Amazon EC2's name; did you mean {amazons!r}?")
-    raise SpecError(
-        f"instance_type {instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
+        raise invalid("instance_type", f"{instance_type!r} is Amazon EC2's name", f"did you mean {amazons!r}?")
+    raise invalid(
+        "instance_type",
+        f"{instance_type!r} is neither {LOCAL_PROCESS!r} (each host a process of this machine) nor "
         f"{LOCAL_CONTAINER[0]!r} or {LOCAL_GPU!r} (each a container of it) nor an Amazon SageMaker type, "
-        "such as 'ml.p3.2xlarge'; use one of them"
+        "such as 'ml.p3.2xlarge'",
+        "use one of them",
     )

@@ -44,7 +44,7 @@ def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, ex
     made: list[Path] = []
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise DataError(f"{str(target)!r} is not an empty folder; name another one for the model")
+            raise DataError(f"{str(target)!r} is not an empty folder", advice="name another one for the model")
         made = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         _download(platform, uri, target, extract=extract)
@@ -56,7 +56,9 @@ def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, ex
             raise
         if isinstance(error, UserCodeError):
             raise DataError(str(error)) from error
-        raise DataError(f"the model {uri} cannot be stored in {str(target)!r}: {error}; name another folder") from error
+        raise DataError(
+            f"the model {uri} cannot be stored in {str(target)!r}: {error}", advice="name another folder"
+        ) from error
     return target
 
 
@@ -90,14 +92,16 @@ def _download(platform: Platform, uri: str, target: Path, *, extract: bool) -> N
             files = platform.fetch(uri, downloaded)
         except DataNotFoundError as error:
             raise DataNotFoundError(
-                f"the model of the job is gone: nothing is at {uri} any more; put it back there, or run "
-                "the job again: scriptmode rerun"
+                f"the model of the job is gone: nothing is at {uri} any more",
+                advice="put it back there, or run the job again: scriptmode rerun",
             ) from error
         # A prefix without files creates no directory.
         downloaded.mkdir(exist_ok=True)
         name = uri.rstrip("/").rpartition("/")[2]
         if name in _ARCHIVES and files != [downloaded / name]:
-            raise DataError(f"the model {uri} is a directory, not an archive; put the archive {name} itself there")
+            raise DataError(
+                f"the model {uri} is a directory, not an archive", advice=f"put the archive {name} itself there"
+            )
         if extract and name in _ARCHIVES:
             unpack(str(files[0]), str(unpacked), title=f"the model {uri}", limits=MODEL_LIMITS)
         else:

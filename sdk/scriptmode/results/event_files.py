@@ -77,12 +77,12 @@ class EventFiles:
         status = self._platform.describe(self._name)["TrainingJobStatus"]
         if status in ENDED:
             raise DataError(
-                f"training job {self._name} is {status} and left no event files in its output, model or checkpoints; "
-                "have the script write tf.summary to a folder in $SM_OUTPUT_DATA_DIR"
+                f"training job {self._name} is {status} and left no event files in its output, model or checkpoints",
+                advice="have the script write tf.summary to a folder in $SM_OUTPUT_DATA_DIR",
             )
         raise DataError(
-            f"training job {self._name} is {status} and has written no event files yet where this machine reads them; "
-            "call again once it has, on Amazon SageMaker when the job ended"
+            f"training job {self._name} is {status} and has written no event files yet where this machine reads them",
+            advice="call again once it has, on Amazon SageMaker when the job ended",
         )
 
     def _link_folders(self, description: Mapping[str, Any]) -> None:

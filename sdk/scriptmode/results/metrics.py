@@ -12,7 +12,7 @@ from scriptmode.spec import metric_definitions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_DEFINE = '; define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
+_DEFINE = 'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
 #: Inches: of all axes' width, and of the height of each.
 _WIDTH, _HEIGHT = 7.0, 2.4
 #: At most this many values are marked one by one, and at most this many hosts' lines are named.
@@ -51,8 +51,8 @@ class Metrics(list[dict[str, Any]]):
         if host is None:
             return [row["value"] for row in rows]
         if host not in rows.hosts:
-            suggestion = did_you_mean(str(host), rows.hosts) or "; leave host out for the values of all"
-            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}{suggestion}")
+            advice = did_you_mean(str(host), rows.hosts) or "leave host out for the values of all"
+            raise SpecError(f"there are no values of metric {name!r} of a host {host!r}", advice=advice)
         return [row["value"] for row in rows if row.get("host") == host]
 
     def of(self, *names: str) -> Metrics:
@@ -87,7 +87,7 @@ class Metrics(list[dict[str, Any]]):
     def table(self) -> str:
         """Return the table as text, in columns as wide as their widest cell."""
         if not self:
-            return f"no values of metrics{_unmatched(self.definitions) or _DEFINE}"
+            return str(_no_values("no values of metrics", self.definitions))
         cells = [self.columns(), *([_text(cell) for cell in line] for line in self.lines())]
         widths = [max(map(len, column)) for column in zip(*cells)]
         return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
@@ -98,7 +98,8 @@ class Metrics(list[dict[str, Any]]):
             import pandas as pd
         except ImportError as error:
             raise MissingPackageError(
-                "to_pandas() needs pandas, which is not installed: pip install pandas; rows and lines() need nothing"
+                "to_pandas() needs pandas, which is not installed: pip install pandas",
+                advice="rows and lines() need nothing",
             ) from error
         return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host"])
 
@@ -111,7 +112,7 @@ class Metrics(list[dict[str, Any]]):
         where Matplotlib is not installed.
         """
         if not self:
-            raise DataError(f"there are no values of metrics to draw{_unmatched(self.definitions) or _DEFINE}")
+            raise _no_values("there are no values of metrics to draw", self.definitions)
         for name in names:
             self._check(name)
         chosen = names or tuple(self.names)
@@ -151,20 +152,21 @@ class Metrics(list[dict[str, Any]]):
 
     def _check(self, name: str) -> None:
         if name not in self.names:
+            what = f"there are no values of a metric {name!r}"
             if name in self.definitions:
-                hint = _unmatched({name: self.definitions[name]})
-                raise DataError(f"there are no values of a metric {name!r}{hint}")
-            raise SpecError(f"there are no values of a metric {name!r}{did_you_mean(str(name), self.names) or _DEFINE}")
+                raise _no_values(what, {name: self.definitions[name]})
+            raise SpecError(what, argument="metric_definitions", advice=did_you_mean(str(name), self.names) or _DEFINE)
 
 
-def _unmatched(definitions: Mapping[str, str]) -> str:
-    """Return which regular expressions found nothing and what to do; "" without definitions."""
+def _no_values(what: str, definitions: Mapping[str, str]) -> DataError:
+    """Return the error for metrics without values: which regular expressions found nothing, and what to do."""
     if not definitions:
-        return ""
+        return DataError(what, argument="metric_definitions", advice=_DEFINE)
     listed = " and ".join(f"{regex!r} of metric {name!r}" for name, regex in definitions.items())
     slow = any(metric_definitions.may_be_slow(regex) for regex in definitions.values())
     off = ", or was switched off because it took too long, as a warning says" if slow else ""
-    return f": the Regex {listed} found no number in the log so far{off}; print such a line, or correct the Regex"
+    what = f"{what}: the Regex {listed} found no number in the log so far{off}"
+    return DataError(what, argument="metric_definitions", advice="print such a line, or correct the Regex")
 
 
 def _figure(count: int) -> Any:
@@ -172,7 +174,7 @@ def _figure(count: int) -> Any:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingPackageError(
-            "plot() needs Matplotlib, which is not installed: pip install matplotlib; metrics() needs nothing"
+            "plot() needs Matplotlib, which is not installed: pip install matplotlib", advice="metrics() needs nothing"
         ) from error
 
     class Shown(Figure):

@@ -94,7 +94,9 @@ def start_tensorboard(platform: Platform, name: str, port: int | None) -> Tensor
     `PlatformError` where it does not come up.
     """
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port <= _HIGHEST_PORT):
-        raise SpecError(f"port is {port!r}; give a number from 1 to {_HIGHEST_PORT}, or leave it out for a free one")
+        raise SpecError(
+            f"port is {port!r}", advice=f"give a number from 1 to {_HIGHEST_PORT}, or leave it out for a free one"
+        )
     if importlib.util.find_spec("tensorboard") is None:
         raise MissingPackageError("tensorboard() needs TensorBoard, which is not installed: pip install tensorboard")
     work = Path(tempfile.mkdtemp(prefix="scriptmode-tensorboard-"))
@@ -142,7 +144,9 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
             last = _last(said)
             # TensorBoard imports pkg_resources, which setuptools 82 has no more.
             command = "pip install 'setuptools<81'" if "pkg_resources" in last else "python -m tensorboard.main"
-            raise PlatformError(f"TensorBoard ended with exit code {process.returncode}: {last}; try: {command}")
+            raise PlatformError(
+                f"TensorBoard ended with exit code {process.returncode}: {last}", advice=f"try: {command}"
+            )
         found = _ADDRESS.search(said)
         runs = _runs(found.group(1)) if found else None
         answered = answered if runs is None else min(answered, now)
@@ -150,7 +154,9 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
         if found and (runs or now - answered > _FIRST_RUN_SECONDS):
             return found.group(1)
         time.sleep(_POLL_SECONDS)
-    raise PlatformError(f"TensorBoard did not answer within {START_SECONDS:.0f} s: {_last(log.read_text())}; try again")
+    raise PlatformError(
+        f"TensorBoard did not answer within {START_SECONDS:.0f} s: {_last(log.read_text())}", advice="try again"
+    )
 
 
 def _runs(url: str) -> list[str] | None:

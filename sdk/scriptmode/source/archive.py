@@ -100,9 +100,13 @@ def _within(folder: Path, script: Script) -> Script:
             with beneath.Directory(folder) as directory:
                 directory.stat(value)
         except beneath.EscapeError as error:
-            raise SourceError(f"{argument} {value!r} is outside the Git repository; give a path within it") from error
+            raise SourceError(
+                f"{argument} {value!r} is outside the Git repository", argument=argument, advice="give a path within it"
+            ) from error
         except OSError as error:
-            raise SourceError(f"{argument} {value!r} is not in the Git repository{did_you_mean_path(path)}") from error
+            raise SourceError(
+                f"{argument} {value!r} is not in the Git repository", argument=argument, advice=did_you_mean_path(path)
+            ) from error
         return str(path)
 
     dependencies = tuple(inside("dependency", each) for each in script.dependencies)
@@ -119,7 +123,11 @@ def _pack(script: Script) -> Archive:
     if script.source_dir is None:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
         if path.is_dir():
-            raise SourceError(f"entry_point {script.entry_point!r} is a folder; name the file that is to be run")
+            raise SourceError(
+                f"entry_point {script.entry_point!r} is a folder",
+                argument="entry_point",
+                advice="name the file that is to be run",
+            )
         _require_file(path, "entry_point", script.entry_point)
         members[path.name] = _Member(path)
     else:
@@ -128,7 +136,9 @@ def _pack(script: Script) -> Archive:
         for name, member in _dependency(dependency).items():
             if not members.setdefault(name, member).is_same(member):
                 raise SourceError(
-                    f"dependency {dependency!r} and the source folder both have {name!r}; rename one of them"
+                    f"dependency {dependency!r} and the source folder both have {name!r}",
+                    argument="dependencies",
+                    advice="rename one of them",
                 )
     data = _archive(members)
     return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
@@ -154,34 +164,43 @@ def script_name(script: Script) -> str:
 def _existing(path: Path, argument: str, value: str) -> Path:
     if path.exists():
         return path
-    advice = did_you_mean_path(path) or "; correct it"
-    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()}){advice}")
+    advice = did_you_mean_path(path) or "correct it"
+    raise SourceError(f"{argument} {value!r} does not exist (looked in {Path.cwd()})", argument=argument, advice=advice)
 
 
 def _source_root(script: Script) -> Path:
     source_dir = str(script.source_dir)
     root = _existing(Path(source_dir), "source_dir", source_dir)
     if not root.is_dir():
-        raise SourceError(f"source_dir {source_dir!r} is not a folder; for one file, give entry_point alone")
+        raise SourceError(
+            f"source_dir {source_dir!r} is not a folder",
+            argument="source_dir",
+            advice="for one file, give entry_point alone",
+        )
     entry, base = Path(script.entry_point), Path(os.path.normpath(root.absolute()))
     if entry.is_absolute() and base in entry.parents:
         inside = str(entry.relative_to(base))
         raise SourceError(
-            f"entry_point {script.entry_point!r} is an absolute path; name it within source_dir: {inside!r}"
+            f"entry_point {script.entry_point!r} is an absolute path",
+            argument="entry_point",
+            advice=f"name it within source_dir: {inside!r}",
         )
     try:
         with _opened(root) as directory:
             is_file = stat.S_ISREG(directory.stat(script.entry_point).st_mode)
     except beneath.EscapeError as error:
         raise SourceError(
-            f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}; name a file in it"
+            f"entry_point {script.entry_point!r} is outside source_dir {source_dir!r}",
+            argument="entry_point",
+            advice="name a file in it",
         ) from error
     except OSError:
         is_file = False
     if not is_file:
         raise SourceError(
-            f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}"
-            f"{did_you_mean_path(root / entry) or '; name a file in it'}"
+            f"entry_point {script.entry_point!r} is not in source_dir {source_dir!r}",
+            argument="entry_point",
+            advice=did_you_mean_path(root / entry) or "name a file in it",
         )
     return root
 
@@ -203,7 +222,9 @@ def _dependency(value: str) -> dict[str, _Member]:
 def _require_file(path: Path, argument: str, value: str) -> None:
     """Raise `SourceError` for a FIFO, which would be waited for without end, and for a device."""
     if not path.is_file():
-        raise SourceError(f"{argument} {value!r} is not a regular file; name the file itself")
+        raise SourceError(
+            f"{argument} {value!r} is not a regular file", argument=argument, advice="name the file itself"
+        )
 
 
 def _tree(root: Path) -> dict[str, _Member]:
@@ -216,8 +237,9 @@ def _tree(root: Path) -> dict[str, _Member]:
     secrets = [name for name in names if _looks_secret(name) and rule(name) is None]
     if secrets:
         raise SourceError(
-            f"source folder {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}; "
-            f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same"
+            f"source folder {str(root)!r} has files that look like secrets: {', '.join(map(repr, secrets))}",
+            argument="source_dir",
+            advice=f"take them away or name them in {IGNORE_FILE}, as '!{secrets[0]}' to pack them all the same",
         )
     return {name: _Member(root / name, root, is_folder=name.endswith("/")) for name in names}
 
@@ -225,8 +247,9 @@ def _tree(root: Path) -> dict[str, _Member]:
 def _walk(root: Path, below: str, rule: _Rule) -> Iterator[str]:
     if below.count("/") > _DEEPEST:
         raise SourceError(
-            f"source folder {str(root)!r} has more than {_DEEPEST} folders in each other; name {below[:40]!r} in "
-            f"{IGNORE_FILE}"
+            f"source folder {str(root)!r} has more than {_DEEPEST} folders in each other",
+            argument="source_dir",
+            advice=f"name {below[:40]!r} in {IGNORE_FILE}",
         )
     for path in sorted((root / below).iterdir(), key=lambda each: each.name):
         relative = f"{below}{path.name}"
@@ -267,19 +290,22 @@ def _check_link(root: Path, path: Path) -> None:
             is_above = f"{name}/".startswith(f"{at.path}/" if at.path else "")
     except beneath.EscapeError as error:
         raise SourceError(
-            f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r}); "
-            f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency"
+            f"symbolic link {str(path)!r} leaves the source folder (to {str(path.readlink())!r})",
+            argument="source_dir",
+            advice=f"copy what is needed, or name the link in {IGNORE_FILE} and give its target as a dependency",
         ) from error
     except OSError as error:
         reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
         raise SourceError(
-            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}; remove the link, "
-            f"or name it in {IGNORE_FILE}"
+            f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}",
+            advice=f"remove the link, or name it in {IGNORE_FILE}",
         ) from error
     if is_above:
         raise SourceError(
             f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, a folder that the link itself is in: "
-            f"packing it would never end; remove the link, or name it in {IGNORE_FILE}"
+            "packing it would never end",
+            argument="source_dir",
+            advice=f"remove the link, or name it in {IGNORE_FILE}",
         )
 
 
@@ -294,7 +320,9 @@ def _ignore_rules(root: Path) -> _Rule:
     try:
         spec = GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise SourceError(f"{str(rules)!r} has a line that is not a pattern: {error}; correct or remove it") from error
+        raise SourceError(
+            f"{str(rules)!r} has a line that is not a pattern: {error}", advice="correct or remove it"
+        ) from error
     return lambda name: spec.check_file(name).include
 
 

@@ -67,9 +67,11 @@ def _files(rule: str, source: str, location: str) -> list[RuleFile]:
     if root.is_file():
         found[root.name] = root.read_bytes()
     if not found:
-        what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()}){did_you_mean_path(root)}"
+        what = "has no files" if is_directory else f"does not exist (looked in {Path.cwd()})"
         raise SourceError(
-            f"rule {rule!r}: source {source!r} {what}; give the rule's Python file, or the s3:// URI of a stored one"
+            f"rule {rule!r}: source {source!r} {what}",
+            argument="rules",
+            advice=did_you_mean_path(root) or "give the rule's Python file, or the s3:// URI of a stored one",
         )
     digest = hashlib.sha256()
     for name, data in found.items():

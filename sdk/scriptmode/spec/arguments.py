@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean, suggest_similar
+from scriptmode.errors import SpecError, invalid
+from scriptmode.messages import Problem, did_you_mean, suggest_similar, validate_keys
 from scriptmode.spec.git_source import parse_git_config
 from scriptmode.spec.names import base_of_image
 from scriptmode.spec.training_job import RESERVED_TAGS, InstanceGroup, PretrainedModel, Script
@@ -80,10 +80,8 @@ class Arguments:
         given = self.__dict__.get("_arguments", {})
         if name in given:
             return self._shown(name, given[name])
-        hint = (
-            f": {_MISSING_METHODS[name]}" if name in _MISSING_METHODS else suggest_similar(name, given, cutoff=_SIMILAR)
-        )
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+        hint = _MISSING_METHODS.get(name) or suggest_similar(name, given, cutoff=_SIMILAR)
+        raise AttributeError(str(Problem(f"{type(self).__name__} has no attribute {name!r}", hint)))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an argument, checked as by the constructor; refuse what is nearly the name of one."""
@@ -91,7 +89,7 @@ class Arguments:
         if name in given:
             self._construct({**given, name: value})
         elif given and self._is_new(name) and (hint := suggest_similar(name, given, cutoff=_SIMILAR)):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; {hint}")
         else:
             object.__setattr__(self, name, value)
 
@@ -113,7 +111,7 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
         if name in GONE:
             raise TypeError(f"the estimator does not have the argument {name!r} any more: {GONE[name]}")
         if name not in RENAMED:
-            raise TypeError(f"the estimator has no argument {name!r}{did_you_mean(name, known)}")
+            raise TypeError(f"the estimator has no argument {name!r}; {did_you_mean(name, known)}")
         new = RENAMED[name]
         if arguments[new] is not None and arguments[new] is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
@@ -144,7 +142,9 @@ def script(
     if entry_point is None:
         if source_dir is not None or dependencies or git_config is not None:
             raise SpecError(
-                "source_dir, dependencies and git_config need entry_point; give it: the file in source_dir that is run"
+                "source_dir, dependencies and git_config need entry_point",
+                argument="source_dir",
+                advice="give it: the file in source_dir that is run",
             )
         return None
     folder = None if source_dir is None else str(source_dir)
@@ -163,7 +163,11 @@ def additional_fields(value: Mapping[str, Any] | None) -> dict[str, Any]:
     found = copied("additional_request_fields", value)
     for name, each in found.items():
         if each is None:
-            raise SpecError(f"additional_request_fields[{name!r}] is None; give the field's value, or leave it out")
+            raise SpecError(
+                f"additional_request_fields[{name!r}] is None",
+                argument="additional_request_fields",
+                advice="give the field's value, or leave it out",
+            )
     return found
 
 
@@ -176,13 +180,9 @@ def model(uri: str | None, channel_name: str | None) -> PretrainedModel | None:
 
 def model_dir(value: str | bool) -> str | bool:  # noqa: FBT001 - the estimator's argument is either
     """Validate ``model_dir``; raise `SpecError` for a misspelled ``s3://`` or ``file://``."""
-    import difflib
-
-    found = re.match(r"([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
-    if found and not str(value).startswith(("s3://", "file://")):
-        close = difflib.get_close_matches(found.group(1).lower(), ("s3", "file"), n=1)
-        if close:
-            raise SpecError(f"model_dir is {value!r}; did you mean '{close[0]}://'?")
+    scheme = re.match(r"(?!s3://|file://)([A-Za-z0-9]+):/", value) if isinstance(value, str) else None
+    if scheme and (advice := suggest_similar(scheme[1].lower(), ("s3", "file"))):
+        raise invalid("model_dir", f"is {value!r}", advice.replace("'?", "://'?"))
     return value
 
 
@@ -191,10 +191,8 @@ def experiment(value: object) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise SpecError(f"experiment_config is {value!r}; give a dict of {', '.join(EXPERIMENT_KEYS)}")
-    for key in value:
-        if key not in EXPERIMENT_KEYS:
-            raise SpecError(f"experiment_config has no key {key!r}{did_you_mean(str(key), EXPERIMENT_KEYS)}")
+        raise invalid("experiment_config", f"is {value!r}", f"give a dict of {', '.join(EXPERIMENT_KEYS)}")
+    validate_keys("experiment_config", value, EXPERIMENT_KEYS)
     return dict(value)
 
 
@@ -222,8 +220,8 @@ def shows_logs(value: object) -> bool:
         return value
     words = [value] if isinstance(value, str) else value
     if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word in LOGS for word in words):
-        raise SpecError(
-            f"logs is {value!r}; give True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
+        raise invalid(
+            "logs", f"is {value!r}", "give True or False, or 'All', 'Training', 'Rules' or 'None', or a list of them"
         )
     return any(LOGS[word] for word in words)
 
@@ -231,11 +229,11 @@ def shows_logs(value: object) -> bool:
 def copied(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a deep copy of a dict of the caller."""
     if value is not None and not isinstance(value, Mapping):
-        raise SpecError(f"{name} is {value!r}; give a dict")
+        raise invalid(name, f"is {value!r}", "give a dict")
     try:
         return copy.deepcopy(dict(value or {}))
     except TypeError as error:
-        raise SpecError(f"{name} has a value that cannot be copied: {error}; give plain values") from error
+        raise invalid(name, f"has a value that cannot be copied: {error}", "give plain values") from error
 
 
 def kept(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,7 +245,7 @@ def base_name(given: object, image_uri: object) -> str | None:
     """Return the beginning of job names: the argument, else the image's name; raise `SpecError` for other types."""
     for name, value in (("base_job_name", given), ("image_uri", image_uri)):
         if value is not None and not isinstance(value, str):
-            raise SpecError(f"{name} is {value!r}; give a string")
+            raise invalid(name, f"is {value!r}", "give a string")
     if given:
         return str(given)
     return base_of_image(str(image_uri)) if image_uri else None
@@ -264,32 +262,34 @@ def tags(value: object) -> tuple[tuple[str, str], ...]:
     try:
         return _checked_tags([(each["Key"], each["Value"]) for each in value])  # type: ignore[attr-defined]
     except (TypeError, KeyError) as error:
-        raise SpecError(f"tags is {value!r}; give a dict or a list of {{'Key': ..., 'Value': ...}}") from error
+        raise invalid("tags", f"is {value!r}", "give a dict or a list of {'Key': ..., 'Value': ...}") from error
 
 
 def _checked_tags(pairs: list[tuple[Any, Any]]) -> tuple[tuple[str, str], ...]:
     keys = [key for key, _ in pairs]
     for key, value in pairs:
         if value is None:
-            raise SpecError(f"tags[{key!r}] is None; give a string, '' for a tag without a value")
-        if keys.count(key) > 1:
-            raise SpecError(f"tags has the key {key!r} {keys.count(key)} times; a job has each once")
-        if str(key).lower().startswith(RESERVED_TAGS):
             raise SpecError(
-                f"tags has the key {key!r}; those that begin with {RESERVED_TAGS!r} are AWS's own, rename it"
+                f"tags[{key!r}] is None", argument="tags", advice="give a string, '' for a tag without a value"
+            )
+        if keys.count(key) > 1:
+            raise invalid("tags", f"has the key {key!r} {keys.count(key)} times", "a job has each once")
+        if str(key).lower().startswith(RESERVED_TAGS):
+            raise invalid(
+                "tags", f"has the key {key!r}", f"those that begin with {RESERVED_TAGS!r} are AWS's own, rename it"
             )
     return tuple((str(key), str(value)) for key, value in pairs)
 
 
 def metric_definitions(value: object) -> tuple[tuple[str, str], ...]:
     """Parse metric definitions: a list of ``{"Name": ..., "Regex": ...}``."""
-    problem = f"metric_definitions is {value!r}; give a list of {{'Name': ..., 'Regex': ...}}"
+    problem = invalid("metric_definitions", f"is {value!r}", "give a list of {'Name': ..., 'Regex': ...}")
     try:
         found = tuple((each["Name"], each["Regex"]) for each in value or ())  # type: ignore[attr-defined]
     except (TypeError, KeyError) as error:
-        raise SpecError(problem) from error
+        raise problem from error
     if not all(isinstance(text, str) for pair in found for text in pair):
-        raise SpecError(problem)
+        raise problem
     return found
 
 
@@ -298,15 +298,15 @@ def instance_groups(value: Iterable[Any] | None) -> tuple[InstanceGroup, ...]:
     if value is None:
         return ()
     if isinstance(value, InstanceGroup) or not isinstance(value, Iterable):
-        raise SpecError(f"instance_groups is {value!r}; give a list of InstanceGroup")
+        raise invalid("instance_groups", f"is {value!r}", "give a list of InstanceGroup")
     found = []
     for group in value:
         if not isinstance(group, InstanceGroup):
             group = _instance_group(group)  # noqa: PLW2901 - the SageMaker SDK's class becomes ours
         found.append(group)
     if not found:
-        raise SpecError(
-            "instance_groups is empty; give at least one InstanceGroup, or instance_type and instance_count"
+        raise invalid(
+            "instance_groups", "is empty", "give at least one InstanceGroup, or instance_type and instance_count"
         )
     return tuple(found)
 
@@ -315,11 +315,11 @@ def _instance_group(group: Any) -> InstanceGroup:
     try:
         return InstanceGroup(group.instance_group_name, group.instance_type, group.instance_count)
     except AttributeError as error:
-        raise SpecError(f"instance_groups has {group!r}; give InstanceGroup(name, instance_type, count)") from error
+        raise invalid("instance_groups", f"has {group!r}", "give InstanceGroup(name, instance_type, count)") from error
 
 
 def texts(name: str, value: Iterable[str] | None) -> tuple[str, ...]:
     """Parse a list of strings; a single string is refused, since it would become a list of its letters."""
     if isinstance(value, str):
-        raise SpecError(f"{name} is one string, {value!r}; give a list of strings")
+        raise invalid(name, f"is one string, {value!r}", "give a list of strings")
     return tuple(str(each) for each in value or ())

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.errors import SpecError, invalid
+from scriptmode.messages import validate_keys
 
 #: The keys of ``git_config`` (SageMaker SDK, ``git_utils``), and the fields of `GitSource`.
 _FIELDS = {
@@ -48,7 +48,9 @@ class GitSource:
             value = getattr(self, key)
             if value is not None and (value.startswith("-") or not value.isprintable()):
                 raise SpecError(
-                    f"git_config[{key!r}] is {without_login(value)!r}; remove '-' at its start and control characters"
+                    f"git_config[{key!r}] is {without_login(value)!r}",
+                    argument="git_config",
+                    advice="remove '-' at its start and control characters",
                 )
         _check_repo(self.repo)
         self._check_credentials()
@@ -68,17 +70,27 @@ class GitSource:
         if scheme not in _WEB:
             used = "no credentials" if scheme == "file" else "your SSH keys"
             raise SpecError(
-                f"git_config[{given[0]!r}] is for https:// URLs, but git uses {used} for {self.repo!r}; leave it out"
+                f"git_config[{given[0]!r}] is for https:// URLs, but git uses {used} for {self.repo!r}",
+                argument="git_config",
+                advice="leave it out",
             )
         if scheme == "http" and host not in _THIS_MACHINE:
-            raise SpecError(f"git_config[{given[0]!r}] would be sent unencrypted to {self.repo!r}; use https://")
+            raise SpecError(
+                f"git_config[{given[0]!r}] would be sent unencrypted to {self.repo!r}",
+                argument="git_config",
+                advice="use https://",
+            )
         if self.token is not None:
             return
         if self.two_factor:
-            raise SpecError("git_config['2FA_enabled'] is True, for which a password is not sufficient; add a token")
+            raise SpecError(
+                "git_config['2FA_enabled'] is True, for which a password is not sufficient",
+                argument="git_config",
+                advice="add a token",
+            )
         if len(given) == 1:
             missing = "password" if given == ["username"] else "username"
-            raise SpecError(f"git_config has {given[0]!r} without {missing!r}; add {missing!r}, or use a token")
+            raise invalid("git_config", f"has {given[0]!r} without {missing!r}", f"add {missing!r}, or use a token")
 
 
 def parse_git_config(value: object) -> GitSource | None:
@@ -89,21 +101,28 @@ def parse_git_config(value: object) -> GitSource | None:
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise SpecError(f"git_config is a {type(value).__name__}; pass a dict such as {{'repo': 'https://...'}}")
+        raise invalid("git_config", f"is a {type(value).__name__}", "pass a dict such as {'repo': 'https://...'}")
     if not value:
         return None
+    validate_keys("git_config", value, _FIELDS, argument="git_config")
     for key, content in value.items():
-        if key not in _FIELDS:
-            raise SpecError(f"git_config has no key {key!r}{did_you_mean(str(key), _FIELDS)}")
         # Values are not shown: they may be secrets.
         if key == "2FA_enabled":
             if not isinstance(content, bool):
-                raise SpecError(f"git_config[{key!r}] is a {type(content).__name__}; pass True or False")
+                raise SpecError(
+                    f"git_config[{key!r}] is a {type(content).__name__}",
+                    argument="git_config",
+                    advice="pass True or False",
+                )
         elif not isinstance(content, str) or not content:
             what = "empty" if content == "" else f"a {type(content).__name__}"
-            raise SpecError(f"git_config[{key!r}] is {what}; pass a string that is not empty, or leave the key out")
+            raise SpecError(
+                f"git_config[{key!r}] is {what}",
+                argument="git_config",
+                advice="pass a string that is not empty, or leave the key out",
+            )
     if "repo" not in value:
-        raise SpecError(f"git_config has no 'repo'; add the repository's URL: {_URL_FORMS}")
+        raise invalid("git_config", "has no 'repo'", f"add the repository's URL: {_URL_FORMS}")
     return GitSource(**{_FIELDS[key]: content for key, content in value.items()})
 
 
@@ -113,7 +132,9 @@ def url_scheme(repo: str) -> str:
 
 
 def _check_repo(repo: str) -> None:
-    wrong = SpecError(f"git_config['repo'] is {without_login(repo)!r}; use {_URL_FORMS}")
+    wrong = SpecError(
+        f"git_config['repo'] is {without_login(repo)!r}", argument="git_config", advice=f"use {_URL_FORMS}"
+    )
     if "://" not in repo:
         if not _SSH_SHORT_FORM.fullmatch(repo):
             raise wrong
@@ -128,8 +149,9 @@ def _check_repo(repo: str) -> None:
         raise wrong
     if url.password is not None or (url.username is not None and url.scheme in _WEB):
         raise SpecError(
-            f"git_config['repo'] contains credentials ({without_login(repo)!r}); remove them from the URL "
-            "and add a token, or username and password, to git_config"
+            f"git_config['repo'] contains credentials ({without_login(repo)!r})",
+            argument="git_config",
+            advice="remove them from the URL and add a token, or username and password, to git_config",
         )
 
 

@@ -25,9 +25,17 @@ def encode_hyperparameters(values: Mapping[str, Any], *, script_mode: bool) -> d
     encoded = {}
     for key, value in values.items():
         if not isinstance(key, str) or not key:
-            raise SpecError(f"hyperparameter name {key!r} is not a string of at least one character; name it")
+            raise SpecError(
+                f"hyperparameter name {key!r} is not a string of at least one character",
+                argument="hyperparameters",
+                advice="name it",
+            )
         if script_mode and key.startswith(contract.RESERVED_PREFIX):
-            raise SpecError(f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}; rename it")
+            raise SpecError(
+                f"hyperparameter {key!r} begins with the reserved {contract.RESERVED_PREFIX!r}",
+                argument="hyperparameters",
+                advice="rename it",
+            )
         encoded[key] = _encode_json(key, value) if script_mode else _encode_text(key, value)
     return encoded
 
@@ -36,43 +44,64 @@ def check_limits(encoded: Mapping[str, str]) -> dict[str, str]:
     """Return what the service accepts; raise `SpecError` naming the first hyperparameter over a limit."""
     if len(encoded) > KEYS_LIMIT:
         raise SpecError(
-            f"{len(encoded)} hyperparameters, with those of script mode; the service accepts "
-            f"{KEYS_LIMIT}: put the others in a file in source_dir"
+            f"{len(encoded)} hyperparameters, with those of script mode",
+            argument="hyperparameters",
+            advice=f"the service accepts {KEYS_LIMIT}: put the others in a file in source_dir",
         )
     for key, text in encoded.items():
         if len(key) > KEY_LIMIT:
-            raise SpecError(f"hyperparameter name {key[:40]!r}... has {len(key)} characters; shorten it to {KEY_LIMIT}")
+            raise SpecError(
+                f"hyperparameter name {key[:40]!r}... has {len(key)} characters",
+                argument="hyperparameters",
+                advice=f"shorten it to {KEY_LIMIT}",
+            )
         if len(text) > VALUE_LIMIT:
             raise SpecError(
-                f"hyperparameter {key!r} has {len(text)} characters when encoded; the service accepts {VALUE_LIMIT}. "
-                "Put it in a file in source_dir"
+                f"hyperparameter {key!r} has {len(text)} characters when encoded",
+                argument="hyperparameters",
+                advice=f"the service accepts {VALUE_LIMIT}. Put it in a file in source_dir",
             )
     return dict(encoded)
 
 
 def _encode_json(key: str, value: object) -> str:
     if isinstance(value, str) and "\0" in value:
-        raise SpecError(f"hyperparameter {key!r} has a NUL character, which no argument can have; remove it")
+        raise SpecError(
+            f"hyperparameter {key!r} has a NUL character, which no argument can have",
+            argument="hyperparameters",
+            advice="remove it",
+        )
     try:
         return contract.encode(_plain(value))
     except (TypeError, ValueError) as error:
         shown = repr(value) if isinstance(value, float) else f"of type {type(value).__name__}"
         if isinstance(value, float):
             raise SpecError(
-                f"hyperparameter {key!r} is {shown}, which JSON does not have; give a finite number"
+                f"hyperparameter {key!r} is {shown}, which JSON does not have",
+                argument="hyperparameters",
+                advice="give a finite number",
             ) from error
         if hasattr(value, "tolist"):
-            raise SpecError(f"hyperparameter {key!r} is {shown}; give its .tolist(), or put it in a file") from error
+            raise SpecError(
+                f"hyperparameter {key!r} is {shown}",
+                argument="hyperparameters",
+                advice="give its .tolist(), or put it in a file",
+            ) from error
         raise SpecError(
-            f"hyperparameter {key!r} is {shown}, which cannot be encoded as JSON: {error}; "
-            "give text, numbers, lists or dicts"
+            f"hyperparameter {key!r} is {shown}, which cannot be encoded as JSON: {error}",
+            argument="hyperparameters",
+            advice="give text, numbers, lists or dicts",
         ) from error
 
 
 def _encode_text(key: str, value: object) -> str:
     plain = _plain(value)
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise SpecError(f"hyperparameter {key!r} is {value!r}, which is not finite; give a number, or a string")
+        raise SpecError(
+            f"hyperparameter {key!r} is {value!r}, which is not finite",
+            argument="hyperparameters",
+            advice="give a number, or a string",
+        )
     return str(plain)
 
 

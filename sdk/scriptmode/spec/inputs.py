@@ -26,7 +26,7 @@ MODEL_CONTENT_TYPE = "application/x-sagemaker-model"
 
 def _check_choice(owner: str, argument: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise SpecError(f"{owner} {argument} is {value!r}{did_you_mean(str(value), known)}")
+        raise SpecError(f"{owner} {argument} is {value!r}", argument="inputs", advice=did_you_mean(str(value), known))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,11 @@ class TrainingInput:
         if self.distribution is None:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
-            raise SpecError("TrainingInput target_attribute_name is for AutoML jobs; leave it out of a training job's")
+            raise SpecError(
+                "TrainingInput target_attribute_name is for AutoML jobs",
+                argument="inputs",
+                advice="leave it out of a training job's",
+            )
         _check_choice("TrainingInput", "distribution", self.distribution, DISTRIBUTIONS)
         _check_choice("TrainingInput", "s3_data_type", self.s3_data_type, DATA_TYPES)
         if self.compression is not None:
@@ -96,17 +100,22 @@ class TrainingInput:
             _check_choice("TrainingInput", "input_mode", self.input_mode, INPUT_MODES)
         if isinstance(self.instance_groups, str) or isinstance(self.attribute_names, str):
             raise SpecError(
-                f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}; "
-                "both are lists of names, put one string into a list too"
+                f"TrainingInput instance_groups is {self.instance_groups!r}, attribute_names {self.attribute_names!r}",
+                argument="inputs",
+                advice="both are lists of names, put one string into a list too",
             )
         if self.s3_data_type == "AugmentedManifestFile" and not self.attribute_names:
             raise SpecError(
-                "TrainingInput of an AugmentedManifestFile needs attribute_names; give the attributes to read"
+                "TrainingInput of an AugmentedManifestFile needs attribute_names",
+                argument="inputs",
+                advice="give the attributes to read",
             )
         if self.attribute_names and self.s3_data_type != "AugmentedManifestFile":
             raise SpecError(
-                f"TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
-                f"{self.s3_data_type!r}; correct it or leave attribute_names out"
+                "TrainingInput attribute_names are for an AugmentedManifestFile, but s3_data_type is "
+                f"{self.s3_data_type!r}",
+                argument="inputs",
+                advice="correct it or leave attribute_names out",
             )
         object.__setattr__(self, "instance_groups", tuple(self.instance_groups or ()))
         object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
@@ -114,11 +123,19 @@ class TrainingInput:
 
     def _copy_access(self) -> None:
         if self.shuffle_config is not None and not hasattr(self.shuffle_config, "seed"):
-            raise SpecError(f"TrainingInput shuffle_config is {self.shuffle_config!r}; give ShuffleConfig(seed)")
+            raise SpecError(
+                f"TrainingInput shuffle_config is {self.shuffle_config!r}",
+                argument="inputs",
+                advice="give ShuffleConfig(seed)",
+            )
         for name in ("hub_access_config", "model_access_config"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping):
-                raise SpecError(f"TrainingInput {name} is {value!r}; give a dict of the service's fields")
+                raise SpecError(
+                    f"TrainingInput {name} is {value!r}",
+                    argument="inputs",
+                    advice="give a dict of the service's fields",
+                )
             object.__setattr__(self, name, None if value is None else dict(value))
 
 
@@ -148,8 +165,9 @@ class FileSystemInput:
         _check_choice("FileSystemInput", "file_system_access_mode", self.file_system_access_mode, ("ro", "rw"))
         if not isinstance(self.directory_path, str) or not self.directory_path.startswith("/"):
             raise SpecError(
-                f"FileSystemInput directory_path is {self.directory_path!r}; give an absolute path on the file system: "
-                f"{'/' + str(self.directory_path)!r}"
+                f"FileSystemInput directory_path is {self.directory_path!r}",
+                argument="inputs",
+                advice=f"give an absolute path on the file system: {'/' + str(self.directory_path)!r}",
             )
 
 
@@ -166,7 +184,9 @@ class Channel:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _CHANNEL_NAME.fullmatch(self.name):
             raise SpecError(
-                f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores; rename it"
+                f"channel name {self.name!r} is not 1 to 64 letters, digits, dots, hyphens or underscores",
+                argument="inputs",
+                advice="rename it",
             )
 
 
@@ -187,7 +207,11 @@ def _parse_one(where: str, value: object) -> Input:
     if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
         # Inputs of the SageMaker SDK hold the Channel of the request.
         return parse_channel(where, value.config)  # type: ignore[attr-defined]
-    raise SpecError(f"{where} is {value!r}; give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput")
+    raise SpecError(
+        f"{where} is {value!r}",
+        argument="inputs",
+        advice="give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput",
+    )
 
 
 def parse_channel(where: str, channel: Mapping[str, Any]) -> Input:
@@ -203,7 +227,11 @@ def parse_channel(where: str, channel: Mapping[str, Any]) -> Input:
         )
     stored = channel["DataSource"].get("S3DataSource")
     if stored is None:
-        raise SpecError(f"{where} has the data source {', '.join(channel['DataSource'])}; give S3 or file system data")
+        raise SpecError(
+            f"{where} has the data source {', '.join(channel['DataSource'])}",
+            argument="inputs",
+            advice="give S3 or file system data",
+        )
     seed = channel.get("ShuffleConfig", {}).get("Seed")
     return TrainingInput(
         stored["S3Uri"],
@@ -228,8 +256,9 @@ def check_mode(channel: Channel, job_mode: str) -> None:
     if isinstance(source, FileSystemInput):
         if job_mode != "File":
             raise SpecError(
-                f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}; leave "
-                f"it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for"
+                f"{where} is a file system, which is mounted, not streamed, but input_mode is {job_mode!r}",
+                argument="inputs",
+                advice=f"leave it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for",
             )
         return
     mode = source.input_mode or job_mode
@@ -241,8 +270,9 @@ def check_mode(channel: Channel, job_mode: str) -> None:
     for argument, is_given in piped.items():
         if is_given and mode != "Pipe":
             raise SpecError(
-                f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}; "
-                "give input_mode='Pipe', or leave it out"
+                f"{where}: {argument}={getattr(source, argument)!r} is for Pipe mode, but its input mode is {mode!r}",
+                argument="inputs",
+                advice="give input_mode='Pipe', or leave it out",
             )
 
 
@@ -256,18 +286,26 @@ def _uri(where: str, value: object) -> str:
 
 def _check_uri(where: str, uri: object) -> None:
     if not isinstance(uri, (str, os.PathLike)):
-        raise SpecError(f"{where} is {uri!r}; give an 's3://...' or 'file://...' string")
+        raise SpecError(f"{where} is {uri!r}", advice="give an 's3://...' or 'file://...' string")
     text = os.fspath(uri)
     scheme, separator, rest = text.partition("://")
     if not separator:
         raise SpecError(f"{where} is {text!r}, {_without_scheme(text)}")
     if scheme == "file" and not rest.startswith("/"):
-        raise SpecError(f"{where} is {text!r}; after file:// comes an absolute path: 'file://{_absolute(rest)}'")
+        raise SpecError(
+            f"{where} is {text!r}",
+            argument="inputs",
+            advice=f"after file:// comes an absolute path: 'file://{_absolute(rest)}'",
+        )
     if scheme not in ("s3", "https", "file"):
-        raise SpecError(f"{where} is {uri!r}; its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI")
+        raise SpecError(
+            f"{where} is {uri!r}", advice=f"its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI"
+        )
     if not rest:
         raise SpecError(
-            f"{where} is {uri!r}, which names no bucket or folder; write 's3://bucket/prefix' or 'file:///folder'"
+            f"{where} is {uri!r}, which names no bucket or folder",
+            argument="inputs",
+            advice="write 's3://bucket/prefix' or 'file:///folder'",
         )
 
 

@@ -43,7 +43,7 @@ class Definition:
         except re.error as error:
             rest = "" if error.pos is None else f", where it continues with {regex[error.pos : error.pos + 20]!r}"
             raise DataError(
-                f"metric {name!r}: {regex!r} is not a regular expression: {error}{rest}; correct its Regex"
+                f"metric {name!r}: {regex!r} is not a regular expression: {error}{rest}", advice="correct its Regex"
             ) from error
         self._group = 1 if self._pattern.groups else 0
         self._is_simple = _is_simple(regex)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import invalid
 from scriptmode.spec.training_job import Monitoring
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def _rules(
                 if fields not in collections:
                     collections.append(fields)
         else:
-            raise SpecError(f"rules has {rule!r}; give the SageMaker SDK's rules, or dicts of DebugRuleConfigurations")
+            raise invalid(
+                "rules", f"has {rule!r}", "give the SageMaker SDK's rules, or dicts of DebugRuleConfigurations"
+            )
     return tuple(debug), tuple(profile), collections
 
 
@@ -143,4 +145,4 @@ def _fields(argument: str, value: object) -> dict[str, Any]:
     if hasattr(value, "_to_request_dict"):
         said = value._to_request_dict()  # noqa: SLF001 - how the SageMaker SDK's classes say it
         return cast("dict[str, Any]", copy.deepcopy(said))
-    raise SpecError(f"{argument} is {value!r}; give a dict of the service's fields, or the SageMaker SDK's object")
+    raise invalid(argument, f"is {value!r}", "give a dict of the service's fields, or the SageMaker SDK's object")

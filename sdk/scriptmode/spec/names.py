@@ -6,7 +6,7 @@ import re
 from _thread import allocate_lock  # threading takes 2 ms of every start
 from datetime import datetime, timedelta, timezone
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import invalid
 
 #: The service's limit and pattern (CreateTrainingJob, TrainingJobName).
 NAME_LIMIT = 63
@@ -42,9 +42,11 @@ def base_of_job(name: str) -> str:
 def check_job_name(name: str) -> str:
     """Return a job name the service accepts; raise `SpecError` for another."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SpecError(
-            f"job_name {name!r} is not 1 to {NAME_LIMIT} letters, digits and single inner hyphens, "
-            f"starting and ending with a letter or digit; write {_mended(name)!r}"
+        raise invalid(
+            "job_name",
+            f"{name!r} is not 1 to {NAME_LIMIT} letters, digits and single inner hyphens, "
+            "starting and ending with a letter or digit",
+            f"write {_mended(name)!r}",
         )
     return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import did_you_mean
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.spec.hyperparameters import encode_hyperparameters
@@ -31,7 +31,7 @@ _NO_VOLUME = " (GB), or leave it out for 30: every host has a volume, or storage
 
 def _text(name: str, value: object) -> None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise SpecError(f"{name} is {value!r}; give a string that is not empty")
+        raise invalid(name, f"is {value!r}", "give a string that is not empty")
 
 
 def _kind(value: object) -> str:
@@ -41,7 +41,7 @@ def _kind(value: object) -> str:
 def require_bool(name: str, value: object) -> bool:
     """Validate a bool and return it; raise `SpecError` for other types, whatever their truth value."""
     if not isinstance(value, bool):
-        raise SpecError(f"{name} is {value!r}; give True or False")
+        raise invalid(name, f"is {value!r}", "give True or False")
     return value
 
 
@@ -91,10 +91,12 @@ class Resources:
     def __post_init__(self) -> None:
         if self.instance_groups:
             if self.instance_count is not None or self.instance_type is not None:
-                raise SpecError("instance_groups say types and counts; leave out instance_count and instance_type")
+                raise invalid("instance_groups", "say types and counts", "leave out instance_count and instance_type")
         else:
             if self.instance_type is None:
-                raise SpecError("instance_type is missing; give 'local_process', a SageMaker type, or instance_groups")
+                raise invalid(
+                    "instance_type", "is missing", "give 'local_process', a SageMaker type, or instance_groups"
+                )
             _text("instance_type", self.instance_type)
             set_whole(self, "instance_count", "instance_count", 1, optional=True)
         set_whole(self, "volume_size", "volume_size", 1, hint=_NO_VOLUME)
@@ -102,7 +104,11 @@ class Resources:
         names = [group.instance_group_name for group in self.instance_groups]
         for name in names:
             if names.count(name) > 1:
-                raise SpecError(f"{names.count(name)} instance groups are named {name!r}; rename all but one")
+                raise SpecError(
+                    f"{names.count(name)} instance groups are named {name!r}",
+                    argument="instance_groups",
+                    advice="rename all but one",
+                )
 
     @property
     def count(self) -> int:
@@ -137,17 +143,18 @@ class Algorithm:
     def __post_init__(self) -> None:
         _text("image_uri", self.image_uri)
         if isinstance(self.framework_version, (int, float)):
-            raise SpecError(
-                f"framework_version is {self.framework_version!r}; give a string: {str(self.framework_version)!r}"
+            raise invalid(
+                "framework_version", f"is {self.framework_version!r}", f"give a string: {str(self.framework_version)!r}"
             )
         _text("framework_version", self.framework_version)
         _text("py_version", self.py_version)
         if self.input_mode not in INPUT_MODES:
-            raise SpecError(f"input_mode is {self.input_mode!r}{did_you_mean(str(self.input_mode), INPUT_MODES)}")
+            raise invalid("input_mode", f"is {self.input_mode!r}", did_you_mean(str(self.input_mode), INPUT_MODES))
         if self.repository_credentials_provider_arn is not None and self.repository_access_mode is None:
-            raise SpecError(
-                "training_repository_credentials_provider_arn is for a private registry; "
-                "give training_repository_access_mode='Vpc' too"
+            raise invalid(
+                "training_repository_credentials_provider_arn",
+                "is for a private registry",
+                "give training_repository_access_mode='Vpc' too",
             )
 
 
@@ -170,13 +177,19 @@ class Script:
         _text("source_dir", self.source_dir)
         set_whole(self, "log_level", "container_log_level", 0)
         if self.dependencies and self.is_packed:
-            raise SpecError(f"dependencies: source_dir {self.source_dir!r} is packed already; pack them into it")
-        if self.is_packed and str(self.source_dir).endswith("/"):
             raise SpecError(
-                f"source_dir is {self.source_dir!r}, a folder in S3; give a sourcedir.tar.gz there, or a local folder"
+                f"dependencies: source_dir {self.source_dir!r} is packed already",
+                argument="dependencies",
+                advice="pack them into it",
+            )
+        if self.is_packed and str(self.source_dir).endswith("/"):
+            raise invalid(
+                "source_dir",
+                f"is {self.source_dir!r}, a folder in S3",
+                "give a sourcedir.tar.gz there, or a local folder",
             )
         if self.git and self.is_packed:
-            raise SpecError(f"git_config and source_dir {self.source_dir!r} both say where the source is; keep one")
+            raise invalid("git_config", f"and source_dir {self.source_dir!r} both say where the source is", "keep one")
 
     @property
     def is_packed(self) -> bool:
@@ -203,15 +216,16 @@ class Output:
         ):
             _text(name, uri)
             if uri is not None and not uri.startswith(("s3://", "file://", "https://")):
-                raise SpecError(f"{name} is {uri!r}; give an 's3://...' URI (or 'file://...' on the local platform)")
+                raise invalid(name, f"is {uri!r}", "give an 's3://...' URI (or 'file://...' on the local platform)")
         if self.checkpoint_local_path is not None and self.checkpoint_uri is None:
-            raise SpecError(
-                "checkpoint_local_path needs checkpoint_s3_uri; give it: the URI that checkpoints are stored at"
+            raise invalid(
+                "checkpoint_local_path", "needs checkpoint_s3_uri", "give it: the URI that checkpoints are stored at"
             )
         if self.checkpoint_local_path is not None and not self.checkpoint_local_path.startswith("/"):
-            raise SpecError(
-                f"checkpoint_local_path is {self.checkpoint_local_path!r}; give an absolute path on the hosts, such as "
-                "'/opt/ml/checkpoints'"
+            raise invalid(
+                "checkpoint_local_path",
+                f"is {self.checkpoint_local_path!r}",
+                "give an absolute path on the hosts, such as '/opt/ml/checkpoints'",
             )
 
 
@@ -229,12 +243,13 @@ class Limits:
         set_whole(self, "max_retry_attempts", "max_retry_attempts", 1, optional=True)
         _switch("use_spot_instances", self.use_spot_instances)
         if self.use_spot_instances and self.max_wait is None:
-            raise SpecError(f"use_spot_instances needs max_wait; give at least max_run ({self.max_run} s)")
+            raise invalid("use_spot_instances", "needs max_wait", f"give at least max_run ({self.max_run} s)")
         if self.max_wait is not None:
             if not self.use_spot_instances and self.max_retry_attempts is None:
-                raise SpecError(
-                    "max_wait is for spot training and for retries; add use_spot_instances=True or max_retry_attempts, "
-                    "or leave it out"
+                raise invalid(
+                    "max_wait",
+                    "is for spot training and for retries",
+                    "add use_spot_instances=True or max_retry_attempts, or leave it out",
                 )
             set_whole(self, "max_wait", "max_wait", self.max_run, hint=f", which is max_run ({self.max_run} s)")
 
@@ -253,7 +268,7 @@ class Network:
         _switch("enable_network_isolation", self.isolation)
         _switch("encrypt_inter_container_traffic", self.encrypt_traffic)
         if bool(self.subnets) != bool(self.security_group_ids):
-            raise SpecError("subnets and security_group_ids go together; give both or neither")
+            raise invalid("subnets", "and security_group_ids go together", "give both or neither")
 
 
 @dataclass(frozen=True)
@@ -291,9 +306,13 @@ class Monitoring:
     def __post_init__(self) -> None:
         _switch("disable_profiler", self.profiler_off)
         if self.profiler_off and (self.profiler_rules or (self.profiler and not self.profiler.get("DisableProfiler"))):
-            raise SpecError("disable_profiler=True contradicts profiler_config or profiler rules; leave one out")
+            raise SpecError(
+                "disable_profiler=True contradicts profiler_config or profiler rules",
+                argument="disable_profiler",
+                advice="leave one out",
+            )
         if self.debug_rules and self.debug_hook is False:
-            raise SpecError("rules judge what the debugger's hook stores; leave out debugger_hook_config=False")
+            raise invalid("rules", "judge what the debugger's hook stores", "leave out debugger_hook_config=False")
 
 
 @dataclass(frozen=True)
@@ -335,13 +354,15 @@ class TrainingJobSpec:
 
     def __post_init__(self) -> None:
         if self.distribution is not None and self.script is None:
-            raise SpecError("distribution starts a script on every host; give entry_point")
+            raise invalid("distribution", "starts a script on every host", "give entry_point")
         _text("role", self.role)
         for name, value in (self.environment or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 # A value may be a secret: its type is enough to find it.
                 raise SpecError(
-                    f"environment[{name!r}] is {_kind(value)}; names and values are strings, give str(...) of it"
+                    f"environment[{name!r}] is {_kind(value)}",
+                    argument="environment",
+                    advice="names and values are strings, give str(...) of it",
                 )
         encode_hyperparameters(self.hyperparameters, script_mode=self.script is not None)
         self._check_channels()
@@ -353,10 +374,16 @@ class TrainingJobSpec:
         if self.model is not None:
             names.append(self.model.channel_name)
         if self.network.isolation and self.script is not None and CODE_CHANNEL in names:
-            raise SpecError(f"channel {CODE_CHANNEL!r} carries the script under network isolation; rename yours")
+            raise SpecError(
+                f"channel {CODE_CHANNEL!r} carries the script under network isolation",
+                argument="inputs",
+                advice="rename yours",
+            )
         if self.model is not None and names.count(self.model.channel_name) > 1:
             raise SpecError(
-                f"channel {self.model.channel_name!r} is the one of model_uri; rename it or give model_channel_name"
+                f"channel {self.model.channel_name!r} is the one of model_uri",
+                argument="inputs",
+                advice="rename it or give model_channel_name",
             )
         for channel in self.channels:
             check_mode(channel, self.algorithm.input_mode)
@@ -367,7 +394,9 @@ class TrainingJobSpec:
         if warm and self.limits.use_spot_instances:
             raise SpecError(
                 f"keep_alive_period_in_seconds={warm} keeps the instances after the job, which spot instances are not "
-                "kept for; leave it out or use_spot_instances=False"
+                "kept for",
+                argument="keep_alive_period_in_seconds",
+                advice="leave it out or use_spot_instances=False",
             )
 
     def _check_groups(self) -> None:
@@ -378,8 +407,10 @@ class TrainingJobSpec:
             wanted.extend(getattr(channel.source, "instance_groups", ()))
         for name in wanted:
             if name not in known:
-                hint = did_you_mean(name, known) if known else ", which names none: give instance_groups"
-                raise SpecError(f"instance group {name!r} is not one of the job's{hint}")
+                advice = did_you_mean(name, known) or "give instance_groups, the job has none"
+                raise SpecError(
+                    f"instance group {name!r} is not one of the job's", argument="instance_groups", advice=advice
+                )
         self._check_roles()
 
     @property
@@ -403,8 +434,9 @@ class TrainingJobSpec:
             count = sum(counts[group] for group in groups)
             if role in SINGLE_HOST_ROLES and count != 1:
                 raise SpecError(
-                    f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts; "
-                    "there is one, give it a group with instance_count 1"
+                    f"distribution's roles give {role!r} the group {' and '.join(map(repr, groups))} of {count} hosts",
+                    argument="distribution",
+                    advice="there is one, give it a group with instance_count 1",
                 )
 
     def _check_tf_config(self, together: int) -> None:
@@ -413,10 +445,13 @@ class TrainingJobSpec:
             return
         if self._roles or getattr(self.distribution, "evaluator", False):
             raise SpecError(
-                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks; keep one"
+                "environment['TF_CONFIG'] and the distribution's roles or evaluator both name tasks",
+                argument="environment",
+                advice="keep one",
             )
         if together > 1:
             raise SpecError(
-                f"environment['TF_CONFIG'] gives all {together} hosts one task; leave it out: the runtime writes "
-                "TF_CONFIG for each host"
+                f"environment['TF_CONFIG'] gives all {together} hosts one task",
+                argument="environment",
+                advice="leave it out: the runtime writes TF_CONFIG for each host",
             )

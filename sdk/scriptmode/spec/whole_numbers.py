@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from numbers import Integral, Real
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import invalid
 
 
 def whole_number(name: str, value: object, least: int | None = None, *, hint: str = "") -> int:
@@ -17,7 +17,7 @@ def whole_number(name: str, value: object, least: int | None = None, *, hint: st
     if found is None or (least is not None and found < least):
         kind = "" if isinstance(value, (int, float, str)) else f" of type {type(value).__name__}"
         bound = "" if least is None else f" of at least {least}"
-        raise SpecError(f"{name} is {value!r}{kind}; give a whole number (int){bound}{hint}")
+        raise invalid(name, f"is {value!r}{kind}", f"give a whole number (int){bound}{hint}")
     return found
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode import SpecError
 from scriptmode.cli import structured_files
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import validate_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,27 +64,27 @@ def _parse_text(key: str, value: object) -> str:
     if isinstance(value, str) and value:
         return value
     hint = " in quotes, because YAML reads 3.10 as the number 3.1" if isinstance(value, float) else ""
-    raise SpecError(f"{key} is {value!r}; write a string{hint}")
+    raise SpecError(f"{key} is {value!r}", advice=f"write a string{hint}")
 
 
 def _parse_count(key: str, value: object) -> int:
     # The JSON of the API represents 64-bit integers as strings.
     number = int(value) if isinstance(value, str) and value.isdecimal() else value
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise SpecError(f"{key} is {value!r}; write a whole number of at least 0")
+        raise SpecError(f"{key} is {value!r}", advice="write a whole number of at least 0")
     return number
 
 
 def _parse_bool(key: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
-    raise SpecError(f"{key} is {value!r}; write true or false")
+    raise SpecError(f"{key} is {value!r}", advice="write true or false")
 
 
 def _parse_words(key: str, value: object) -> tuple[str, ...]:
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return tuple(value)
-    raise SpecError(f'{key} is {value!r}; write a list of strings, such as ["--max_steps=1000"]')
+    raise SpecError(f"{key} is {value!r}", advice='write a list of strings, such as ["--max_steps=1000"]')
 
 
 def _parse_scheduling(key: str, value: object) -> int:
@@ -93,7 +93,7 @@ def _parse_scheduling(key: str, value: object) -> int:
     limit = _mapping(key, value).get("maxRunningTime")
     found = re.fullmatch(r"(\d+)s", str(limit))
     if found is None:
-        raise SpecError(f"{key}.maxRunningTime is {limit!r}; write seconds with an s, such as 7200s")
+        raise SpecError(f"{key}.maxRunningTime is {limit!r}", advice="write seconds with an s, such as 7200s")
     return int(found.group(1))
 
 
@@ -143,7 +143,9 @@ def _read_job(path: Path) -> Mapping[str, Any]:
     job = _mapping(str(path), document or {})
     for key in job:
         if key in _KEYS:
-            raise SpecError(f"{path}: {key!r} is outside {_TRAINING_INPUT}; indent it below {_TRAINING_INPUT}:")
+            raise SpecError(
+                f"{path}: {key!r} is outside {_TRAINING_INPUT}", advice=f"indent it below {_TRAINING_INPUT}:"
+            )
     _check_keys(str(path), job, _JOB_KEYS)
     return job
 
@@ -151,12 +153,11 @@ def _read_job(path: Path) -> Mapping[str, Any]:
 def _mapping(where: str, value: object, example: str = f"{_TRAINING_INPUT}: {{scaleTier: BASIC}}") -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
-    raise SpecError(f"{where} is {value!r}; write keys and values, such as {example}")
+    raise SpecError(f"{where} is {value!r}", advice=f"write keys and values, such as {example}")
 
 
 def _check_keys(where: str, found: Mapping[str, Any], known: tuple[str, ...]) -> None:
     for key in found:
         if key in _ALTERNATIVES and key not in known:
             raise SpecError(f"{where} has {key!r}, which is not supported here: {_ALTERNATIVES[key]}")
-        if key not in known:
-            raise SpecError(f"{where} has no key {key!r}{did_you_mean(str(key), known)}")
+    validate_keys(where, found, known)

@@ -101,8 +101,9 @@ def resolve_machines(
     roles = {each.role for each in found}
     if "worker" in roles and "ps" not in roles:
         raise SpecError(
-            "workers without a parameter server cannot share variables; add parameterServerCount: 1 and "
-            "parameterServerType, or train with scriptmode.Estimator(distribution=MultiWorkerMirrored())"
+            "workers without a parameter server cannot share variables",
+            advice="add parameterServerCount: 1 and "
+            "parameterServerType, or train with scriptmode.Estimator(distribution=MultiWorkerMirrored())",
         )
     if is_local:
         _require_capacity(settings.scale_tier, found, max_processes)
@@ -128,9 +129,9 @@ def instance_arguments(found: tuple[MachineGroup, ...]) -> dict[str, Any]:
 def _tier_machines(settings: Settings) -> tuple[MachineGroup, ...]:
     tier = settings.scale_tier
     if tier == "BASIC_TPU":
-        raise SpecError("scaleTier BASIC_TPU needs TPUs, which only Google Cloud has; use BASIC_GPU or CUSTOM")
+        raise SpecError("scaleTier BASIC_TPU needs TPUs, which only Google Cloud has", advice="use BASIC_GPU or CUSTOM")
     if tier not in TIERS:
-        raise SpecError(f"there is no scaleTier {tier!r}{did_you_mean(tier, (*TIERS, CUSTOM))}")
+        raise SpecError(f"there is no scaleTier {tier!r}", advice=did_you_mean(tier, (*TIERS, CUSTOM)))
     custom_only = {
         "masterType": settings.master_type,
         "workerType": settings.worker_type,
@@ -141,7 +142,8 @@ def _tier_machines(settings: Settings) -> tuple[MachineGroup, ...]:
     for key, value in custom_only.items():
         if value is not None:
             raise SpecError(
-                f"{key} is {value!r}, but scaleTier {tier} sets it already; remove {key}, or write scaleTier: CUSTOM"
+                f"{key} is {value!r}, but scaleTier {tier} sets it already",
+                advice=f"remove {key}, or write scaleTier: CUSTOM",
             )
     lead = "chief" if settings.uses_chief else "master"
     return tuple(replace(each, role=lead) if each.role == "master" else each for each in TIERS[tier])
@@ -162,7 +164,9 @@ def _custom_machines(settings: Settings) -> tuple[MachineGroup, ...]:
             continue
         if name is None:
             machines = f"{count} {_ROLE_NAMES[role]}{'s' if count > 1 else ''}"
-            raise SpecError(f"scaleTier CUSTOM with {machines} needs {key}; add one, such as {key}: n1-standard-4")
+            raise SpecError(
+                f"scaleTier CUSTOM with {machines} needs {key}", advice=f"add one, such as {key}: n1-standard-4"
+            )
         found.append(MachineGroup(role, name, count))
     return tuple(found)
 
@@ -171,8 +175,8 @@ def _check_type(key: str, name: str) -> None:
     is_known = name in NEAREST or name == LOCAL
     if not is_known and not _GOOGLE.fullmatch(name) and not _SAGEMAKER.fullmatch(name):
         raise SpecError(
-            f"{key} {name!r} is not a machine type of Cloud ML Engine or Amazon SageMaker"
-            f"{did_you_mean(name, tuple(NEAREST))}"
+            f"{key} {name!r} is not a machine type of Cloud ML Engine or Amazon SageMaker",
+            advice=did_you_mean(name, tuple(NEAREST)),
         )
 
 
@@ -184,8 +188,8 @@ def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[Mach
         nearest = NEAREST.get(each.type)
         if each.type == LOCAL:
             raise SpecError(
-                f"{_ROLE_NAMES[each.role]} type {LOCAL!r} is a process of this machine; choose a type such as "
-                "ml.m5.xlarge, or leave out --platform sagemaker"
+                f"{_ROLE_NAMES[each.role]} type {LOCAL!r} is a process of this machine",
+                advice="choose a type such as ml.m5.xlarge, or leave out --platform sagemaker",
             )
         if nearest is not None or _GOOGLE.fullmatch(each.type):
             next_step = (
@@ -195,7 +199,8 @@ def to_sagemaker_types(found: tuple[MachineGroup, ...], tier: str) -> tuple[Mach
             )
             raise SpecError(
                 f"{_ROLE_NAMES[each.role]} type {each.type!r} is a machine type of Google Cloud, but --platform is "
-                f"sagemaker; {next_step}"
+                "sagemaker",
+                advice=next_step,
             )
     return found
 

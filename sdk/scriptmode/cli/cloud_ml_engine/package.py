@@ -31,12 +31,12 @@ def source_arguments(package_path: Path, module: str, directory: Path) -> dict[s
     package = package_path.resolve()
     if not package.exists():
         beside = [path.parent.name for path in sorted(package.parent.glob("*/__init__.py"))]
-        hint = did_you_mean(package.name, beside) if beside else "; name the directory that contains the modules"
-        raise SourceError(f"--package-path {str(package_path)!r} does not exist{hint}")
+        advice = did_you_mean(package.name, beside) or "name the directory that contains the modules"
+        raise SourceError(f"--package-path {str(package_path)!r} does not exist", advice=advice)
     if not (package / "__init__.py").is_file():
         raise SourceError(
-            f"--package-path {str(package_path)!r} is not a Python package: it has no __init__.py; "
-            "name the directory that contains the modules, or create that file"
+            f"--package-path {str(package_path)!r} is not a Python package: it has no __init__.py",
+            advice="name the directory that contains the modules, or create that file",
         )
     entry_point = _module_file(package, module)
     if (package.parent / "setup.py").is_file():
@@ -50,8 +50,8 @@ def _module_file(package: Path, module: str) -> Path:
     first, *rest = module.split(".")
     if first != package.name or not all(map(str.isidentifier, rest)):
         raise SourceError(
-            f"--module-name {module!r} is not a module of the package {package.name!r}; "
-            f"write the package and the module, such as {package.name}.task"
+            f"--module-name {module!r} is not a module of the package {package.name!r}",
+            advice=f"write the package and the module, such as {package.name}.task",
         )
     path = package.joinpath(*rest)
     for candidate in (path.with_suffix(".py"), path / "__main__.py"):
@@ -59,4 +59,4 @@ def _module_file(package: Path, module: str) -> Path:
             return candidate
     names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
     modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
-    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}{did_you_mean(module, modules)}")
+    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}", advice=did_you_mean(module, modules))

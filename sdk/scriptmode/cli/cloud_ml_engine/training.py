@@ -202,15 +202,15 @@ def _job_name(name: str) -> str:
     """Return a job's name; raise `SpecError` for underscores, which only Google's service allows."""
     if "_" in name:
         raise SpecError(
-            f"NAME is {name!r}, but the name of a job cannot have underscores; write "
-            f"{re.sub('_+', '-', name).strip('-')!r}"
+            f"NAME is {name!r}, but the name of a job cannot have underscores",
+            advice=f"write {re.sub('_+', '-', name).strip('-')!r}",
         )
     return name
 
 
 def _source(package_path: Path, settings: Settings, directory: Path) -> dict[str, Any]:
     if settings.module is None:
-        raise SpecError(f"--module-name is missing; name the module to run, such as {package_path.name}.task")
+        raise SpecError("--module-name is missing", advice=f"name the module to run, such as {package_path.name}.task")
     return package.source_arguments(package_path, settings.module, directory)
 
 
@@ -219,7 +219,7 @@ def _hyperparameters(settings: Settings, *, is_local: bool) -> dict[str, str]:
     found = parse_hyperparameters(settings.args)
     if settings.job_dir is not None:
         if "job-dir" in found:
-            raise SpecError("--job-dir is given before and after --; remove the one after --")
+            raise SpecError("--job-dir is given before and after --", advice="remove the one after --")
         found["job-dir"] = resolve_location("--job-dir", settings.job_dir, is_local=is_local)
     return found
 
@@ -247,7 +247,7 @@ def _labels(text: str | None) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in (text or "").split(",") if pair]
     for key, separator, _ in pairs:
         if not (key and separator):
-            raise SpecError(f"--labels is {text!r}; write --labels key=value,other=value")
+            raise SpecError(f"--labels is {text!r}", advice="write --labels key=value,other=value")
     return {key: value for key, _, value in pairs}
 
 
@@ -256,5 +256,7 @@ def _use_region(region: str | None) -> None:
     if region is None:
         return
     if re.fullmatch(r"[a-z]+-[a-z]+\d+", region):
-        raise SpecError(f"--region {region!r} is a region of Google Cloud; name an AWS Region, such as us-east-1")
+        raise SpecError(
+            f"--region {region!r} is a region of Google Cloud", advice="name an AWS Region, such as us-east-1"
+        )
     set_environment(click.get_current_context(), {"AWS_DEFAULT_REGION": region, "AWS_REGION": region})

@@ -58,6 +58,7 @@ def _require_ended(name: str) -> None:
         return
     if status in ("InProgress", "Stopping"):
         raise DataError(
-            f"training job {name} is {status}; stop it first with scriptmode stop {name} --wait, or kill it without "
-            f"saving anything: scriptmode rm --force {name}"
+            f"training job {name} is {status}",
+            advice=f"stop it first with scriptmode stop {name} --wait, or kill it without "
+            f"saving anything: scriptmode rm --force {name}",
         )

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import PlatformError, SpecError
+from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode.messages import install_command
 from scriptmode.platforms.base import LOCAL_GPU
 
@@ -22,13 +22,15 @@ def image_of(spec: TrainingJobSpec) -> str:
     if algorithm.image_uri is not None:
         return algorithm.image_uri
     if spec.script is None:
-        raise SpecError(
-            "image_uri and entry_point are missing; give an image, or a script to run in this project's image"
+        raise invalid(
+            "image_uri", "and entry_point are missing", "give an image, or a script to run in this project's image"
         )
     if LOCAL_GPU in spec.resources.types:
-        raise SpecError(
-            f"image_uri is missing; {LOCAL_GPU!r} needs an image for GPUs; give one, or build it from one with CUDA: "
-            "scriptmode image build --gpu --base ..."
+        raise invalid(
+            "image_uri",
+            "is missing",
+            f"{LOCAL_GPU!r} needs an image for GPUs; give one, or build it from one with CUDA: "
+            "scriptmode image build --gpu --base ...",
         )
     from scriptmode.containers.image_recipe import PY_VERSION
     from scriptmode.containers.training_images import default_image
@@ -38,13 +40,15 @@ def image_of(spec: TrainingJobSpec) -> str:
     except SpecError as error:
         tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
         raise SpecError(
-            f"{error}; give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
-            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'"
+            f"{error}",
+            advice="give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
+            f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'",
         ) from error
     if algorithm.py_version not in (None, "py3", PY_VERSION):
-        raise SpecError(
-            f"py_version is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}; leave "
-            "py_version out, or give image_uri"
+        raise invalid(
+            "py_version",
+            f"is {algorithm.py_version!r}, but {image}, this project's image, has {PY_VERSION!r}",
+            "leave py_version out, or give image_uri",
         )
     return image
 
@@ -56,7 +60,7 @@ def find_interpreter(program: str | None) -> str:
     found = shutil.which(Path(program).expanduser())
     if found is None:
         raise PlatformError(
-            f"python is {program!r}, which is not a program that can be run; correct LocalPlatform(python=...)"
+            f"python is {program!r}, which is not a program that can be run", advice="correct LocalPlatform(python=...)"
         )
     # Not resolved, because the interpreter of a virtual environment is a link to the one that created it.
     python = str(Path(found).absolute())
@@ -66,7 +70,9 @@ def find_interpreter(program: str | None) -> str:
 
     if failure := import_failure(python, "scriptmode_runtime"):
         install = install_command(python=python)
-        raise PlatformError(f"{python} cannot run training hosts: {failure}; install scriptmode for it: {install}")
+        raise PlatformError(
+            f"{python} cannot run training hosts: {failure}", advice=f"install scriptmode for it: {install}"
+        )
     return python
 
 
@@ -76,9 +82,10 @@ def check_python(wanted: str, python: str) -> None:
 
     major, minor = sys.version_info[:2] if python == sys.executable else python_version(python)
     if wanted not in (f"py{major}", f"py{major}{minor}"):
-        raise SpecError(
-            f"py_version is {wanted!r}, but hosts that are processes run with {python}, which is Python "
-            f"{major}.{minor}; leave it out, or give LocalPlatform(python=...)"
+        raise invalid(
+            "py_version",
+            f"is {wanted!r}, but hosts that are processes run with {python}, which is Python {major}.{minor}",
+            "leave it out, or give LocalPlatform(python=...)",
         )
 
 
@@ -96,8 +103,9 @@ def check_tensorflow(wanted: str, python: str) -> None:
         with suppress(metadata.PackageNotFoundError):
             found.append(metadata.version(name))
     if not any(version == wanted or version.startswith(f"{wanted}.") for version in found):
-        raise SpecError(
-            f"framework_version is {wanted!r}, but hosts that are processes run with {python}, which has "
-            f"{'TensorFlow ' + ' and '.join(found) if found else 'no TensorFlow'}; leave it out, or give "
-            "LocalPlatform(python=...)"
+        raise invalid(
+            "framework_version",
+            f"is {wanted!r}, but hosts that are processes run with {python}, which has "
+            f"{'TensorFlow ' + ' and '.join(found) if found else 'no TensorFlow'}",
+            "leave it out, or give LocalPlatform(python=...)",
         )

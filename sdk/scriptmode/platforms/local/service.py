@@ -15,7 +15,15 @@ from scriptmode.aws import image_support
 from scriptmode.clock import SYSTEM
 from scriptmode.data import file_copy, file_uris
 from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
-from scriptmode.errors import DataError, JobExistsError, PlatformError, SpecError, TrainingJobError, UnreadableJobError
+from scriptmode.errors import (
+    DataError,
+    JobExistsError,
+    PlatformError,
+    SpecError,
+    TrainingJobError,
+    UnreadableJobError,
+    invalid,
+)
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, DeprecatedMethods, LogEvent
 from scriptmode.platforms.local import host_software
@@ -191,7 +199,7 @@ class LocalPlatform(DeprecatedMethods):
             step = (
                 f"name another folder in {DATA_DIR_VARIABLE}" if uri.startswith(own) else "give another code_location"
             )
-            raise DataError(f"the source archive cannot be stored at {uri}: {error}; {step}") from error
+            raise DataError(f"the source archive cannot be stored at {uri}: {error}", advice=step) from error
 
     def create(self, request: Mapping[str, Any]) -> str:
         """Validate a request and start its job; return the job's ARN without waiting for the job.
@@ -328,7 +336,7 @@ class LocalPlatform(DeprecatedMethods):
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):
-            raise JobExistsError(f"there is a training job named {name!r} already; use another name")
+            raise JobExistsError(f"there is a training job named {name!r} already", advice="use another name")
 
     def _job(self, request: Mapping[str, Any]) -> Job:
         """Return the part of a job that does not change after its creation."""
@@ -345,12 +353,12 @@ class LocalPlatform(DeprecatedMethods):
     def _check_script(self, spec: TrainingJobSpec) -> None:
         """Raise `SpecError` for a spec that hosts that are processes cannot run."""
         if spec.script is None:
-            raise SpecError("entry_point is missing; give a script, because hosts that are processes run no image")
+            raise invalid("entry_point", "is missing", "give a script, because hosts that are processes run no image")
         if self._given_limits:
             raise SpecError(
                 f"container_limits is {self._given_limits!r}, but hosts of instance type "
-                f"{spec.resources.types[0]!r} are processes, which have no limits; leave it out of LocalPlatform(...), "
-                "or use instance_type='local'"
+                f"{spec.resources.types[0]!r} are processes, which have no limits",
+                advice="leave it out of LocalPlatform(...), or use instance_type='local'",
             )
         if spec.algorithm.framework_version is not None:
             host_software.check_tensorflow(

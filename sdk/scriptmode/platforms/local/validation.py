@@ -73,13 +73,13 @@ def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None
         try:
             file_systems.find_folder(source["FileSystemDataSource"], folders)
         except DataError as error:
-            raise DataError(f"{name}: {error}") from error
+            raise DataError(f"{name}: {error.message}", advice=error.advice) from error
         return
     uri = source["S3DataSource"]["S3Uri"]
     if file_uris.is_file(uri) and not file_uris.exists(file_uris.file_path(uri)):
         raise DataError(
-            f"{name}: there is no file or folder {str(file_uris.file_path(uri))!r}"
-            f"{did_you_mean_path(file_uris.file_path(uri)) or '; correct the path or create it'}"
+            f"{name}: there is no file or folder {str(file_uris.file_path(uri))!r}",
+            advice=did_you_mean_path(file_uris.file_path(uri)) or "correct the path or create it",
         )
 
 
@@ -105,7 +105,7 @@ def _make_writable(field: str, folder: Path) -> None:
         Path(tempfile.mkdtemp(prefix=".new-", dir=folder)).rmdir()
     except OSError as error:
         raise DataError(
-            f"{field}: {str(folder)!r} cannot be written: {error.strerror or error}; name another folder"
+            f"{field}: {str(folder)!r} cannot be written: {error.strerror or error}", advice="name another folder"
         ) from error
 
 
@@ -217,7 +217,7 @@ def _s3_data_source(name: str, source: Mapping[str, Any], mode: str, groups: set
         yield f"{name}: HubAccessConfig {NOT_YET}; leave it out"
     for group in source.get("InstanceGroupNames", ()):
         if group not in groups:
-            yield f"{name}: there is no instance group {group!r}{did_you_mean(group, groups)}"
+            yield f"{name}: there is no instance group {group!r}; {did_you_mean(group, groups) or 'leave it out'}"
     yield from _uri(f"{name}: S3Uri", source["S3Uri"])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.aws import image_support
 from scriptmode.aws.config import SageMakerConfig
 from scriptmode.aws.iam_role import account_of_role, resolve_role_arn
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.request.render import names_algorithm
 from scriptmode.spec.inputs import FileSystemInput
 
@@ -32,14 +32,16 @@ def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
     for what, uri in _locations(spec):
         if uri is not None and uri.startswith("file://"):
-            raise SpecError(
-                f"{what} is {uri!r}, a location on this machine; Amazon SageMaker needs it in S3: give an s3:// URI"
+            raise invalid(
+                what, f"is {uri!r}, a location on this machine", "Amazon SageMaker needs it in S3: give an s3:// URI"
             )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):
-        raise SpecError(
-            f"image_uri is missing; hosts of type {spec.resources.types[0]!r} start from an image in Amazon ECR. Give "
-            "its URI, or framework_version and py_version to have AWS's TensorFlow image looked up"
+        raise invalid(
+            "image_uri",
+            "is missing",
+            f"hosts of type {spec.resources.types[0]!r} start from an image in Amazon ECR. Give "
+            "its URI, or framework_version and py_version to have AWS's TensorFlow image looked up",
         )
 
 
@@ -48,9 +50,11 @@ def apply_defaults(spec: TrainingJobSpec, config: SageMakerConfig, connection: C
     config = SageMakerConfig() if spec.ignore_config_defaults else config
     role = spec.role or config.role
     if role is None:
-        raise SpecError(
-            "role is missing; give the name or ARN of the IAM role of the training job, or set "
-            "SageMaker.TrainingJob.RoleArn in the SageMaker config file"
+        raise invalid(
+            "role",
+            "is missing",
+            "give the name or ARN of the IAM role of the training job, or set "
+            "SageMaker.TrainingJob.RoleArn in the SageMaker config file",
         )
     network = _network(spec, config)
     role = resolve_role_arn(role, connection)
@@ -82,7 +86,8 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
         there, missing = ("Subnets", "SecurityGroupIds") if subnets else ("SecurityGroupIds", "Subnets")
         raise SpecError(
             f"the SageMaker config file's SageMaker.TrainingJob.VpcConfig has {there} and no {missing}, which go "
-            "together; correct it, or give subnets and security_group_ids"
+            "together",
+            advice="correct it, or give subnets and security_group_ids",
         )
     network = replace(
         given,
@@ -92,7 +97,11 @@ def _network(spec: TrainingJobSpec, config: SageMakerConfig) -> Network:
         encrypt_traffic=_first_given(given.encrypt_traffic, config.encrypt_traffic),
     )
     if not network.subnets and any(isinstance(each.source, FileSystemInput) for each in spec.channels):
-        raise SpecError("a FileSystemInput is reached through a VPC; give subnets and security_group_ids")
+        raise SpecError(
+            "a FileSystemInput is reached through a VPC",
+            argument="subnets",
+            advice="give subnets and security_group_ids",
+        )
     return network
 
 

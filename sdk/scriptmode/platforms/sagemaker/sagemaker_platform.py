@@ -273,8 +273,8 @@ class SageMakerPlatform(DeprecatedMethods):
             )
             if sts["Account"] != owner:
                 raise CredentialsError(
-                    f"the role is one of account {owner}, but the credentials in use are of account {sts['Account']}; "
-                    "a job is started by the account of its role: correct role, or the profile"
+                    f"the role is one of account {owner}, but the credentials in use are of account {sts['Account']}",
+                    advice="a job is started by the account of its role: correct role, or the profile",
                 )
         self._s3.create_bucket(bucket, region=self.region)
 

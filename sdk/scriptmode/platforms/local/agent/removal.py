@@ -47,8 +47,8 @@ def delete_job(folder: JobFolder) -> None:
     moved = _rename(folder)
     if not _wait(lambda: _is_free(moved)):
         raise DataError(
-            f"the agent of training job {folder.name} does not end, so {moved.path} remains; stop its process, "
-            f"which is listed by fuser {moved.lock_file}, then remove that folder"
+            f"the agent of training job {folder.name} does not end, so {moved.path} remains",
+            advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that folder",
         )
     fuse_mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
@@ -84,7 +84,7 @@ def _rename(folder: JobFolder) -> JobFolder:
         step = f"delete it as the user who owns {folder.path}"
         if error.errno == errno.EROFS:
             step = "delete it where that file system can be written"
-        raise DataError(f"training job {folder.name} cannot be deleted: {error}; {step}") from error
+        raise DataError(f"training job {folder.name} cannot be deleted: {error}", advice=step) from error
     return JobFolder(target)
 
 
@@ -94,8 +94,8 @@ def _remove(name: str, path: Path) -> None:
     while error := _try_remove(path.parent):
         if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
             raise DataError(
-                f"training job {name} is deleted, but not all of its files: {error}; remove "
-                f"{os.fspath(path.parent)} as the user who owns what is left in it"
+                f"training job {name} is deleted, but not all of its files: {error}",
+                advice=f"remove {os.fspath(path.parent)} as the user who owns what is left in it",
             ) from error
         time.sleep(_POLL_SECONDS)
 

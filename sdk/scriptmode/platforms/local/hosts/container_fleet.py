@@ -196,7 +196,7 @@ class ContainerFleet:
                 file_copy.copy_regular_file(source, target)
         except OSError as error:
             raise DataError(
-                f"the source {source} cannot be read: {error}; correct {contract.SUBMIT_DIRECTORY}"
+                f"the source {source} cannot be read: {error}", advice=f"correct {contract.SUBMIT_DIRECTORY}"
             ) from error
         return request
 

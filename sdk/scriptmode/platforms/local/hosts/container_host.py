@@ -241,7 +241,7 @@ def with_advice() -> Iterator[None]:
         advice = next((advice for words, advice in _ADVICE.items() if words in str(error)), "")
         if not advice:
             raise
-        raise ContainerError(f"{error}; {advice}") from error
+        raise ContainerError(f"{error}", advice=advice) from error
 
 
 def _out_of_memory(limit: int | None) -> str:

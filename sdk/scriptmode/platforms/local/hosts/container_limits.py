@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import validate_keys
 
 #: ``memory=8g,cpus=2,shm_size=4g``
 LIMITS_VARIABLE = "SCRIPTMODE_CONTAINER_LIMITS"
@@ -72,7 +72,9 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
     ``given`` takes precedence over the variable `LIMITS_VARIABLE`.
     """
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(f"container_limits is {given!r}; give a dict: {{'memory': '8g', 'cpus': 2, 'shm_size': '4g'}}")
+        raise SpecError(
+            f"container_limits is {given!r}", advice="give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"
+        )
     asked: dict[str, tuple[str, object]] = {
         name: (LIMITS_VARIABLE, value) for name, value in _entries(environ.get(LIMITS_VARIABLE, ""))
     }
@@ -80,9 +82,7 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
     known = [field.name for field in fields(ContainerLimits)]
     found: dict[str, Any] = {}
     for name, (owner, value) in asked.items():
-        if name not in known:
-            hint = did_you_mean(str(name), known)
-            raise SpecError(f"{owner} has no key {name!r}{hint}; the keys are {', '.join(known)}")
+        validate_keys(owner, [name], known)
         where = f"{owner}: {name}" if owner == LIMITS_VARIABLE else f"{owner}[{name!r}]"
         found[name] = _PARSERS[name](where, value)
     return ContainerLimits(**found)
@@ -93,7 +93,7 @@ def _entries(text: str) -> list[tuple[str, str]]:
     for entry in filter(None, text.split(",")):
         name, separator, value = entry.partition("=")
         if not separator:
-            raise SpecError(f"{LIMITS_VARIABLE}: {entry!r} is not of the form memory=8g; correct the entry")
+            raise SpecError(f"{LIMITS_VARIABLE}: {entry!r} is not of the form memory=8g", advice="correct the entry")
         entries.append((name.strip(), value.strip()))
     return entries
 
@@ -105,7 +105,7 @@ def _cpus(where: str, value: object) -> float:
         number = 0.0
     # The smallest unit of Docker is a hundredth of a CPU.
     if not 0.01 <= number < float("inf"):  # noqa: PLR2004
-        raise SpecError(f"{where} is {value!r}; give the number of CPUs that a host may use, such as 2 or 0.5")
+        raise SpecError(f"{where} is {value!r}", advice="give the number of CPUs that a host may use, such as 2 or 0.5")
     return number
 
 
@@ -113,9 +113,9 @@ def _size(where: str, value: object, *, least: int = 1) -> int:
     found = _SIZE.fullmatch(str(value)) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if size == 0:
-        raise SpecError(f"{where} is {value!r}; give a number of bytes, or a size such as '512m' or '8g'")
+        raise SpecError(f"{where} is {value!r}", advice="give a number of bytes, or a size such as '512m' or '8g'")
     if size < least:
-        raise SpecError(f"{where} is {value!r}; a container needs 6m, TensorFlow about 1g")
+        raise SpecError(f"{where} is {value!r}", advice="a container needs 6m, TensorFlow about 1g")
     return size
 
 
@@ -124,8 +124,9 @@ def _pids(where: str, value: object) -> int:
     number = int(str(value)) if is_number else 0
     if number < _LEAST_PIDS:
         raise SpecError(
-            f"{where} is {value!r}; give the number of processes and threads that a host may have, {_LEAST_PIDS} or "
-            "more; TensorFlow needs some hundreds"
+            f"{where} is {value!r}",
+            advice=f"give the number of processes and threads that a host may have, {_LEAST_PIDS} or more; "
+            "TensorFlow needs some hundreds",
         )
     return number
 
@@ -133,7 +134,7 @@ def _pids(where: str, value: object) -> int:
 def _flag(where: str, value: object) -> bool:
     found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
     if found is None:
-        raise SpecError(f"{where} is {value!r}; give True or False")
+        raise SpecError(f"{where} is {value!r}", advice="give True or False")
     return found
 
 

@@ -69,10 +69,10 @@ class ChannelMounts:
         for mounted in self._systems:
             if problem := file_systems.provide_folder(_system(mounted), self._folders, mounted.path):
                 say(mounted.host, problem)
-        if self._fast and (why_not := why_not or fuse_mounts.mount_obstacle(spool)):
+        if self._fast and (obstacle := why_not or fuse_mounts.mount_obstacle(spool)):
             for mounted in self._fast:
                 name = mounted.channel["ChannelName"]
-                say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {why_not}")
+                say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {obstacle}")
             return frozenset({"File", "FastFile"})
         for mounted in self._fast:
             source = parse_channel(self._request, mounted.channel)

@@ -215,7 +215,7 @@ def deliver_file(file: BinaryIO, base: str, name: str, entries: ChangedDirectori
             if full_disk.is_full(error):
                 draft.unlink(missing_ok=True)
                 raise full_disk.full_disk_error(error, target.parent, "name another output_path") from error
-            raise DataError(f"{uri}: {error}; name another output_path") from error
+            raise DataError(f"{uri}: {error}", advice="name another output_path") from error
     return True
 
 
@@ -224,7 +224,7 @@ def sync_delivered(entries: ChangedDirectories, base: str) -> None:
     try:
         entries.sync()
     except OSError as error:
-        raise DataError(f"{base}: {error}; name another output_path") from error
+        raise DataError(f"{base}: {error}", advice="name another output_path") from error
 
 
 @cache

@@ -187,8 +187,8 @@ class JobFolder:
                 process_tree.send_signal(agent, signal.SIGTERM)
                 return
             raise DataError(
-                f"training job {self.name} cannot be asked to stop: {error}; stop it as a user, or on a "
-                "machine, that can write its folder"
+                f"training job {self.name} cannot be asked to stop: {error}",
+                advice="stop it as a user, or on a machine, that can write its folder",
             ) from error
 
     def stop_requested(self) -> float | None:
@@ -329,8 +329,8 @@ class JobFolder:
 
     def _gone(self) -> JobNotFoundError:
         return JobNotFoundError(
-            f"there is no training job {self.name!r} any more: its folder {self.path} was removed; start it again, or "
-            "look at those that are left: scriptmode list"
+            f"there is no training job {self.name!r} any more: its folder {self.path} was removed",
+            advice="start it again, or look at those that are left: scriptmode list",
         )
 
 
@@ -357,7 +357,9 @@ class JobStore:
             try:
                 draft.path.rename(folder.path)
             except OSError as error:
-                raise JobExistsError(f"there is a training job named {state.name!r}; use another name") from error
+                raise JobExistsError(
+                    f"there is a training job named {state.name!r}", advice="use another name"
+                ) from error
             sync_directory(self.jobs)
             yield folder, lock
         finally:
@@ -394,8 +396,8 @@ class JobStore:
             if full_disk.is_full(error):
                 raise full_disk.full_disk_error(error, self.data_dir) from error
             raise DataError(
-                f"the data directory {self.data_dir} cannot be written: {error}; "
-                f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}"
+                f"the data directory {self.data_dir} cannot be written: {error}",
+                advice=f"make it writable or name another one in the environment variable {DATA_DIR_VARIABLE}",
             ) from error
         return draft, lock
 
@@ -403,7 +405,7 @@ class JobStore:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
         if not self.exists(name):
             known = self.names() - {name}
-            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}{_did_you_mean(name, known)}")
+            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}", advice=_did_you_mean(name, known))
         return JobFolder(self.jobs / name)
 
     def exists(self, name: str) -> bool:
@@ -419,8 +421,8 @@ class JobStore:
             return set()
         except OSError as error:
             raise DataError(
-                f"the data directory {self.data_dir} cannot be read: {error}; name another one in the environment "
-                f"variable {DATA_DIR_VARIABLE}"
+                f"the data directory {self.data_dir} cannot be read: {error}",
+                advice=f"name another one in the environment variable {DATA_DIR_VARIABLE}",
             ) from error
 
     def folder(self, name: str) -> JobFolder:
@@ -483,8 +485,8 @@ def _above_streams(descriptor: int) -> int:
 
 def _did_you_mean(name: str, known: set[str]) -> str:
     if len(known) > 1000:  # noqa: PLR2004 - difflib's time is what limits it
-        return "; scriptmode list shows those that there are"
-    return did_you_mean(name, known, most=5) or "; the data directory has no jobs"
+        return "scriptmode list shows those that there are"
+    return did_you_mean(name, known, most=5) or "the data directory has no jobs"
 
 
 def _is_count(value: object) -> bool:

@@ -71,7 +71,7 @@ class UnhealthyJobs:
     """Names of jobs with a problem."""
 
     #: The error of reading each, by the job's name.
-    unreadable: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, UnreadableJobError] = field(default_factory=dict)
     #: Jobs that have not ended, though their agents died.
     orphaned: list[str] = field(default_factory=list)
     #: Jobs whose agents are alive and have no heartbeat.
@@ -92,7 +92,7 @@ def find_unhealthy_jobs(data_dir: Path) -> UnhealthyJobs:
             try:
                 _look(store.folder(name), found)
             except UnreadableJobError as error:
-                found.unreadable[name] = str(error)
+                found.unreadable[name] = error
     return found
 
 

@@ -32,7 +32,7 @@ def parse_file_systems(
     """
     text = environ.get(FILE_SYSTEMS_VARIABLE, "").strip()
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(f"file_systems is {given!r}; give a dict of ids to folders: {{'fs-0123': '/mnt/data'}}")
+        raise SpecError(f"file_systems is {given!r}", advice="give a dict of ids to folders: {'fs-0123': '/mnt/data'}")
     found = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
     for name, folder in (given or {}).items():
         found[name] = _checked(f"file_systems[{name!r}]", name, folder)
@@ -45,22 +45,23 @@ def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
     if name not in folders:
         known = f" (known: {', '.join(sorted(folders))})" if folders else ""
         raise DataError(
-            f"file system {name!r} has no folder on this machine{known}; name one with "
-            f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={name}=/folder"
+            f"file system {name!r} has no folder on this machine{known}",
+            advice="name one with "
+            f"LocalPlatform(file_systems={{{name!r}: '/folder'}}) or {FILE_SYSTEMS_VARIABLE}={name}=/folder",
         )
     if ".." in inside.split("/"):
-        raise DataError(f"file system {name!r}: DirectoryPath {inside!r} contains '..'; leave it out")
+        raise DataError(f"file system {name!r}: DirectoryPath {inside!r} contains '..'", advice="leave it out")
     root = Path(folders[name])
     found = root / str(inside).strip("/")
     if not root.is_dir():
         raise DataError(
-            f"file system {name!r}: its folder {str(root)!r} does not exist on this machine; mount it, create it, or "
-            "name another"
+            f"file system {name!r}: its folder {str(root)!r} does not exist on this machine",
+            advice="mount it, create it, or name another",
         )
     if not found.is_dir():
         raise DataError(
-            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, which is not a folder; "
-            f"create it or correct the path"
+            f"file system {name!r}: DirectoryPath {inside!r} is {str(found)!r} on this machine, which is not a folder",
+            advice="create it or correct the path",
         )
     return found
 
@@ -102,8 +103,8 @@ def _link(source: Mapping[str, Any], target: Path, channel: Path) -> None:
         channel.symlink_to(target, target_is_directory=True)
     except OSError as error:
         raise DataError(
-            f"file system {source['FileSystemId']!r}: the link {str(channel)!r} cannot be created: {error}; correct "
-            "its DirectoryPath, or name another folder"
+            f"file system {source['FileSystemId']!r}: the link {str(channel)!r} cannot be created: {error}",
+            advice="correct its DirectoryPath, or name another folder",
         ) from error
 
 
@@ -113,17 +114,21 @@ def _entries(text: str) -> list[tuple[str, Any]]:
             return list(json.loads(text).items())
         except ValueError as error:
             raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE} is not a JSON object: {error}; correct {text!r}, or write fs-0123=/folder"
+                f"{FILE_SYSTEMS_VARIABLE} is not a JSON object: {error}",
+                advice=f"correct {text!r}, or write fs-0123=/folder",
             ) from error
     entries = []
     for entry in filter(None, _BETWEEN.split(text)):
         name, separator, path = entry.partition("=")
         if not separator:
-            raise SpecError(f"{FILE_SYSTEMS_VARIABLE}: {entry!r} is not of the form fs-0123=/folder; correct the entry")
+            raise SpecError(
+                f"{FILE_SYSTEMS_VARIABLE}: {entry!r} is not of the form fs-0123=/folder", advice="correct the entry"
+            )
         if bare := _BARE.search(path):
             raise SpecError(
-                f"{FILE_SYSTEMS_VARIABLE}: the folder of {name!r} is {path!r}; the part {bare[1]!r} names no folder: "
-                f"write {bare[1]}=/folder, or give a JSON object if it is part of the name"
+                f"{FILE_SYSTEMS_VARIABLE}: the folder of {name!r} is {path!r}",
+                advice=f"the part {bare[1]!r} names no folder: "
+                f"write {bare[1]}=/folder, or give a JSON object if it is part of the name",
             )
         entries.append((name.strip(), path))
     return entries
@@ -131,7 +136,7 @@ def _entries(text: str) -> list[tuple[str, Any]]:
 
 def _checked(where: str, name: object, path: object) -> str:
     if not isinstance(name, str) or not name.startswith("fs-"):
-        raise SpecError(f"{where} is not the ID of a file system; give one such as 'fs-0123456789abcdef0'")
+        raise SpecError(f"{where} is not the ID of a file system", advice="give one such as 'fs-0123456789abcdef0'")
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_absolute():
-        raise SpecError(f"{where} is {path!r}; give the absolute path of a folder, such as '/mnt/data'")
+        raise SpecError(f"{where} is {path!r}", advice="give the absolute path of a folder, such as '/mnt/data'")
     return os.fspath(path)
