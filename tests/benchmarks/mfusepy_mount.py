@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import mfusepy
 
-from scriptmode.data import fast_file, fuse_mounts
+from scriptmode.data import fast_file, mounts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,5 +96,5 @@ class Operations(mfusepy.Operations):
 def mount(tree: fast_file.ObjectTree, point: Path) -> None:
     """Serve a tree until its mount is removed."""
     sys.setswitchinterval(fast_file.SWITCH_SECONDS)
-    device = fuse_mounts.attach(point)
+    device = mounts.attach(point)
     mfusepy.FUSE(Operations(tree), f"/dev/fd/{device}", foreground=True, max_idle_threads=READS, max_threads=READS)

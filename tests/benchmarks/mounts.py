@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 from tests.benchmarks.figures import SMALLEST_VARIABLE, Figure, amount
 from tests.references import environment
 
-from scriptmode.data import fast_file, fuse_mounts
+from scriptmode.data import fast_file, mounts
 from scriptmode.data.object_store import StoredObject
 
 if TYPE_CHECKING:
@@ -129,11 +129,11 @@ def _mounted(mount: Callable[[Tree, Path], None], point: Path) -> Iterator[int]:
         finally:
             os._exit(1)
     try:
-        while not fuse_mounts.mounted_below(point):
+        while not mounts.mounted_below(point):
             time.sleep(0.001)
         yield pid
     finally:
-        fuse_mounts.detach(point)
+        mounts.detach(point)
         os.kill(pid, 9)
         os.waitpid(pid, 0)
 

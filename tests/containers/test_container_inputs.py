@@ -9,7 +9,7 @@ import pytest
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import channel
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 
@@ -120,7 +120,7 @@ def test_a_file_system_is_the_folder_itself(received):
 
 def test_nothing_was_copied_that_can_be_mounted_and_no_mount_is_left(received):
     assert not [line for line in received.jobs.lines("job-1") if "scriptmode: channel" in line]
-    assert fuse_mounts.mounted_below(received.jobs.data_dir) == []
+    assert mounts.mounted_below(received.jobs.data_dir) == []
 
 
 def decoded(files):

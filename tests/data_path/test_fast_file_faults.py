@@ -14,7 +14,7 @@ from fakes.processes import until
 from fakes.promptness import soon
 from fakes.views import UNPRIVILEGED, WatchedObjects, drop_root_privileges, plain_folder, wait
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
@@ -108,7 +108,7 @@ def test_impossible_paths_are_the_reason_for_a_missing_mount(views, place, paths
     wait(view)
     assert view.error.startswith(said)
     assert not view.is_up
-    assert fuse_mounts.mounted_below(place) == []
+    assert mounts.mounted_below(place) == []
 
 
 def test_an_object_that_a_manifest_names_twice_is_one_file(views, place):
@@ -125,14 +125,14 @@ def test_a_killed_server_is_the_reason_and_its_mount_can_be_unmounted(objects, v
     with pytest.raises(OSError) as caught:
         place.stat()
     assert caught.value.errno == errno.ENOTCONN
-    fuse_mounts.detach(tmp_path)
+    mounts.detach(tmp_path)
     assert list(place.iterdir()) == []
     view.end()
 
 
 def test_an_unmounted_mount_is_the_reason(objects, views, place):
     view = views.mount(objects({"a": b"content"}).tree, place)
-    fuse_mounts.detach(place)
+    mounts.detach(place)
     until(lambda: view.poll() or view.error)
     assert view.error == f"the mount at {str(place)!r} is gone: it was unmounted by another process"
 
@@ -141,15 +141,15 @@ def test_a_mount_is_not_unmounted_through_a_link(tmp_path):
     real, place = tmp_path / "real", tmp_path / "real" / "channel"
     place.mkdir(parents=True)
     (tmp_path / "link").symlink_to(real)
-    device = fuse_mounts.attach(place)
+    device = mounts.attach(place)
     try:
         # As if the link had come after the mounts were read.
-        assert "Not a directory" in fuse_mounts._detach_one(os.fsencode(tmp_path / "link" / "channel"))
-        assert fuse_mounts.mounted_below(place) == [os.fsencode(place)]
+        assert "Not a directory" in mounts._detach_one(os.fsencode(tmp_path / "link" / "channel"))
+        assert mounts.mounted_below(place) == [os.fsencode(place)]
     finally:
         os.close(device)
-        fuse_mounts.detach(place)
-    assert fuse_mounts.mounted_below(place) == []
+        mounts.detach(place)
+    assert mounts.mounted_below(place) == []
 
 
 def test_stopping_frees_a_reader_of_a_store_that_hangs(objects, views, place, tmp_path):
@@ -161,7 +161,7 @@ def test_stopping_frees_a_reader_of_a_store_that_hangs(objects, views, place, tm
         view.end()
         reader.communicate(timeout=60)
         assert reader.returncode == 1
-    assert fuse_mounts.mounted_below(place) == []
+    assert mounts.mounted_below(place) == []
     assert list(place.iterdir()) == []
     place.rmdir()
 
@@ -223,13 +223,13 @@ def test_mounts_of_a_dead_agent_can_be_unmounted(objects, tmp_path):
     task = ForkedTask(agent, lock)
     os.close(lock)
     until((tmp_path / "up").exists)
-    assert len(fuse_mounts.mounted_below(job)) == 2
+    assert len(mounts.mounted_below(job)) == 2
     task.kill()
     until(task.poll)
-    fuse_mounts.detach(job)
-    assert fuse_mounts.mounted_below(job) == []
+    mounts.detach(job)
+    assert mounts.mounted_below(job) == []
     shutil.rmtree(job)
-    fuse_mounts.detach(job)
+    mounts.detach(job)
 
 
 def test_a_mount_in_use_is_unmounted_at_once(objects, views, place):
@@ -275,7 +275,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
         place = folder / "data\nhere"
 
         def work():
-            assert fuse_mounts.mount_obstacle(folder) is None
+            assert mounts.mount_obstacle(folder) is None
             view = FuseMount(store.tree, place, os.dup(0))
             wait(view)
             read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
@@ -283,7 +283,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
             os.kill(view.pid, signal.SIGKILL)
             until(lambda: view.poll() or view.error)
             view.end()
-            left = [os.fsdecode(mounted) for mounted in fuse_mounts.mounted_below(folder)]
+            left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
             again = FuseMount(store.tree, place, os.dup(0))
             wait(again)
             again.end()
@@ -295,7 +295,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
 @needs_root
 def test_root_without_the_right_to_mount_gets_the_reason(tmp_path):
-    program = "from scriptmode.data import fuse_mounts; print(fuse_mounts.mount_obstacle())"
+    program = "from scriptmode.data import mounts; print(mounts.mount_obstacle())"
     answer = subprocess.run(
         ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", "--", sys.executable, "-c", program],
         capture_output=True, check=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -307,15 +307,15 @@ def test_root_without_the_right_to_mount_gets_the_reason(tmp_path):
 
 
 def test_a_machine_without_the_device_gets_the_reason(monkeypatch, place):
-    monkeypatch.setattr(fuse_mounts, "DEVICE", "/dev/no-fuse")
-    assert str(fuse_mounts.mount_obstacle()).startswith("there is no /dev/no-fuse; load the kernel's module fuse")
+    monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
+    assert str(mounts.mount_obstacle()).startswith("there is no /dev/no-fuse; load the kernel's module fuse")
     with pytest.raises(DataError, match="there is no /dev/no-fuse"):
-        fuse_mounts.attach(place)
+        mounts.attach(place)
 
 
 def test_a_user_without_the_helper_gets_the_name_of_its_package(monkeypatch):
-    monkeypatch.setattr(fuse_mounts, "HELPERS", ())
-    said = as_nobody(lambda: str(fuse_mounts.mount_obstacle()))
+    monkeypatch.setattr(mounts, "HELPERS", ())
+    said = as_nobody(lambda: str(mounts.mount_obstacle()))
     assert (
         said == "an unprivileged user mounts through fusermount3, which is not installed; install it: apt install fuse3"
     )
@@ -325,14 +325,14 @@ def test_the_helpers_error_output_is_the_reason(monkeypatch, tmp_path):
     helper = tmp_path / "fusermount3"
     helper.write_text("#!/bin/sh\necho 'fusermount3: not today' >&2\nexit 1\n")
     helper.chmod(0o755)
-    monkeypatch.setattr(fuse_mounts, "HELPERS", (str(helper),))
+    monkeypatch.setattr(mounts, "HELPERS", (str(helper),))
     with pytest.raises(DataError, match=r"fusermount3 was refused: fusermount3: not today"):
-        fuse_mounts._attach_by(fuse_mounts._helper(), tmp_path)
+        mounts._attach_by(mounts._helper(), tmp_path)
 
 
 @pytest.mark.prompt
 def test_a_trial_mount_leaves_nothing(tmp_path):
     before = time.monotonic()
-    assert fuse_mounts.mount_obstacle(tmp_path) is None
+    assert mounts.mount_obstacle(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
     soon(time.monotonic() - before, 5)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes import plain_user
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.platforms.local.system import file_systems
 
 ID = "fs-0123456789abcdef0"
@@ -42,7 +42,7 @@ def place(data, tmp_path):
     place = tmp_path / "hosts" / "train"
     assert file_systems.provide_folder(SOURCE, {ID: str(data)}, place) == ""
     yield place
-    fuse_mounts.detach(tmp_path)
+    mounts.detach(tmp_path)
 
 
 def everything(folder):
@@ -99,7 +99,7 @@ def test_a_file_system_below_the_folder_is_read_only_too_and_stays_mounted(tmp_p
         assert file_systems.provide_folder(SOURCE, {ID: str(data)}, place) == ""
         assert (place / "below" / "inner").read_text() == "inner"
         refused((place / "below" / "inner").unlink)
-        fuse_mounts.detach(tmp_path)
+        mounts.detach(tmp_path)
         assert list(place.iterdir()) == []
         assert (below / "inner").read_text() == "inner"
     finally:
@@ -109,7 +109,7 @@ def test_a_file_system_below_the_folder_is_read_only_too_and_stays_mounted(tmp_p
 @needs_root
 def test_a_mount_in_use_is_unmounted_at_once(place, data, tmp_path):
     with (place / "file").open() as file:
-        fuse_mounts.detach(tmp_path)
+        mounts.detach(tmp_path)
         assert list(place.iterdir()) == []
         assert file.read() == "content"
     place.rmdir()

@@ -15,7 +15,7 @@ from fakes.local_jobs import ENDED, LocalJobs, channel
 from faults import processes
 from processes.launchers import until
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode_runtime.processes import process_tree
 
 PROGRAM = (Path(__file__).parent / "programs" / "victim.py").read_text()
@@ -228,7 +228,7 @@ class Run:
         inputs = [] if unfinished else [path for path in _files(folder) if "/input/data/" in path]
         return [
             *(f"process {pid}: {processes.words(pid)}" for pid in {*known, *self.jobs.processes()}),
-            *(f"mount {os.fsdecode(place)}" for place in fuse_mounts.mounted_below(folder)),
+            *(f"mount {os.fsdecode(place)}" for place in mounts.mounted_below(folder)),
             *inputs[:9],
             *_files(self.tmpdir),
         ]

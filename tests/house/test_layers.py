@@ -70,7 +70,7 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/containers/package_indexes.py",  # asks apt where packages are
-    "sdk/scriptmode/data/fuse_mounts.py",  # runs the setuid program that mounts for users who may not
+    "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
     "sdk/scriptmode/doctor/program_runner.py",  # imports what may crash, runs what may hang
     "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run
     "sdk/scriptmode/platforms/local/agent/job_agent.py",  # puts itself into the background

@@ -13,7 +13,7 @@ from fakes import plain_user
 from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.errors import DataError
 from scriptmode_runtime.processes import process_tree
 
@@ -65,7 +65,7 @@ def said(jobs, description):
 
 
 def mounted(jobs):
-    return fuse_mounts.mounted_below(jobs.data_dir)
+    return mounts.mounted_below(jobs.data_dir)
 
 
 def test_fast_files_are_read_and_never_written_and_no_mount_is_left(jobs, data):

@@ -10,7 +10,7 @@ import pytest
 from fakes.processes import until
 from processes.small_disk import _namespace
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.doctor import machine_checks, program_checks, program_runner, storage_checks
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode_runtime.processes import process_tree
@@ -157,7 +157,7 @@ def test_a_failed_mount_names_what_needs_it():
 
 
 def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):
-    monkeypatch.setattr(fuse_mounts, "DEVICE", "/dev/no-fuse")
+    monkeypatch.setattr(mounts, "DEVICE", "/dev/no-fuse")
     (check,) = machine_checks.fuse()
     assert check.found == "there is no /dev/no-fuse; input_mode='FastFile' streams through a mount"
     assert check.advice == "load the kernel's module fuse, or give the device to the container"

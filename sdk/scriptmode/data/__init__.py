@@ -28,7 +28,8 @@ How it is served:
     pipes: Pipe mode: write a stream into FIFOs, one an epoch.
     fast_file: FastFile mode: a channel as a tree of files for a FUSE mount.
     file_prefetch: Prefetch for the open files of such a mount.
-    fuse_protocol, fuse_server, fuse_mounts: The kernel's FUSE protocol, its server, and all mounts.
+    fuse_protocol, fuse_server: The kernel's FUSE protocol, and its server.
+    mounts: Mount and unmount, for FUSE and for read-only directories.
     file_copy, regular_files: Copy and open files that others wrote.
     shared_counters: Counters that a forked child writes and its parent reads.
 """

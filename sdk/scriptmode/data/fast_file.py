@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.data.file_prefetch import Prefetcher
 from scriptmode.data.fuse_protocol import Name, Node
 from scriptmode.data.fuse_server import Server
@@ -81,6 +81,6 @@ def mount(tree: Tree, mount_point: Path, report: Callable[[str], None], ready: C
     `DataError` where mounting is not possible.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-    device = fuse_mounts.attach(mount_point)
+    device = mounts.attach(mount_point)
     ready()
     Server(device, tree, report).serve()

@@ -49,9 +49,9 @@ def docker() -> Iterator[Check]:
 
 def fuse() -> Iterator[Check]:
     """Mount and unmount a file system: only that shows whether this user may."""
-    from scriptmode.data import fuse_mounts
+    from scriptmode.data import mounts
 
-    if why := fuse_mounts.mount_obstacle():
+    if why := mounts.mount_obstacle():
         # Only a warning: without mounts the data is copied.
         yield warning(FUSE, f"{why.text}; input_mode='FastFile' streams through a mount", why.advice)
     else:

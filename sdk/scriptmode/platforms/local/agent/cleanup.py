@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -21,7 +21,7 @@ def remove_unneeded_files(folder: JobFolder, *, failed: bool) -> list[str]:
     """
     names = [folder.channels.name]
     warnings = []
-    if mounted := fuse_mounts.mounted_below(folder.hosts):
+    if mounted := mounts.mounted_below(folder.hosts):
         warnings.append(f"warning: nothing below {folder.hosts} is removed: {os.fsdecode(mounted[0])} is still mounted")
     elif failed:
         with suppress(FileNotFoundError):

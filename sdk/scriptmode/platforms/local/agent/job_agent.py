@@ -32,7 +32,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms import requested_hosts
@@ -352,7 +352,7 @@ class Agent:
                 problems.append("some processes of the job could not be killed")
         try:
             # Read-only file systems, and what a child mounted that was killed meanwhile.
-            fuse_mounts.detach(self._folder.hosts)
+            mounts.detach(self._folder.hosts)
         except DataError as error:
             problems.append(str(error))
         for problem in problems:

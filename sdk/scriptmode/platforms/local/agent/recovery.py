@@ -186,7 +186,7 @@ def _cause_of_death(folder: JobFolder, state: JobState) -> str:
 
 def end_orphans(folder: JobFolder) -> str:
     """Stop the processes, mounts and containers of a job whose agent is dead; return what failed, else ""."""
-    from scriptmode.data import fuse_mounts
+    from scriptmode.data import mounts
     from scriptmode_runtime.processes import process_tree
 
     processes = folder.read_processes()
@@ -199,7 +199,7 @@ def end_orphans(folder: JobFolder) -> str:
 
     with suppress(DataError):
         # First of all: access below a mount whose server is dead fails or hangs.
-        fuse_mounts.detach(folder.hosts)
+        mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
     problems += filter(None, [_remove_outside_folder(folder)])
     with suppress(OSError):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.data import fuse_mounts
+from scriptmode.data import mounts
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
@@ -50,7 +50,7 @@ def delete_job(folder: JobFolder) -> None:
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that folder",
         )
-    fuse_mounts.detach(moved.hosts)
+    mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
     for left in folder.path.parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):

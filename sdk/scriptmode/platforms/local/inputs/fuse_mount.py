@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data import fast_file, fuse_mounts
+from scriptmode.data import fast_file, mounts
 from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 from scriptmode_runtime.processes import process_tree
 
@@ -89,13 +89,13 @@ class FuseMount:
         if not self.error:
             # First of all: the death of the child ends every waiting read with an error.
             self._task.kill()
-        fuse_mounts.detach(self.mount_point)
+        mounts.detach(self.mount_point)
         deadline = time.monotonic() + process_tree.KILL_SECONDS
         while not self.error and time.monotonic() < deadline:
             time.sleep(_POLL_SECONDS)
             self.poll()
         # The child may have mounted just before it died.
-        fuse_mounts.detach(self.mount_point)
+        mounts.detach(self.mount_point)
 
     def _ended(self) -> str:
         """Return why the child ended; "" while it runs."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Callable
 
-from scriptmode.data import fuse_mounts, listing
+from scriptmode.data import listing, mounts
 from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
@@ -69,7 +69,7 @@ class ChannelMounts:
         for mounted in self._systems:
             if problem := file_systems.provide_folder(_system(mounted), self._folders, mounted.path):
                 say(mounted.host, problem)
-        if self._fast and (obstacle := why_not or fuse_mounts.mount_obstacle(spool)):
+        if self._fast and (obstacle := why_not or mounts.mount_obstacle(spool)):
             for mounted in self._fast:
                 name = mounted.channel["ChannelName"]
                 say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {obstacle}")

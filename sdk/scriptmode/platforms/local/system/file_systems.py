@@ -81,11 +81,11 @@ def provide_folder(source: Mapping[str, Any], folders: Mapping[str, str], channe
         _link(source, target, channel)
         return ""
     # Imported here, because callers that only need a folder have no use for the code that mounts.
-    from scriptmode.data import fuse_mounts
+    from scriptmode.data import mounts
 
     try:
         channel.mkdir(parents=True, exist_ok=True)
-        fuse_mounts.bind_read_only(target, channel)
+        mounts.bind_read_only(target, channel)
     except (OSError, DataError) as error:
         _link(source, target, channel)
         return (
