@@ -88,11 +88,11 @@ def _train() -> int:
     if failure is None:
         report.release(output)
         return 0
-    message = report.redaction(here)(failure.message)
+    failure = Failure(**report.redaction(here).document(failure._asdict()))
     if is_host:
-        report.write(output, message)
+        report.write(output, failure)
     with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
-        os.write(2, f"scriptmode: {message.partition(_END)[0]}{_END}".encode("utf-8", "replace"))
+        os.write(2, f"scriptmode: {failure.message.partition(_END)[0]}{_END}".encode("utf-8", "replace"))
     return failure.exit_code
 
 

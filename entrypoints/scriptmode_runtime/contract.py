@@ -23,6 +23,9 @@ OUTPUT_DIR = "output"
 OUTPUT_DATA_DIR = "output/data"
 OUTPUT_INTERMEDIATE_DIR = "output/intermediate"
 FAILURE_FILE = "output/failure"
+#: Ours: the same failure as an object: ``cause``, ``host``, ``process``, ``exit_code``, ``signal``, ``exception``,
+#: ``hint``, ``traceback``.
+FAILURE_RECORD_FILE = "output/failure.json"
 
 HYPERPARAMETERS_FILE = "input/config/hyperparameters.json"
 INPUT_DATA_CONFIG_FILE = "input/config/inputdataconfig.json"
@@ -41,6 +44,10 @@ HOMOGENEOUS_GROUP = "homogeneousCluster"
 FAILURE_LIMIT = 1024
 #: Of them the platform adds its own around the failure file: ``AlgorithmError: <failure file>, exit code: 255``.
 FAILURE_FILE_LIMIT = FAILURE_LIMIT - len("AlgorithmError: , exit code: 255")
+#: The largest record of a failure in bytes. Its longest text, the traceback, has at most this many characters: as JSON
+#: in ASCII, in a message to another host, one character takes up to twelve bytes.
+FAILURE_RECORD_LIMIT = 32 * 1024
+TRACEBACK_LIMIT = 3000
 _ELIDED = "[...]"
 
 # --- ports -------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ import re
 from bisect import bisect
 from typing import TYPE_CHECKING, NamedTuple
 
+from scriptmode_runtime.failure import last_traceback
+
 if TYPE_CHECKING:
     from scriptmode_runtime.plan import ProcessSpec
 
@@ -172,12 +174,6 @@ _TABLE = (
     _Row("", "If it was not killed on purpose, memory ran out: use a smaller batch, or a larger host", 137),
     _Row("", "Usually a library crashed: PYTHONFAULTHANDLER=1 in the job's environment shows where", 139),
 )
-_TRACEBACK = "Traceback (most recent call last):"
-#: The lines between two tracebacks of one error.
-_CHAINED = (
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:",
-)
 #: Characters before a traceback that may have its reason: what a library logs before it raises.
 _BEFORE = 2000
 
@@ -208,12 +204,7 @@ def _reach(end: int, daemons: list[tuple[int, int]]) -> int:
 
 def _last_words(output: str) -> str:
     """Return the output from shortly before the last traceback on, with the tracebacks it was chained from."""
-    start = output.rfind(_TRACEBACK)
-    before = output[: max(start, 0)].rstrip()
-    while before.endswith(_CHAINED) and _TRACEBACK in before:
-        start = before.rindex(_TRACEBACK)
-        before = output[:start].rstrip()
-    return output[max(0, start - _BEFORE) :]
+    return output[max(0, last_traceback(output) - _BEFORE) :]
 
 
 def _python(spec: ProcessSpec) -> str:

@@ -1,14 +1,18 @@
-"""The report of a failure: its exit code, and a failure file with its reason that can be written to a full disk too."""
+"""The report of a failure: its exit code, the platform's failure file, and a record of the failure as JSON.
+
+Both files can be written to a full disk too: space for them is reserved when the launcher starts.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, Failure, signal_name
+from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, TRACEBACK, Failure, last_traceback, signal_name
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
@@ -23,36 +27,70 @@ _MESSAGE_START = 200
 _LONGEST_HINT = 300
 #: The heading of ordinary output: the platform appends ", exit code: 7", as if that were part of the output.
 _LOG_HEADING = "its log ends with\n"
-_TRACEBACK = "Traceback (most recent call last):"
-_FAILURE_NAME = os.path.basename(contract.FAILURE_FILE)
-#: Disk space reserved for the failure file, in the same folder: it is overwritten in place, and renamed.
-_RESERVE_NAME = ".failure.reserve"
-#: The longest failure file in bytes: no character takes more than four. The reserve is not zeros, and is larger than
-#: files that a file system keeps inside a directory's own records: it occupies a block.
-_RESERVE_SIZE = 4 * contract.FAILURE_LIMIT
+_FAILURE_NAME, _RECORD_NAME = os.path.basename(contract.FAILURE_FILE), os.path.basename(contract.FAILURE_RECORD_FILE)
+#: The longest failure file in bytes: no character takes more than four.
+_LONGEST = 4 * contract.FAILURE_LIMIT
+#: Bytes of disk space that are reserved for each file. A reserve is not zeros, and is larger than files that a file
+#: system keeps inside a directory's own records: it occupies a block.
+_RESERVED = {_FAILURE_NAME: _LONGEST, _RECORD_NAME: contract.FAILURE_RECORD_LIMIT}
+#: Characters of the type of an exception.
+_LONGEST_TYPE = 200
 
 
 def prepare(output: str) -> None:
-    """Remove the files of an earlier run in the folder ``output``, and reserve disk space there for a failure file."""
-    for name in (_FAILURE_NAME, _RESERVE_NAME):
+    """Remove the files of an earlier run in the folder ``output``, and reserve disk space there for a failure's."""
+    for name, size in _RESERVED.items():
         _remove(os.path.join(output, name))
-    with contextlib.suppress(OSError):
-        os.makedirs(output, exist_ok=True)
-        _write(os.path.join(output, _RESERVE_NAME), os.urandom(_RESERVE_SIZE), os.O_CREAT | os.O_EXCL)
+        _remove(_reserve(output, name))
+        with contextlib.suppress(OSError):
+            os.makedirs(output, exist_ok=True)
+            _write(_reserve(output, name), os.urandom(size), os.O_CREAT | os.O_EXCL)
 
 
 def release(output: str) -> None:
     """Release the reserved disk space: nothing failed."""
-    _remove(os.path.join(output, _RESERVE_NAME))
+    for name in _RESERVED:
+        _remove(_reserve(output, name))
 
 
-def write(output: str, message: str) -> None:
-    """Write the failure file unless the script wrote its own; ignore a folder that cannot be written."""
-    path, reserve = os.path.join(output, _FAILURE_NAME), os.path.join(output, _RESERVE_NAME)
-    content = contract.shorten(message, contract.FAILURE_FILE_LIMIT).encode("utf-8", "replace")
+def write(output: str, failure: Failure) -> None:
+    """Write the failure file, unless the script wrote its own, and the record, as far as the folder can be written."""
+    size = 0
+    with contextlib.suppress(OSError):
+        size = os.path.getsize(os.path.join(output, _FAILURE_NAME))
+    if size:
+        _remove(_reserve(output, _FAILURE_NAME))
+    else:
+        _replace(output, _FAILURE_NAME, contract.shorten(failure.message, contract.FAILURE_FILE_LIMIT))
+    _replace(output, _RECORD_NAME, json.dumps(_record(failure), ensure_ascii=False))
+
+
+def _record(failure: Failure) -> dict[str, object]:
+    """Return the content of `contract.FAILURE_RECORD_FILE`."""
+    cause, _, rest = failure.message.partition("\n")
+    # In a process's failure the lines that follow are its hint and its output, shortened for the failure file.
+    traceback = failure.traceback or (rest if failure.process == "launcher" else "")
+    return {
+        "cause": contract.shorten(cause, contract.FAILURE_FILE_LIMIT),
+        "host": failure.host,
+        "process": failure.process,
+        "exit_code": failure.exit_code,
+        "signal": signal_name(failure.exit_code - SIGNALLED) if failure.graceful else failure.signal,
+        "exception": failure.exception,
+        "hint": failure.hint,
+        "traceback": contract.shorten(traceback, contract.TRACEBACK_LIMIT),
+    }
+
+
+def _reserve(output: str, name: str) -> str:
+    """Return the path of the space reserved for a file, in its folder: it is overwritten in place, and renamed."""
+    return os.path.join(output, f".{name}.reserve")
+
+
+def _replace(output: str, name: str, text: str) -> None:
+    """Write a file into its reserved space; ignore a folder that cannot be written."""
+    path, reserve, content = os.path.join(output, name), _reserve(output, name), text.encode("utf-8", "replace")
     try:
-        if os.path.exists(path) and os.path.getsize(path):
-            return
         try:
             _write(reserve, content)
         except OSError:  # it was removed, or this file system cannot change a file on a full disk
@@ -81,15 +119,27 @@ def describe(
     hide = redaction(environment)
     where = f"{host}, {process}: {_status_text(status)}"
     hint = hide(_hint(output, status, spec))
-    # Never cut: a part of a hint may state as a fact what the whole hint only supposes.
-    head = f"{where}\n{hint}\n" if 0 < len(hint) <= _LONGEST_HINT else f"{where}\n"
+    if len(hint) > _LONGEST_HINT:
+        # Never cut: a part of a hint may state as a fact what the whole hint only supposes.
+        hint = ""
+    head = f"{where}\n{hint}\n" if hint else f"{where}\n"
     # Secrets are hidden before the text is cut: a part of a secret would not be recognised.
     script_text = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
     text = _readable(hide(script_text or output))
-    if not script_text and text and not _last_error(text):
+    error = _last_error(text)
+    if not script_text and text and not error:
         head += _LOG_HEADING
     tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
-    return Failure(host, process, _exit_code(status), (head + tail).strip())
+    return Failure(
+        host,
+        process,
+        _exit_code(status),
+        (head + tail).strip(),
+        signal=signal_name(-status) if status < 0 else "",
+        exception=_exception_type(error),
+        hint=hint,
+        traceback=excerpt(text[max(0, last_traceback(text)) :], contract.TRACEBACK_LIMIT),
+    )
 
 
 def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
@@ -170,7 +220,7 @@ def script_message(environment: TrainingEnvironment, host: str) -> str:
         descriptor = os.open(os.path.join(base_dir, *contract.FAILURE_FILE.split("/")), os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:
             is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            return file.read(_RESERVE_SIZE).decode("utf-8", "replace").strip() if is_file else ""
+            return file.read(_LONGEST).decode("utf-8", "replace").strip() if is_file else ""
     except OSError:
         return ""
 
@@ -205,7 +255,7 @@ def _readable(output: str) -> str:
 
 def _last_error(text: str) -> str:
     """Return the text from the last traceback's error on, after its frames; "" without a traceback."""
-    _, traceback, block = text.rpartition(_TRACEBACK)
+    _, traceback, block = text.rpartition(TRACEBACK)
     if not traceback:
         return ""
     lines = block.lstrip("\n").split("\n")
@@ -213,3 +263,9 @@ def _last_error(text: str) -> str:
         if line and not line[0].isspace():
             return "\n".join(lines[number:])
     return ""
+
+
+def _exception_type(error: str) -> str:
+    """Return the name before the message of an error, as Python prints it; "" for a text without one."""
+    name = error.partition("\n")[0].partition(":")[0].rstrip()
+    return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""

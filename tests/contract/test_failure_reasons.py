@@ -26,7 +26,7 @@ def reason_of(status, output, host="algo-1"):
     with TemporaryDirectory() as folder:
         base = write_host(Path(folder) / "ml", host, hosts=[host])
         cause = report.describe(environment.read(str(base), {}), SPEC, status, output)
-        report.write(str(base / "output"), cause.message)
+        report.write(str(base / "output"), cause)
         said = (base / "output" / "failure").read_text()
     state = starting_state("job", "arn", 0.0).with_status("Failed", 1.0, reason=algorithm_error(said, cause.exit_code))
     return render_describe_response({}, state)["FailureReason"], cause.exit_code

@@ -1,5 +1,6 @@
 """``train`` with its root folder on a disk of its own, a very small one."""
 
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ if [ "$log" ]; then "$python" -m scriptmode_runtime >>"$disk/log" 2>&1; else "$p
 code=$?
 if [ "$log" ]; then cat "$disk/log"; fi
 ls -A "$disk/output" >"$shown/names"
-cp "$disk/output/failure" "$shown/failure" 2>/dev/null
+cp "$disk/output/failure" "$disk/output/failure.json" "$shown" 2>/dev/null
 df --output=avail -B1 "$disk" | tail -n 1 >"$shown/free"
 exit $code
 """
@@ -31,6 +32,7 @@ class Ran:
         self.names = (shown / "names").read_text().split()
         self.free = int((shown / "free").read_text())
         self.failure = (shown / "failure").read_text() if (shown / "failure").exists() else None
+        self.record = json.loads((shown / "failure.json").read_text()) if (shown / "failure.json").exists() else None
 
 
 def train_on_small_disk(base, size="2m", *, filled=False, log=False, **variables):

@@ -13,7 +13,7 @@ from fakes.host_folders import write_host
 from processes.launchers import ENTRYPOINTS
 from processes.small_disk import train_on_small_disk
 
-from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
+from scriptmode_runtime.contract import FAILURE_FILE_LIMIT, FAILURE_RECORD_LIMIT, TRACEBACK_LIMIT
 
 #: Takes the last byte of the disk.
 FILL = """
@@ -37,8 +37,9 @@ def host(tmp_path, script, **hyperparameters):
 def test_the_failure_file_is_whole_though_the_disk_is_full(tmp_path):
     script = "fill()\nwith open(os.path.join(os.environ['SM_MODEL_DIR'], 'weights'), 'wb') as file: file.write(b'w')"
     ran = train_on_small_disk(host(tmp_path, script))
-    assert (ran.code, ran.free) == (1, 0)
-    assert ran.names == ["data", "failure", "intermediate"]
+    assert ran.code == 1
+    assert ran.free < FAILURE_RECORD_LIMIT
+    assert ran.names == ["data", "failure", "failure.json", "intermediate"]
     first, hint, *lines = ran.failure.splitlines()
     assert first == "algo-1, script: exit code 1"
     assert hint == "The disk is full: use a larger volume, or fewer files"
@@ -46,17 +47,19 @@ def test_the_failure_file_is_whole_though_the_disk_is_full(tmp_path):
 
 
 def test_the_longest_failure_file_fits(tmp_path):
-    ran = train_on_small_disk(host(tmp_path, "fill()\nraise ValueError('😀' * 2000 + ' at the end')"))
-    assert ran.names == ["data", "failure", "intermediate"]
+    ran = train_on_small_disk(host(tmp_path, "fill()\nraise ValueError('😀' * 4000 + ' at the end')"))
+    assert ran.names == ["data", "failure", "failure.json", "intermediate"]
     assert len(ran.failure) == FAILURE_FILE_LIMIT
     assert ran.failure.endswith("😀 at the end")
+    assert len(ran.record["traceback"]) == TRACEBACK_LIMIT
+    assert ran.record["traceback"].endswith("😀 at the end")
 
 
 @pytest.mark.parametrize("words", ["'my own words'", "''"], ids=["words", "nothing"])
 def test_an_empty_failure_file_of_the_script_does_not_hide_the_reason(tmp_path, words):
     script = f"fill()\nwith open(os.path.join(os.environ['SM_OUTPUT_DIR'], 'failure'), 'w') as file: file.write({words})\nraise ValueError('no')"
     ran = train_on_small_disk(host(tmp_path, script))
-    assert ran.names == ["data", "failure", "intermediate"]
+    assert ran.names == ["data", "failure", "failure.json", "intermediate"]
     assert ran.failure.startswith("algo-1, script: exit code 1\n")
 
 
@@ -65,13 +68,18 @@ def test_a_failure_file_that_the_script_wrote_is_kept(tmp_path):
         "open(os.path.join(os.environ['SM_OUTPUT_DIR'], 'failure'), 'w').write('my own words')\nfill()\nos._exit(4)"
     )
     ran = train_on_small_disk(host(tmp_path, script))
-    assert (ran.code, ran.names, ran.failure) == (4, ["data", "failure", "intermediate"], "my own words")
+    assert (ran.code, ran.names, ran.failure) == (
+        4,
+        ["data", "failure", "failure.json", "intermediate"],
+        "my own words",
+    )
+    assert (ran.record["exit_code"], ran.record["traceback"]) == (4, "my own words")
 
 
 def test_a_good_end_on_a_full_disk_leaves_no_failure_file(tmp_path):
     ran = train_on_small_disk(host(tmp_path, "fill()"))
     assert (ran.code, ran.names) == (0, ["data", "intermediate"])
-    assert 0 < ran.free <= 4096, "the room that was kept is given back"
+    assert 0 < ran.free <= 4096 + FAILURE_RECORD_LIMIT, "the room that was kept is given back"
 
 
 @pytest.mark.parametrize("code", [0, 3])

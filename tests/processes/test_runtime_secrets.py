@@ -42,9 +42,12 @@ def spellings(secret):
 def check(launcher, secret):
     own = "".join(line for line in launcher.output.splitlines(keepends=True) if line.startswith("scriptmode: "))
     assert "exit code 1" in own
+    record = json.loads((launcher.base / "output" / "failure.json").read_text())
     for told in spellings(secret):
         assert told not in launcher.failure
+        assert not any(told in str(field) for field in record.values())
         assert told not in own
+    assert "******" in record["traceback"]
     assert "******" in launcher.failure
     assert launcher.failure.startswith("algo-1, ")
 

@@ -1,5 +1,6 @@
 """What the failure file says, and that it is there."""
 
+import json
 import os
 import shutil
 import stat
@@ -8,11 +9,14 @@ import pytest
 from fakes.host_folders import write_files, write_host
 
 from scriptmode_runtime import environment, report
-from scriptmode_runtime.contract import FAILURE_FILE_LIMIT
+from scriptmode_runtime.contract import FAILURE_FILE_LIMIT, FAILURE_RECORD_LIMIT, TRACEBACK_LIMIT
+from scriptmode_runtime.failure import Failure
+from scriptmode_runtime.peers.connection import _LONGEST_LINE
 from scriptmode_runtime.plan import ProcessSpec
 from scriptmode_runtime.report import describe, excerpt
 
 SCRIPT = ProcessSpec("script", ("/venv/bin/python", "train.py"), {}, "/")
+BROKEN = Failure("algo-1", "script", 1, "it broke")
 RANK_ONE_EXITS = "Process name: [prterun-vm-3725@1,1]\n   Exit code:    3\n"
 RANK_ONE_KILLED = "prterun noticed that process rank 1 with PID 3743 on node vm exited on\nsignal 9 (Killed).\n"
 
@@ -93,7 +97,7 @@ def test_a_failure_file_that_is_none_does_not_hold_up_the_report(tmp_path, make)
     assert (
         described(tmp_path, SCRIPT, 1, "the end").message == "algo-1, script: exit code 1\nits log ends with\nthe end"
     )
-    report.write(str(tmp_path / "ml" / "output"), "x")
+    report.write(str(tmp_path / "ml" / "output"), BROKEN)
 
 
 def test_the_end_of_a_traceback_is_never_cut_out():
@@ -136,7 +140,52 @@ def test_an_excerpt_never_exceeds_its_room(room, before):
     assert len(excerpt(f"Traceback (most recent call last):\n{frames}E: {'y' * 999}", room)) <= room
 
 
-# --- the file
+# --- the record's fields
+
+RAISED = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
+CHAINED = (
+    f"{RAISED}KeyError: 'lr'\n\nThe above exception was the direct cause of the following exception:\n\n"
+    f"{RAISED}app.errors.ConfigError: no rate\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "output", "exception", "traceback"),
+    [
+        pytest.param(1, f"noise\n{RAISED}ValueError: no\n", "ValueError", f"{RAISED}ValueError: no", id="raised"),
+        pytest.param(
+            1, f"noise\n{RAISED}KeyboardInterrupt\n", "KeyboardInterrupt", f"{RAISED}KeyboardInterrupt", id="bare"
+        ),
+        pytest.param(1, f"noise\n{CHAINED}", "app.errors.ConfigError", CHAINED.strip(), id="with a cause"),
+        pytest.param(7, "epoch 1\nepoch 2\n", "", "epoch 1\nepoch 2", id="no traceback"),
+        pytest.param(-9, "", "", "", id="no output"),
+        pytest.param(1, RAISED, "", RAISED.strip(), id="a traceback that breaks off"),
+        pytest.param(1, f"{RAISED}not a name: no\n", "", f"{RAISED}not a name: no", id="no type"),
+    ],
+)
+def test_the_type_and_the_traceback_of_the_last_error(tmp_path, status, output, exception, traceback):
+    failure = described(tmp_path, SCRIPT, status, output)
+    assert (failure.exception, failure.traceback) == (exception, traceback)
+
+
+@pytest.mark.parametrize(("status", "signal"), [(3, ""), (137, ""), (-9, "SIGKILL"), (-99, "signal 99")])
+def test_a_signal_has_its_name_and_an_exit_code_has_none(tmp_path, status, signal):
+    assert described(tmp_path, SCRIPT, status, "").signal == signal
+
+
+def test_no_field_has_a_secret(tmp_path):
+    output = f"{RAISED}ModuleNotFoundError: No module named 'correct-horse'\n"
+    failure = described(tmp_path, SCRIPT, 1, output, db_password="correct-horse")
+    assert "correct-horse" not in repr(failure)
+    assert failure.hint.startswith("****** is not installed")
+    assert failure.traceback == f"{RAISED}ModuleNotFoundError: No module named '******'"
+
+
+# --- the files
+
+
+def record(output):
+    return json.loads((output / "failure.json").read_text())
 
 
 @pytest.fixture
@@ -146,57 +195,100 @@ def output(tmp_path):
 
 
 def test_a_good_end_leaves_nothing(output):
-    assert [path.stat().st_size for path in output.iterdir()] == [4096]
+    assert sorted(path.stat().st_size for path in output.iterdir()) == [4096, FAILURE_RECORD_LIMIT]
     report.release(str(output))
     assert list(output.iterdir()) == []
 
 
-def test_a_failure_leaves_one_file_with_nothing_but_the_message(output):
-    report.write(str(output), "it broke")
-    assert {path.name: path.read_bytes() for path in output.iterdir()} == {"failure": b"it broke"}
-    assert not (output / "failure").stat().st_mode & stat.S_IXUSR
+def test_a_failure_leaves_a_file_with_nothing_but_the_message_and_a_record(output):
+    report.write(str(output), BROKEN)
+    assert sorted(path.name for path in output.iterdir()) == ["failure", "failure.json"]
+    assert (output / "failure").read_bytes() == b"it broke"
+    assert record(output) == {
+        "cause": "it broke",
+        "host": "algo-1",
+        "process": "script",
+        "exit_code": 1,
+        "signal": "",
+        "exception": "",
+        "hint": "",
+        "traceback": "",
+    }
+    assert not any(path.stat().st_mode & stat.S_IXUSR for path in output.iterdir())
 
 
-def test_the_scripts_own_file_is_kept(output):
-    write_files(output, {"failure": "my own words"})
-    report.write(str(output), "it broke")
-    assert {path.name: path.read_text() for path in output.iterdir()} == {"failure": "my own words"}
+def test_the_scripts_own_file_is_kept_but_for_the_record(output):
+    write_files(output, {"failure": "my own words", "failure.json": "my own words"})
+    report.write(str(output), BROKEN)
+    assert sorted(path.name for path in output.iterdir()) == ["failure", "failure.json"]
+    assert (output / "failure").read_text() == "my own words"
+    assert record(output)["cause"] == "it broke"
+
+
+def test_a_stop_of_the_launcher_has_its_signal(output):
+    report.write(str(output), Failure("algo-1", "launcher", 143, "algo-1: stopped by SIGTERM", graceful=True))
+    assert (record(output)["exit_code"], record(output)["signal"]) == (143, "SIGTERM")
+
+
+def test_a_record_of_the_longest_texts_is_within_its_limit(output):
+    longest = "\x01😀" * 50_000
+    failure = BROKEN._replace(
+        host="h" * 63, process="p" * 63, message=f"{longest}\n{longest}", exception="E" * 200, hint="😀" * 300
+    )
+    report.write(str(output), failure._replace(traceback=longest))
+    assert (output / "failure.json").stat().st_size <= FAILURE_RECORD_LIMIT
+    assert len(record(output)["traceback"]) == TRACEBACK_LIMIT
+
+
+def test_the_longest_failure_of_a_process_fits_a_message_to_another_host(tmp_path):
+    failure = described(tmp_path, SCRIPT, 1, f"{RAISED}ValueError: {'😀' * 50_000}\n")
+    assert len(json.dumps(failure._asdict())) < _LONGEST_LINE - 4096
+
+
+def test_the_lines_of_a_failure_of_the_launcher_are_its_traceback(output):
+    report.write(
+        str(output), BROKEN._replace(process="launcher", message="KeyError('x') in the runtime\nTraceback\n x")
+    )
+    assert record(output)["cause"] == "KeyError('x') in the runtime"
+    assert record(output)["traceback"] == "Traceback\n x"
 
 
 @pytest.mark.parametrize("make", [lambda path: path.touch(), os.mkfifo], ids=["empty", "a pipe"])
 def test_a_file_without_words_is_replaced(output, make):
     make(output / "failure")
-    report.write(str(output), "it broke")
+    report.write(str(output), BROKEN)
     assert (output / "failure").read_text() == "it broke"
 
 
 def test_a_link_is_replaced_and_not_written_through(output, tmp_path):
-    (output / "failure").symlink_to(tmp_path / "elsewhere")
-    (output / ".failure.reserve").unlink()
-    (output / ".failure.reserve").symlink_to(tmp_path / "elsewhere")
-    report.write(str(output), "it broke")
+    for name in ("failure", "failure.json"):
+        (output / name).symlink_to(tmp_path / "elsewhere")
+        (output / f".{name}.reserve").unlink()
+        (output / f".{name}.reserve").symlink_to(tmp_path / "elsewhere")
+    report.write(str(output), BROKEN)
+    assert record(output)["cause"] == "it broke"
     assert (output / "failure").read_text() == "it broke"
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_folder_that_the_script_emptied_or_removed_is_made_again(output):
-    (output / ".failure.reserve").unlink()
-    output.rmdir()
-    report.write(str(output), "it broke")
-    assert {path.name: path.read_text() for path in output.iterdir()} == {"failure": "it broke"}
+    shutil.rmtree(output)
+    report.write(str(output), BROKEN)
+    assert sorted(path.name for path in output.iterdir()) == ["failure", "failure.json"]
+    assert (output / "failure").read_text() == "it broke"
 
 
 def test_nothing_is_written_where_the_folder_of_the_host_was_deleted(tmp_path):
     output = tmp_path / "host" / "output"
     report.prepare(str(output))
     shutil.rmtree(tmp_path / "host")
-    report.write(str(output), "it was stopped")
+    report.write(str(output), BROKEN)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("character", ["x", "é", "漢", "😀", "\ud800"], ids=["1", "2", "3", "4", "half a character"])
 def test_a_long_message_is_cut_to_the_limit_in_characters_and_keeps_both_ends(output, character):
-    report.write(str(output), f"begin {character * 5000} end")
+    report.write(str(output), BROKEN._replace(message=f"begin {character * 5000} end"))
     text = (output / "failure").read_text()
     assert len(text) == FAILURE_FILE_LIMIT
     assert text.startswith("begin ")
@@ -206,6 +298,6 @@ def test_a_long_message_is_cut_to_the_limit_in_characters_and_keeps_both_ends(ou
 def test_a_folder_that_cannot_be_written_is_not_another_error(tmp_path):
     (tmp_path / "output").write_text("a file")
     report.prepare(str(tmp_path / "output"))
-    report.write(str(tmp_path / "output"), "it broke")
+    report.write(str(tmp_path / "output"), BROKEN)
     report.release(str(tmp_path / "output"))
     assert (tmp_path / "output").read_text() == "a file"

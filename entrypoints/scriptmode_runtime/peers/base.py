@@ -182,6 +182,7 @@ def failure_from(message: Mapping[str, Any]) -> Failure:
         exit_code=int(message.get("exit_code") or LAUNCHER_FAILED),
         message=str(message.get("message")),
         graceful=bool(message.get("graceful")),
+        **{name: str(message.get(name, "")) for name in ("signal", "exception", "hint", "traceback")},
     )
 
 
