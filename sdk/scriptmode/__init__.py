@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     __version__: str
     from scriptmode.aws.iam_role import get_execution_role
     from scriptmode.estimator import Estimator, TensorFlow
+    from scriptmode.failure import Failure
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import LogEvent
@@ -50,6 +51,7 @@ else:
         "ParameterServer": "spec.distribution",
         "Estimator": "estimator",
         "TensorFlow": "estimator",
+        "Failure": "failure",
         "FileSystemInput": "spec.inputs",
         "ShuffleConfig": "spec.inputs",
         "TrainingInput": "spec.inputs",
@@ -87,6 +89,7 @@ __all__ = [
     "DataError",
     "DataNotFoundError",
     "Estimator",
+    "Failure",
     "FileSystemInput",
     "InstanceGroup",
     "JobExistsError",

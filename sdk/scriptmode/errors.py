@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.failure import Failure
+
 
 class ScriptmodeError(Exception):
     """The base class of every error of this library. Its text is the message, and the advice after a semicolon.
@@ -196,7 +198,24 @@ class TrainingJobError(ScriptmodeError):
 
 
 class TrainingJobFailed(TrainingJobError):  # noqa: N818 - the past tense of the job's own status
-    """The job failed. The message says what failed and where the whole log is."""
+    """The job failed. The message says what failed and where the whole log is.
+
+    Attributes:
+        failure: Why it failed: the host, the process, how it ended, its traceback.
+    """
+
+    def __init__(self, message: str, description: Mapping[str, Any], failure: Failure | None = None) -> None:
+        """Create the error.
+
+        Args:
+            message: The message.
+            description: The description of the job.
+            failure: Why it failed; by default what the FailureReason of ``description`` says.
+        """
+        from scriptmode.failure import parse_failure_reason
+
+        super().__init__(message, description)
+        self.failure = failure or parse_failure_reason(self.reason)
 
     @property
     def reason(self) -> str:

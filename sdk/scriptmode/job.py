@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from scriptmode.failure import Failure
     from scriptmode.platforms.base import LogEvent, Platform
     from scriptmode.results.metrics import Metrics
     from scriptmode.results.tensorboard import TensorBoard
@@ -107,6 +108,13 @@ class TrainingJob:
     def failure_reason(self) -> str | None:
         """Why the job failed; ``None`` for a job that did not fail."""
         return self.describe().get("FailureReason")
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the job failed, as host, process, exit code, traceback; ``None`` for a job that did not fail."""
+        from scriptmode.results.outcome import find_failure
+
+        return find_failure(self.describe(), self.platform)
 
     @property
     def model_data(self) -> str | None:

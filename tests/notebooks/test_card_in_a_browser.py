@@ -11,6 +11,7 @@ import pytest
 
 from scriptmode.display import html_card
 from scriptmode.display.collector import Collector
+from scriptmode.failure import parse_failure_reason
 from scriptmode.platforms.base import ChannelProgress, LogEvent
 
 pytestmark = pytest.mark.slow
@@ -97,6 +98,8 @@ def described(**fields):
 def card(**fields):
     collector = Collector(NAME)
     collector.set_description(described(**fields))
+    if "FailureReason" in fields:
+        collector.failure = parse_failure_reason(fields["FailureReason"])
     collector.roles = {"algo-1": "chief", "algo-2": "worker"}
     lines = [
         LogEvent(f"algo-{1 + n % 2}", f"step {n}: acc={n / 300:.3f} <i>'&'</i> {'word ' * (n % 30)}")

@@ -10,7 +10,6 @@ from scriptmode.display.row_allocation import allocate_rows
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
 from scriptmode.platforms.base import ChannelProgress, LogEvent
-from scriptmode.results.outcome import parse_failure_reason
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]
@@ -91,30 +90,6 @@ def test_a_job_that_ended_stands_still():
     view = create_snapshot(ended, NOW + timedelta(days=7))
     assert (view.elapsed, view.checkpoints) == (30, "s3://b/c")
     assert view.commands() == ("scriptmode logs job-1", "scriptmode rerun job-1")
-
-
-@pytest.mark.parametrize(
-    ("reason", "cause", "host"),
-    [
-        (
-            "AlgorithmError: algo-2, worker 1: exit code 1\nTraceback\nNameError, exit code: 1",
-            "algo-2, worker 1: exit code 1",
-            "algo-2",
-        ),
-        ("ClientError: Data download failed: no such bucket", "Data download failed: no such bucket", ""),
-        ("AlgorithmError: failed\nsaid algo-12", "failed", "algo-12"),
-        ("it broke", "it broke", ""),
-        ("", "the platform gave no reason", ""),
-    ],
-)
-def test_a_failures_first_line_is_its_cause(reason, cause, host):
-    found = parse_failure_reason(reason)
-    assert (found.cause, found.host) == (cause, host)
-
-
-def test_the_command_for_the_log_names_the_host_that_failed():
-    view = create_snapshot(described(status="Failed", FailureReason="AlgorithmError: algo-2, script: exit code 3"), NOW)
-    assert view.commands() == ("scriptmode logs job-1 --host algo-2", "scriptmode rerun job-1")
 
 
 def test_metrics_are_found_in_the_lines_that_pass():

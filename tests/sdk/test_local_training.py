@@ -49,7 +49,7 @@ def ran(hosts, clock, *, max_runtime=100.0, stop_at=1e9, stop_grace=10.0, broken
         wait=clock.wait,
         stop_requested=lambda: clock.now >= stop_at,
         on_stopping=said.append,
-        describe_failure=lambda name, code: f"{name} {code}",
+        describe_failure=lambda name, code: supervision.Outcome("Failed", f"{name} {code}"),
         input_failure=lambda: "the input broke" if clock.now >= broken_at else "",
         clock=clock,
     )

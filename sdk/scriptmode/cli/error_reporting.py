@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -25,8 +25,6 @@ Exit code: that of the script if it failed, otherwise
   124  The job exceeded its time limit.
   130  Ctrl-C was pressed. The job continues.
   143  The job was stopped."""
-#: The end of the failure reason that the service reports.
-_CODE = re.compile(r"exit code: (\d{1,3})\s*\Z")
 #: Secondary statuses of jobs that exceeded a time limit. Their exit code is that of timeout(1).
 _OUT_OF_TIME = ("MaxRuntimeExceeded", "MaxWaitTimeExceeded")
 
@@ -37,9 +35,7 @@ def exit_code(error: BaseException) -> int:
         return USAGE
     if isinstance(error, TrainingJobStopped):
         return TIMED_OUT if error.secondary_status in _OUT_OF_TIME else STOPPED
-    found = _CODE.search(error.reason) if isinstance(error, TrainingJobFailed) else None
-    code = int(found.group(1)) if found else FAILED
-    return code if 0 < code < 256 else FAILED  # noqa: PLR2004 - the range of exit codes
+    return (error.failure.exit_code if isinstance(error, TrainingJobFailed) else None) or FAILED
 
 
 def report_error(error: click.ClickException | Exception, *, as_json: bool) -> int:
@@ -94,4 +90,6 @@ def _to_object(error: Exception, text: str, code: int) -> dict[str, Any]:
             job=error.job_name, status=error.status, secondary_status=error.secondary_status,
             reason=to_json_value(error.description.get("FailureReason")),
         )  # fmt: skip
+    if isinstance(error, TrainingJobFailed):
+        fields["failure"] = to_json_value(asdict(error.failure))
     return fields

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
+    from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, LogEvent
 
 #: Number of characters shown of a host's last line.
@@ -44,6 +45,8 @@ class Collector:
     def __init__(self, name: str) -> None:
         self.name = name
         self.description: Mapping[str, Any] | None = None
+        #: Why the job failed, once it has.
+        self.failure: Failure | None = None
         #: By the hosts' names, once they are known.
         self.roles: Mapping[str, str] = {}
         #: Problems that were found and not shown yet.
@@ -91,7 +94,7 @@ class Collector:
         return (
             JobSnapshot(self.name, observed=observed)
             if self.description is None
-            else create_snapshot(self.description, now, observed)
+            else create_snapshot(self.description, now, observed, self.failure)
         )
 
     def _compiled(self, name: str, regex: str) -> Definition | None:

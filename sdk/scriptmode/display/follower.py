@@ -24,6 +24,7 @@ from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import ENDED
+from scriptmode.results.outcome import find_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -172,6 +173,7 @@ class Follower:
         if self._description is not None and self._description is not self._collector.description:
             # First: it defines the metrics in the lines.
             self._collector.set_description(self._description)
+            self._collector.failure = find_failure(self._description, self._platform)
         events = [self._pending.popleft() for _ in range(len(self._pending))]
         for event in events:
             self._collector.add_event(event)

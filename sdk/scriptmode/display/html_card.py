@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, StatusInterval
-    from scriptmode.results.outcome import FailureReason
+    from scriptmode.failure import Failure
 
     _Row = tuple[str, ...]
     _T = TypeVar("_T")
@@ -149,8 +149,9 @@ def _more(left: int, name: str) -> str:
     return _dim(f"and {left} more {name}") if left else ""
 
 
-def _failure(failure: FailureReason, colour: str) -> str:
-    rest = f'<pre style="{_PRE}">{escape(failure.rest)}</pre>' if failure.rest else ""
+def _failure(failure: Failure, colour: str) -> str:
+    lines = "\n".join(filter(None, (failure.hint, failure.traceback)))
+    rest = f'<pre style="{_PRE}">{escape(lines)}</pre>' if lines else ""
     style = f"border-left:3px solid {colour};padding-left:10px;margin:8px 0"
     return f'<div style="{style}"><b>{escape(failure.cause)}</b>{rest}</div>'
 

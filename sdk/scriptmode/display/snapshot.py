@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
-from scriptmode.results.outcome import FailureReason, parse_failure_reason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
+    from scriptmode.failure import Failure
     from scriptmode.platforms.base import LogEvent
 
 
@@ -78,7 +78,7 @@ class JobSnapshot:
     instances: str = ""
     model: str = ""
     checkpoints: str = ""
-    failure: FailureReason | None = None
+    failure: Failure | None = None
     observed: Observations = Observations()
 
     @property
@@ -110,11 +110,13 @@ class Frame:
 
 
 def create_snapshot(
-    description: Mapping[str, Any], now: datetime, observed: Observations = Observations()
+    description: Mapping[str, Any],
+    now: datetime,
+    observed: Observations = Observations(),
+    failure: Failure | None = None,
 ) -> JobSnapshot:
     """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
     transitions = description.get("SecondaryStatusTransitions") or ()
-    reason = description.get("FailureReason") or ""
     return JobSnapshot(
         name=str(description["TrainingJobName"]),
         status=str(description["TrainingJobStatus"]),
@@ -125,7 +127,7 @@ def create_snapshot(
         instances=_instances(description),
         model=str((description.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or ""),
         checkpoints=str((description.get("CheckpointConfig") or {}).get("S3Uri") or ""),
-        failure=parse_failure_reason(reason) if description["TrainingJobStatus"] == FAILED else None,
+        failure=failure,
         observed=observed,
     )
 

@@ -12,6 +12,7 @@ from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
 from scriptmode.errors import ScriptmodeError
 from scriptmode.platforms.base import FAILED, host_names, is_on_this_machine
+from scriptmode.results.outcome import find_failure
 from scriptmode.spec.metric_definitions import parse_definitions
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
         )
     else:
         metrics = _summarize_metrics(query(lambda: platform.metrics(description), []), host_names(description))
-    snapshot = create_snapshot(description, platform.clock.wall_time(), Observations(hosts, rates.statuses(), metrics))
+    observed = Observations(hosts, rates.statuses(), metrics)
+    failure = find_failure(description, platform)
+    snapshot = create_snapshot(description, platform.clock.wall_time(), observed, failure)
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty
     return snapshot, notes, log_locations

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.clock import Clock
+    from scriptmode.failure import Failure
     from scriptmode.spec.training_job import TrainingJobSpec
 
 #: Instance type whose hosts are plain processes of this machine.
@@ -195,6 +196,12 @@ class Platform(Protocol):
 
     def describe(self, name: str) -> dict[str, Any]:
         """Return DescribeTrainingJob's response; raise `JobNotFoundError`."""
+
+    def failure(self, name: str) -> Failure | None:
+        """Return the recorded failure of a job; None where only DescribeTrainingJob's FailureReason is known.
+
+        Optional: a platform without it is one that records no failures.
+        """
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags of a described job, which DescribeTrainingJob does not return."""

@@ -9,6 +9,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from scriptmode.data import regular_files
 from scriptmode.data.channel_source import input_mode
 from scriptmode.platforms import requested_hosts
 from scriptmode_runtime import contract
@@ -105,6 +106,18 @@ class Sandbox:
         except OSError:
             return ""
         return content.decode("utf-8", "replace")[: contract.FAILURE_LIMIT].strip()
+
+    def read_failure_record(self) -> Any:
+        """Return the JSON value of the host's record of a failure; None if it is missing, damaged or too large.
+
+        A host can write anything there: the value may have any shape.
+        """
+        try:
+            with self.open_file(contract.FAILURE_RECORD_FILE) as file:
+                content = file.read(contract.FAILURE_RECORD_LIMIT + 1)
+            return regular_files.parse_json(content) if len(content) <= contract.FAILURE_RECORD_LIMIT else None
+        except (OSError, ValueError):
+            return None
 
     def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
         """Create the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
+from scriptmode.failure import NO_REASON, Failure, parse_failure_reason
 from scriptmode.platforms.base import FAILED, STOPPED
 from scriptmode.terminal_text import sanitize
 from scriptmode_runtime import contract
@@ -16,30 +16,21 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import Platform
 
-#: A host's name, as SageMaker numbers them.
-_HOST = re.compile(r"\balgo-[1-9]\d*\b")
-#: The service's name of a kind of failure, as FailureReason begins.
-_KIND = re.compile(r"^[A-Z][A-Za-z]{2,60}(?:Error|Exception): ")
-_NO_REASON = "the platform gave no reason"
 #: What the service's FailureReason says when there were no instances.
 _NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")
 
 
-@dataclass(frozen=True)
-class FailureReason:
-    """Why a job failed: the first line of the reason, the rest of it, and the host that it names, "" for none."""
-
-    cause: str
-    rest: str
-    host: str
-
-
-def parse_failure_reason(reason: str) -> FailureReason:
-    """Parse a FailureReason; its first line says what failed."""
-    first, _, rest = (reason or _NO_REASON).partition("\n")
-    cause = _KIND.sub("", first)
-    named = _HOST.search(first) or _HOST.search(reason)
-    return FailureReason(cause, rest, named.group() if named else "")
+def find_failure(description: Mapping[str, Any], platform: Platform) -> Failure | None:
+    """Return why a described job failed: its platform's record, else its FailureReason; None if it did not fail."""
+    if description["TrainingJobStatus"] != FAILED:
+        return None
+    failure = None
+    # A platform of another library may not have the method.
+    if hasattr(platform, "failure"):
+        # The outcome is reported without it.
+        with suppress(ScriptmodeError):
+            failure = platform.failure(description["TrainingJobName"])
+    return failure or parse_failure_reason(description.get("FailureReason") or "")
 
 
 def raise_for_status(description: dict[str, Any], platform: Platform) -> dict[str, Any]:
@@ -54,16 +45,18 @@ def raise_for_status(description: dict[str, Any], platform: Platform) -> dict[st
 def _failed(description: dict[str, Any], platform: Platform) -> TrainingJobFailed:
     """Return the error: the first failure, with which the reason begins, where the whole log is, and what to do."""
     name = description["TrainingJobName"]
-    reason = description.get("FailureReason") or _NO_REASON
+    reason = description.get("FailureReason") or NO_REASON
     # Python prints it to a terminal as it is; `reason` keeps all of it.
     text = f"training job {name} failed: {sanitize(reason)}"
     if reason.startswith(_NO_CAPACITY):
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description)
-    host = parse_failure_reason(reason).host
+    failure = find_failure(description, platform)
+    host = failure.host if failure else ""
     rows = [*_whole_log(name, host, platform), ("log", f"scriptmode logs {name}{host and f' --host {host}'}")]
     rows.append(("again", f"scriptmode rerun {name}{_same_source(description)}"))
-    return TrainingJobFailed("\n".join([text, *(f"  {head + ':':<10} {said}" for head, said in rows)]), description)
+    message = "\n".join([text, *(f"  {head + ':':<10} {said}" for head, said in rows)])
+    return TrainingJobFailed(message, description, failure)
 
 
 def _same_source(description: Mapping[str, Any]) -> str:

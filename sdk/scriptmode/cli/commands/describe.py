@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 def describe(job: TrainingJob, *, as_json: bool) -> None:
     """Print a summary of JOB: its status, hosts, script, inputs, hyperparameters and output locations.
 
-    With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too.
+    With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. Of a failed
+    job it has one more field: Failure, with host, process, exit_code, signal, exception, hint and traceback.
 
     \b
     Example:
@@ -29,6 +31,7 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     description = job.describe()
     if as_json:
-        output.print_json(description)
+        failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
+        output.print_json({**description, **({"Failure": asdict(failure)} if failure else {})})
     else:
         output.echo(render_description(description))

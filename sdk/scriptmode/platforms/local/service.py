@@ -42,6 +42,7 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, JobFilter, Metric, PlannedHost
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.logs import LogReader
@@ -237,6 +238,16 @@ class LocalPlatform(DeprecatedMethods):
         """
         folder = self._store.find(name)
         return render_describe_response(folder.read_job().request, recovery.reconcile(folder))
+
+    def failure(self, name: str) -> Failure | None:
+        """Return why a job failed, as its runtime and its agent recorded it; None if neither did.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            UnreadableJobError: A file of the job is damaged.
+
+        """
+        return self._store.find(name).read_state().failure
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""

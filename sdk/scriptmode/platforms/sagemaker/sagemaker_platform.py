@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.clock import Clock
+    from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -142,6 +143,10 @@ class SageMakerPlatform(DeprecatedMethods):
     def describe(self, name: str) -> dict[str, Any]:
         """Call DescribeTrainingJob."""
         return dict(self._call(name, lambda client: client.describe_training_job(TrainingJobName=name)))
+
+    def failure(self, name: str) -> Failure | None:  # noqa: ARG002 - the service has no more than the FailureReason
+        """Return None: the service keeps only the text of the failure file."""
+        return None
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Call ListTags for every page."""

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
+from scriptmode.failure import Failure
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
@@ -44,7 +45,7 @@ from scriptmode.platforms.local.outputs import artifacts, checkpoints
 from scriptmode.platforms.local.store import heartbeat, logs
 from scriptmode.platforms.local.store.description import algorithm_error, max_runtime
 from scriptmode.platforms.local.store.job_store import JobFolder
-from scriptmode.platforms.local.store.state import MESSAGES
+from scriptmode.platforms.local.store.state import MESSAGES, failure_from_json
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
@@ -237,25 +238,41 @@ class Agent:
     def _environment(self, sandbox: Sandbox) -> dict[str, str]:
         return job_variables.with_job_variables(self._fleet.environment(sandbox), self._job)
 
-    def _describe_failure(self, name: str, code: int) -> str:
-        sandbox = self._sandboxes[name]
+    def _describe_failure(self, name: str, code: int) -> Outcome:
         machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)
         if machine_failure:
-            return f"ClientError: {name}: {machine_failure}"
+            failure = Failure(f"{name}: {machine_failure}", host=name)
+            return Outcome("Failed", f"ClientError: {failure.cause}", failure)
         if disconnected := self._fleet.find_disconnected():
-            return f"InternalServerError: {disconnected}"
+            return Outcome("Failed", f"InternalServerError: {disconnected}")
         exit_code = code if code >= 0 else 128 - code
-        failure = sandbox.read_failure()
-        if not failure:
-            ended = (
-                f"ended with {describe_exit_code(code)}" if code >= 0 else f"was killed by {describe_exit_code(code)}"
-            )
-            tail = logs.last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS)
-            if not tail and not full_disk.has_space(self._disk):
-                full = f"{full_disk.describe_full_disk(self._disk)}, so nothing more is known; free some space"
-                return f"ClientError: {name}: the host's launcher {ended}; {full}, exit code: {exit_code}"
-            failure = f"{name}: the host's launcher {ended}" + (f"; its log ends with\n{tail}" if tail else "")
-        return algorithm_error(failure, exit_code)
+        if text := self._sandboxes[name].read_failure():
+            return Outcome("Failed", algorithm_error(text, exit_code), self._read_failure_record(name))
+        ended = f"ended with {describe_exit_code(code)}" if code >= 0 else f"was killed by {describe_exit_code(code)}"
+        failure = Failure(
+            f"{name}: the host's launcher {ended}",
+            host=name,
+            process="launcher",
+            exit_code=exit_code,
+            signal="" if code >= 0 else describe_exit_code(code),
+            traceback=logs.last_lines(self._folder.log(name), LOG_TAIL_LINES, LOG_TAIL_CHARACTERS),
+        )
+        if not failure.traceback and not full_disk.has_space(self._disk):
+            full = f"{full_disk.describe_full_disk(self._disk)}, so nothing more is known; free some space"
+            return Outcome("Failed", f"ClientError: {failure.cause}; {full}, exit code: {exit_code}", failure)
+        reason = failure.cause + (f"; its log ends with\n{failure.traceback}" if failure.traceback else "")
+        return Outcome("Failed", algorithm_error(reason, exit_code), failure)
+
+    def _read_failure_record(self, name: str) -> Failure | None:
+        """Return the failure that this project's runtime recorded on a host; None for a record that is not its own."""
+        content = self._sandboxes[name].read_failure_record()
+        try:
+            failure = failure_from_json(content)
+        except ValueError:
+            return None
+        # A launcher that could not read its configuration does not know the host's name.
+        failure = failure if failure.host else replace(failure, host=name)
+        return failure if failure.host in self._sandboxes else None
 
     def _upload(self, outcome: Outcome) -> Outcome:
         """Deliver the artifacts; if that fails, return Failed for a job that had not failed yet."""
@@ -290,7 +307,7 @@ class Agent:
         """Record the final state of the job, then remove the files that it does not need any more."""
         self._fleet.release()
         self._sync_logs()
-        self._enter(outcome.secondary, reason=outcome.reason)
+        self._enter(outcome.secondary, reason=outcome.reason, failure=outcome.failure)
         for warning in cleanup.remove_unneeded_files(self._folder, failed=outcome.secondary == "Failed"):
             self._log(warning)
 
@@ -305,13 +322,13 @@ class Agent:
             with suppress(OSError):
                 sync_directory(of_hosts[0].parent)
 
-    def _enter(self, secondary: str, message: str = "", reason: str = "") -> None:
+    def _enter(self, secondary: str, message: str = "", reason: str = "", failure: Failure | None = None) -> None:
         if self.is_deleted():
             raise _JobDeletedError
         self._heartbeat.beat()
         before, self._state = (
             self._state,
-            self._state.with_status(secondary, time.time(), message=message, reason=reason),
+            self._state.with_status(secondary, time.time(), message=message, reason=reason, failure=failure),
         )
         if self._state.ended:
             self._states.record_last(self._state, self._wait)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from scriptmode.failure import Failure
     from scriptmode.platforms.local.hosts import Host
 
 #: Interval of checking for a request to stop; the end of a host wakes the agent at once.
@@ -25,10 +26,11 @@ FAILURE_GRACE_SECONDS = 1.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a job: its final secondary status, and the reason when that is ``Failed``."""
+    """The end of a job: its final secondary status, and the reason and the failure when that is ``Failed``."""
 
     secondary: str
     reason: str = ""
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class SupervisionHooks:
     stop_requested: Callable[[], bool]
     #: Called once before the hosts are stopped, with the message for clients that follow the job.
     on_stopping: Callable[[str], None]
-    #: Return why a host failed, from its name and exit code (``-n`` for signal n).
-    describe_failure: Callable[[str, int], str]
+    #: Return the outcome of a job whose host failed, from its name and exit code (``-n`` for signal n).
+    describe_failure: Callable[[str, int], Outcome]
     #: Return why the hosts' inputs cannot be served any more; "" while they can.
     input_failure: Callable[[], str] = lambda: ""
     clock: Callable[[], float] = time.monotonic
@@ -58,9 +60,9 @@ def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hook
             return Outcome("Failed", failure)
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
-            reason = hooks.describe_failure(*failed)
+            outcome = hooks.describe_failure(*failed)
             end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
-            return Outcome("Failed", reason)
+            return outcome
         if all(code == 0 for code in codes.values()):
             return Outcome("Completed")
         if hooks.stop_requested():

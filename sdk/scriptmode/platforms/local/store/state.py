@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+from scriptmode.failure import Failure
 from scriptmode.platforms.base import ENDED
-from scriptmode.platforms.local.store.shapes import is_time, shortened_repr
+from scriptmode.platforms.local.store.shapes import is_time, shortened_repr, validate_shape
 
 #: Every secondary status that a local job can have, and the status that it belongs to.
 STATUS_OF = {
@@ -48,6 +49,8 @@ UNREADABLE = "Unreadable"
 _TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
 _TIMES = frozenset({"created", "modified", "started"})
 _MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
+_FAILURE_TEXTS = ("cause", "host", "process", "signal", "exception", "hint", "traceback")
+_MOST_EXIT_CODE = 255
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class JobState:
     training_ended: float | None = None
     reason: str = ""
     artifacts: str = ""
+    #: Why the job failed, where more is known than ``reason``.
+    failure: Failure | None = None
     #: A problem that the reading process found, such as a silent agent; never written to the file.
     note: str = ""
 
@@ -116,7 +121,9 @@ class JobState:
             self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note
         )
 
-    def with_status(self, secondary: str, now: float, *, message: str = "", reason: str = "") -> JobState:
+    def with_status(
+        self, secondary: str, now: float, *, message: str = "", reason: str = "", failure: Failure | None = None
+    ) -> JobState:
         """Return the state after entering ``secondary``; unchanged for the current one and after the job ended."""
         if secondary == self.secondary or self.ended:
             return self
@@ -133,6 +140,7 @@ class JobState:
             training_started=now if started is None and secondary == "Downloading" else started,
             training_ended=now if over and started is not None else None,
             reason=reason,
+            failure=failure,
         )
 
     def with_message(self, message: str, now: float) -> JobState:
@@ -162,7 +170,18 @@ def state_from_json(content: Any) -> JobState:
     for transition in transitions:
         if transition.status not in STATUS_OF:
             raise ValueError(f"'status' is {transition.status!r}")
-    return JobState(**{**fields, "transitions": transitions})
+    failure = fields.get("failure")
+    found_failure = None if failure is None else failure_from_json(failure)
+    return JobState(**{**fields, "transitions": transitions, "failure": found_failure})
+
+
+def failure_from_json(content: Any) -> Failure:
+    """Parse the record of a failure, the runtime's or a state's; raise ``ValueError`` for any other content."""
+    validate_shape(content, {f"{name}!": str for name in _FAILURE_TEXTS}, "failure")
+    code = content.get("exit_code")
+    if code is not None and (not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= _MOST_EXIT_CODE):
+        raise ValueError(f"failure.exit_code is {shortened_repr(code)}")
+    return Failure(**{name: content[name] for name in _FAILURE_TEXTS}, exit_code=code)
 
 
 def _checked(content: Any) -> dict[str, Any]:
