@@ -11,30 +11,20 @@ from scriptmode.errors import SpecError, invalid
 from scriptmode.job import TrainingJob, create_job
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
 from scriptmode.request import render
-from scriptmode.spec import arguments, inputs, monitoring, names
+from scriptmode.spec import arguments, inputs, names
 from scriptmode.spec.arguments import Arguments
-from scriptmode.spec.distribution import parse_distribution
-from scriptmode.spec.training_job import (
-    Algorithm,
-    Features,
-    Limits,
-    Network,
-    Output,
-    Resources,
-    Script,
-    TrainingJobSpec,
-    require_bool,
-)
+from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
+from scriptmode.spec.training_job import require_bool
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 _NAMES = names.JobNames()
 
@@ -128,165 +118,21 @@ class Estimator(Arguments):
     #: Whether defaults of the SageMaker config file are ignored: an attached job's arguments are complete.
     _ignores_config_defaults: bool = False
 
-    def __init__(
-        self,
-        image_uri: str | None = None,
-        role: str | None = None,
-        instance_count: int | None = None,
-        instance_type: str | None = None,
-        *,
-        entry_point: str | os.PathLike[str] | None = None,
-        source_dir: str | os.PathLike[str] | None = None,
-        dependencies: Iterable[str] | None = None,
-        hyperparameters: Mapping[str, Any] | None = None,
-        distribution: object = None,
-        instance_groups: Iterable[Any] | None = None,
-        input_mode: str | None = None,
-        output_path: str | None = None,
-        output_kms_key: str | None = None,
-        disable_output_compression: bool = False,
-        code_location: str | None = None,
-        model_dir: str | bool | None = None,
-        checkpoint_s3_uri: str | None = None,
-        checkpoint_local_path: str | None = None,
-        base_job_name: str | None = None,
-        environment: Mapping[str, str] | None = None,
-        tags: object = None,
-        metric_definitions: object = None,
-        container_entry_point: Iterable[str] | None = None,
-        container_arguments: Iterable[str] | None = None,
-        container_log_level: int = Script.log_level,
-        volume_size: int | None = None,
-        volume_kms_key: str | None = None,
-        max_run: int | None = None,
-        max_wait: int | None = None,
-        use_spot_instances: bool = False,
-        max_retry_attempts: int | None = None,
-        keep_alive_period_in_seconds: int | None = None,
-        training_plan: str | None = None,
-        instance_placement_config: Mapping[str, Any] | None = None,
-        subnets: Iterable[str] | None = None,
-        security_group_ids: Iterable[str] | None = None,
-        enable_network_isolation: bool | None = None,
-        encrypt_inter_container_traffic: bool | None = None,
-        enable_sagemaker_metrics: bool | None = None,
-        enable_infra_check: bool | None = None,
-        enable_remote_debug: bool | None = None,
-        enable_session_tag_chaining: bool | None = None,
-        training_repository_access_mode: str | None = None,
-        training_repository_credentials_provider_arn: str | None = None,
-        framework_version: str | None = None,
-        py_version: str | None = None,
-        platform: Platform | str | None = None,
-        sagemaker_session: object = None,
-        model_uri: str | None = None,
-        model_channel_name: str | None = None,
-        git_config: Mapping[str, str] | None = None,
-        rules: Iterable[Any] | None = None,
-        debugger_hook_config: object = None,
-        tensorboard_output_config: object = None,
-        profiler_config: object = None,
-        disable_profiler: bool | None = None,
-        additional_request_fields: Mapping[str, Any] | None = None,
-        **older_names: Any,
-    ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "older_names")}
-        sizes = arguments.take_old_names(
-            older_names,
-            {
-                "instance_count": instance_count,
-                "instance_type": instance_type,
-                "volume_size": volume_size,
-                "volume_kms_key": volume_kms_key,
-                "max_run": max_run,
-                "max_wait": max_wait,
-                "use_spot_instances": use_spot_instances,
-                "image_uri": image_uri,
-                "distribution": distribution,
-            },
-            Estimator.__init__.__code__,
-        )
-        image_uri = sizes["image_uri"]
-        base_job_name = arguments.base_name(base_job_name, image_uri) or self._base_name
-        if model_dir is None:
-            model_dir = self._gives_model_dir
-        if enable_sagemaker_metrics is None and self._stores_metrics and arguments.reports_metrics(framework_version):
-            enable_sagemaker_metrics = True
-        self._platform = _explicit_platform(platform, sagemaker_session)
-        self._session = sagemaker_session
+    @with_signature_of(EstimatorArguments)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        given = parse_call(positional, named)
+        self._platform = _explicit_platform(given.platform, given.sagemaker_session)
+        self._session = given.sagemaker_session
         self.latest_training_job: TrainingJob | None = None
         self._latest: dict[str, Any] = {}
         with self._deferred():
-            self._spec = TrainingJobSpec(
-                base_job_name=base_job_name,
-                role=role,
-                resources=Resources(
-                    instance_count=sizes["instance_count"],
-                    instance_type=sizes["instance_type"],
-                    instance_groups=arguments.instance_groups(instance_groups),
-                    volume_size=Resources.volume_size if sizes["volume_size"] is None else sizes["volume_size"],
-                    volume_kms_key=sizes["volume_kms_key"],
-                    keep_alive_period=keep_alive_period_in_seconds,
-                    training_plan=training_plan,
-                    instance_placement=arguments.copied("instance_placement_config", instance_placement_config),
-                ),
-                algorithm=Algorithm(
-                    image_uri=image_uri,
-                    input_mode=Algorithm.input_mode if input_mode is None else input_mode,
-                    metric_definitions=arguments.metric_definitions(metric_definitions),
-                    container_entry_point=arguments.texts("container_entry_point", container_entry_point),
-                    container_arguments=arguments.texts("container_arguments", container_arguments),
-                    repository_access_mode=training_repository_access_mode,
-                    repository_credentials_provider_arn=training_repository_credentials_provider_arn,
-                    framework_version=framework_version,
-                    py_version=py_version,
-                ),
-                script=arguments.script(
-                    entry_point, source_dir, dependencies, git_config=git_config, log_level=container_log_level
-                ),
-                model=arguments.model(model_uri, model_channel_name),
-                distribution=parse_distribution(sizes["distribution"]),
-                hyperparameters=arguments.copied("hyperparameters", hyperparameters),
-                environment=None if environment is None else arguments.copied("environment", environment),
-                output=Output(
-                    path=output_path,
-                    kms_key=output_kms_key,
-                    compress=not require_bool("disable_output_compression", disable_output_compression),
-                    code_location=code_location,
-                    checkpoint_uri=checkpoint_s3_uri,
-                    checkpoint_local_path=checkpoint_local_path,
-                ),
-                limits=Limits(
-                    max_run=Limits.max_run if sizes["max_run"] is None else sizes["max_run"],
-                    max_wait=sizes["max_wait"],
-                    use_spot_instances=sizes["use_spot_instances"],
-                    max_retry_attempts=max_retry_attempts,
-                ),
-                network=Network(
-                    subnets=arguments.texts("subnets", subnets),
-                    security_group_ids=arguments.texts("security_group_ids", security_group_ids),
-                    isolation=enable_network_isolation,
-                    encrypt_traffic=encrypt_inter_container_traffic,
-                ),
-                features=Features(
-                    sagemaker_metrics=enable_sagemaker_metrics,
-                    infra_check=enable_infra_check,
-                    remote_debug=enable_remote_debug,
-                    session_tag_chaining=enable_session_tag_chaining,
-                ),
-                monitoring=monitoring.parse_monitoring(
-                    debugger_hook_config=debugger_hook_config,
-                    rules=rules,
-                    profiler_config=profiler_config,
-                    disable_profiler=disable_profiler,
-                    tensorboard_output_config=tensorboard_output_config,
-                ),
-                tags=arguments.tags(tags),
-                additional_fields=arguments.additional_fields(additional_request_fields),
-                model_dir=arguments.model_dir(model_dir),
+            self._spec = given.to_spec(
+                base_job_name=self._base_name,
+                gives_model_dir=self._gives_model_dir,
+                stores_metrics=self._stores_metrics,
                 ignore_config_defaults=self._ignores_config_defaults,
             )
-        self._arguments = arguments.kept({**given, **sizes})
+        self._arguments = arguments.kept(vars(given))
 
     @contextmanager
     def _deferred(self) -> Iterator[None]:

@@ -89,6 +89,9 @@ COMMAND_LINE_USES = {
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
     "scriptmode.display.choose_view",  # the views, validated before a job is started
+    # The types of the arguments that a job file may have.
+    "scriptmode.spec.estimator_arguments.EstimatorArguments",
+    "scriptmode.spec.estimator_arguments.INSTEAD_IN_TEXT",
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.

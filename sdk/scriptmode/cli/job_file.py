@@ -2,49 +2,51 @@
 
 from __future__ import annotations
 
-import inspect
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from scriptmode import Estimator, FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
+from scriptmode import FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.cli import locations, structured_files
 from scriptmode.messages import did_you_mean, validate_keys
+from scriptmode.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 #: Keys of a job file that are arguments of ``Estimator.fit``.
 JOB_KEYS = ("inputs", "job_name")
+#: For a type of an argument: the types of a file's values, how they are called, and an example.
+_TYPES: dict[type, tuple[type, str, str]] = {
+    str: (str, "a string", '"text"'),
+    int: (int, "a whole number", "2"),
+    bool: (bool, "true or false", "true"),
+    Iterable: (list, "a list", '["a", "b"]'),
+    Mapping: (dict, "names and values", '{"name": "value"}'),
+}
 #: Arguments of the estimator that are Python objects, and what to use instead of them.
-_OBJECTS = {
-    "platform": "instance_type selects the platform; --platform only checks it",
-    "sagemaker_session": "use --region and --profile",
-}
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "str": ((str,), "a string"),
-    "int": ((int,), "a whole number"),
-    "bool": ((bool,), "true or false"),
-    "Iterable": ((list,), "a list"),
-    "Mapping": ((dict,), "names and values"),
-}
-_EXAMPLES = {
-    "str": '"text"',
-    "int": "2",
-    "bool": "true",
-    "Iterable": '["a", "b"]',
-    "Mapping": '{"name": "value"}',
+_INSTEAD = {
+    each.name: each.metadata[INSTEAD_IN_TEXT] for each in fields(EstimatorArguments) if INSTEAD_IN_TEXT in each.metadata
 }
 
 
-def estimator_arguments() -> dict[str, tuple[str, ...]]:
-    """Return the estimator's arguments that text can represent, with the names of the types that each accepts."""
-    found = {}
-    for name, parameter in list(inspect.signature(Estimator.__init__).parameters.items())[1:]:
-        if parameter.kind is not parameter.VAR_KEYWORD and name not in _OBJECTS:
-            types = (part.strip().partition("[")[0] for part in str(parameter.annotation).split("|"))
-            found[name] = tuple(each for each in types if each not in ("None", "os.PathLike"))
-    return found
+def estimator_arguments() -> dict[str, tuple[type, ...]]:
+    """Return the estimator's arguments that text can represent, with the types that each accepts."""
+    hints = get_type_hints(EstimatorArguments)
+    return {
+        each.name: tuple(_accepted_types(hints[each.name]))
+        for each in fields(EstimatorArguments)
+        if each.name not in _INSTEAD
+    }
+
+
+def _accepted_types(hint: Any) -> Iterator[type]:
+    for each in get_args(hint) if get_origin(hint) is Union else (hint,):
+        found = get_origin(each) or each
+        if found not in (type(None), os.PathLike):
+            yield found
 
 
 def read_job_file(path: Path) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def validate_argument(where: str, key: str, value: object, *, other_names: Seque
     ``other_names`` are suggested too if the name is unknown.
     """
     known = estimator_arguments()
-    if key in _OBJECTS:
-        raise SpecError(f"{where}: {key} cannot be written as text", advice=_OBJECTS[key])
+    if instead := _INSTEAD.get(key):
+        raise SpecError(f"{where}: {key} cannot be written as text", advice=instead)
     if key not in known:
         raise SpecError(
             f"{where}: there is no argument {key!r}", advice=did_you_mean(str(key), (*known, *other_names), most=5)
@@ -74,7 +76,7 @@ def validate_argument(where: str, key: str, value: object, *, other_names: Seque
     types = known[key]
     if not is_accepted_type(types, value):
         allowed = " or ".join(_TYPES[each][1] for each in types if each in _TYPES) or "a value"
-        example = next((_EXAMPLES[each] for each in types if each in _EXAMPLES), "...")
+        example = next((_TYPES[each][2] for each in types if each in _TYPES), "...")
         raise SpecError(f"{where}: {key} is {value!r}", advice=f"write {allowed}, such as {key} = {example}")
 
     if key == "dependencies" and not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
@@ -83,9 +85,9 @@ def validate_argument(where: str, key: str, value: object, *, other_names: Seque
         )
 
 
-def is_accepted_type(types: Iterable[str], value: object) -> bool:
+def is_accepted_type(types: Iterable[type], value: object) -> bool:
     """Return whether a value has one of an argument's types, given as `estimator_arguments` names them."""
-    accepted = tuple(each for name in types for each in _TYPES.get(name, ((object,), ""))[0])
+    accepted = tuple(_TYPES[each][0] if each in _TYPES else object for each in types)
     is_bool_for_int = isinstance(value, bool) and bool not in accepted and object not in accepted
     return value is not None and isinstance(value, accepted) and not is_bool_for_int
 

@@ -156,11 +156,11 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     except RecursionError as error:
         raise SpecError(f"--set {name} is nested too deeply", advice="use fewer levels") from error
     except ValueError as error:
-        if types and not {"str", "object"} & set(types):
+        if types and not {str, object} & set(types):
             raise SpecError(
                 f"--set {name} is {word!r}, which is not valid JSON ({error})", advice="write a JSON value"
             ) from error
-    if "str" in types and not job_file.is_accepted_type(types, value):
+    if str in types and not job_file.is_accepted_type(types, value):
         # An argument that accepts strings gets the word as it was typed: base_job_name=2024 is "2024".
         value = word
     job_file.validate_argument("--set", name, value)

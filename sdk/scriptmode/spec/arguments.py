@@ -17,7 +17,7 @@ from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     import os
-    from types import CodeType
+    from collections.abc import Sequence
 
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {
@@ -97,13 +97,12 @@ class Arguments:
         return not name.startswith("_") and name not in self.__dict__ and not hasattr(type(self), name)
 
 
-def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], constructor: CodeType) -> dict[str, Any]:
+def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
     """Return ``arguments`` with the values given under v1 names; warn for each, and for those that v2 ignores.
 
     Raises ``TypeError`` for a name that no version knows and for an argument given under both names.
     """
     merged = dict(arguments)
-    known = constructor.co_varnames[1 : constructor.co_argcount + constructor.co_kwonlyargcount]
     for name, value in given.items():
         if name in IGNORED or (name in GONE and value is None):
             _warn_of_ignored(name, value)
@@ -113,9 +112,9 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], const
         if name not in RENAMED:
             raise TypeError(f"the estimator has no argument {name!r}; {did_you_mean(name, known)}")
         new = RENAMED[name]
-        if arguments[new] is not None and arguments[new] is not False:
+        if arguments.get(new) not in (None, False):
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
-        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=3)
+        warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=4)
         merged[new] = value
     return merged
 
@@ -127,7 +126,7 @@ def _warn_of_ignored(name: str, value: object) -> None:
     asks_for_nothing = name == "script_mode" and value is True
     category = DeprecationWarning if asks_for_nothing else UserWarning
     text = f"{name}={value!r} is an argument of SageMaker SDK v1 and has no effect: {IGNORED[name]}; leave it out"
-    warnings.warn(text, category, stacklevel=4)
+    warnings.warn(text, category, stacklevel=5)
 
 
 def script(
