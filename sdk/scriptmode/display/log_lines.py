@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import messages, terminal_text
-from scriptmode.platforms.base import LOCAL_PROCESS, has_process_hosts, host_count
+from scriptmode.platforms.base import has_process_hosts, host_count
+from scriptmode.spec.hosts import LOCAL_PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

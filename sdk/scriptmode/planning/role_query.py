@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
-from scriptmode.platforms.base import LOCAL_PROCESS, PlannedHost, has_process_hosts
+from scriptmode.platforms.base import PlannedHost, has_process_hosts
+from scriptmode.spec.hosts import LOCAL_PROCESS
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import SpecError, invalid
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
     from scriptmode.failure import Failure
     from scriptmode.spec.training_job import TrainingJobSpec
 
-#: Instance type whose hosts are plain processes of this machine.
-LOCAL_PROCESS = "local_process"
-#: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
-LOCAL_GPU = "local_gpu"
-LOCAL_CONTAINER = ("local", LOCAL_GPU)
 COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
 ENDED = frozenset({COMPLETED, FAILED, STOPPED})
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError, SpecError, invalid
-from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
 
 if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data.channel_source import input_mode
-from scriptmode.platforms.base import LOCAL_CONTAINER, instance_groups
+from scriptmode.platforms.base import instance_groups
+from scriptmode.spec.hosts import LOCAL_CONTAINER
 from scriptmode_runtime.contract import HOMOGENEOUS_GROUP, MODEL_DIR_PARAMETER, decode
 
 if TYPE_CHECKING:

@@ -1,81 +1,63 @@
-"""Parse the service's description of a job into the arguments of an estimator. Pure."""
+"""Parse the service's requests and descriptions of jobs. Pure.
+
+`parse_request` returns a `JobRequest`, and `parse_description` a `JobDescription`, whose ``job`` is a `JobRequest`:
+what other packages read. `estimator_arguments` and `job_inputs` return the arguments that would start a job again.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.request.render import derived_model_dir
+from scriptmode.request.fields import FIELDS, field_at, parse_fields, unchecked
+from scriptmode.request.render import derived_model_dir, render_request
+from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, shapes
 from scriptmode.spec.distribution import parse_distribution
-from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, parse_channel
+from scriptmode.spec.inputs import parse_channel
+from scriptmode.spec.job_description import JobDescription, JobStatus, Transition
+from scriptmode.spec.job_request import ABSENT, Correction, JobRequest
 from scriptmode.spec.monitoring import rules_of_next_job
 from scriptmode.spec.names import base_of_job
-from scriptmode.spec.training_job import CODE_CHANNEL, RESERVED_TAGS, InstanceGroup
+from scriptmode.spec.training_job import (
+    RESERVED_TAGS,
+    Algorithm,
+    Features,
+    Limits,
+    Monitoring,
+    Network,
+    Output,
+    Resources,
+)
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.spec.distribution import Distribution
     from scriptmode.spec.inputs import Input
 
 
-#: The field of the description for each argument that needs no conversion.
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "image_uri": ("AlgorithmSpecification", "TrainingImage"),
-    "role": ("RoleArn",),
-    "input_mode": ("AlgorithmSpecification", "TrainingInputMode"),
-    "metric_definitions": ("AlgorithmSpecification", "MetricDefinitions"),
-    "container_entry_point": ("AlgorithmSpecification", "ContainerEntrypoint"),
-    "container_arguments": ("AlgorithmSpecification", "ContainerArguments"),
-    "enable_sagemaker_metrics": ("AlgorithmSpecification", "EnableSageMakerMetricsTimeSeries"),
-    "instance_count": ("ResourceConfig", "InstanceCount"),
-    "instance_type": ("ResourceConfig", "InstanceType"),
-    "volume_size": ("ResourceConfig", "VolumeSizeInGB"),
-    "volume_kms_key": ("ResourceConfig", "VolumeKmsKeyId"),
-    "keep_alive_period_in_seconds": ("ResourceConfig", "KeepAlivePeriodInSeconds"),
-    "training_plan": ("ResourceConfig", "TrainingPlanArn"),
-    "instance_placement_config": ("ResourceConfig", "InstancePlacementConfig"),
-    "output_path": ("OutputDataConfig", "S3OutputPath"),
-    "output_kms_key": ("OutputDataConfig", "KmsKeyId"),
-    "checkpoint_s3_uri": ("CheckpointConfig", "S3Uri"),
-    "checkpoint_local_path": ("CheckpointConfig", "LocalPath"),
-    "training_repository_access_mode": (
-        "AlgorithmSpecification",
-        "TrainingImageConfig",
-        "TrainingRepositoryAccessMode",
-    ),
-    "training_repository_credentials_provider_arn": (
-        "AlgorithmSpecification",
-        "TrainingImageConfig",
-        "TrainingRepositoryAuthConfig",
-        "TrainingRepositoryCredentialsProviderArn",
-    ),
-    "enable_session_tag_chaining": ("SessionChainingConfig", "EnableSessionTagChaining"),
-    "max_run": ("StoppingCondition", "MaxRuntimeInSeconds"),
-    "max_wait": ("StoppingCondition", "MaxWaitTimeInSeconds"),
-    "use_spot_instances": ("EnableManagedSpotTraining",),
-    "max_retry_attempts": ("RetryStrategy", "MaximumRetryAttempts"),
-    "subnets": ("VpcConfig", "Subnets"),
-    "security_group_ids": ("VpcConfig", "SecurityGroupIds"),
-    "enable_network_isolation": ("EnableNetworkIsolation",),
-    "encrypt_inter_container_traffic": ("EnableInterContainerTrafficEncryption",),
-    "enable_infra_check": ("InfraCheckConfig", "EnableInfraCheck"),
-    "enable_remote_debug": ("RemoteDebugConfig", "EnableRemoteDebug"),
-    "environment": ("Environment",),
-    "debugger_hook_config": ("DebugHookConfig",),
-    "rules": ("DebugRuleConfigurations",),
-    "profiler_config": ("ProfilerConfig",),
-    "tensorboard_output_config": ("TensorBoardOutputConfig",),
+#: The class of each group of attributes of a `JobRequest`.
+_SECTIONS: dict[str, type[Any]] = {
+    "algorithm": Algorithm,
+    "output": Output,
+    "resources": Resources,
+    "limits": Limits,
+    "network": Network,
+    "features": Features,
+    "monitoring": Monitoring,
 }
-#: Fields of a request without an argument: an attached estimator keeps them unchanged.
-OTHER_FIELDS: tuple[tuple[str, ...], ...] = (
-    ("AlgorithmSpecification", "AlgorithmName"),
-    ("StoppingCondition", "MaxPendingTimeInSeconds"),
-    ("ProfilerRuleConfigurations",),
-    ("MlflowConfig",),
-    ("ModelPackageConfig",),
-)
+_TIMES = {
+    "created": "CreationTime",
+    "modified": "LastModifiedTime",
+    "training_started": "TrainingStartTime",
+    "training_ended": "TrainingEndTime",
+    "training_seconds": "TrainingTimeInSeconds",
+    "host_billable_seconds": "BillableTimeInSeconds",
+}
+#: Values that the service describes for fields that were not given.
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 #: Each kind of distribution: its hyperparameter, and those of its options.
 _DISTRIBUTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
@@ -128,85 +110,151 @@ _OWN = frozenset(
 )
 
 
+def parse_request(request: Mapping[str, Any]) -> JobRequest:
+    """Return a CreateTrainingJob request as a value; `render_request` returns the same request again.
+
+    Types of values are not validated: the service's model, or that of a record, is what validates them.
+    """
+    job = _parse_fields(request)
+    return replace(job, corrections=tuple(_corrections(render_request(job), request)))
+
+
+def parse_description(response: Mapping[str, Any]) -> JobDescription:
+    """Return a response of DescribeTrainingJob as a value."""
+    times = {name: response.get(field) for name, field in _TIMES.items()}
+    return JobDescription(
+        job=_parse_fields(response),
+        status=JobStatus(response["TrainingJobStatus"]),
+        arn=response.get("TrainingJobArn", ""),
+        secondary=response.get("SecondaryStatus", ""),
+        transitions=tuple(_transition(each) for each in response.get("SecondaryStatusTransitions") or ()),
+        failure_reason=response.get("FailureReason") or "",
+        model_uri=(response.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or "",
+        response=response,
+        **times,
+    )
+
+
+def _parse_fields(fields: Mapping[str, Any]) -> JobRequest:
+    sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
+    own: dict[str, Any] = {}
+    for attribute, value in parse_fields(FIELDS, fields).items():
+        section, _, name = attribute.rpartition(".")
+        (sections[section] if section else own)[name] = value
+    made = {name: unchecked(kind, **sections[name]) for name, kind in _SECTIONS.items()}
+    return JobRequest(**{"name": "", **made, **own})
+
+
+def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) -> Iterator[Correction]:
+    """Yield what turns the rendered value into the given one."""
+    if isinstance(rendered, dict) and isinstance(given, dict):
+        for key in dict.fromkeys((*rendered, *given)):
+            yield from _corrections(rendered.get(key, ABSENT), given.get(key, ABSENT), (*path, key))
+    elif isinstance(rendered, list) and isinstance(given, list) and len(rendered) == len(given):
+        for index, (one, other) in enumerate(zip(rendered, given)):
+            yield from _corrections(one, other, (*path, index))
+    elif rendered != given:
+        yield Correction(path, rendered, given)
+
+
+def described_fields(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a description that a request has too, without empty ones and those that say the default."""
+    known = shapes()[REQUEST_SHAPE]["members"]
+    said = {name: each for name, each in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != each}
+    body = {name: _without_empty(each, known[name]["shape"]) for name, each in said.items()}
+    return {name: each for name, each in body.items() if each not in _EMPTY}
+
+
+def _without_empty(value: Any, shape: str) -> Any:
+    """Return a described value without the fields that a request does not have, and without empty ones."""
+    found = shapes()[shape]
+    if found["type"] == "structure" and isinstance(value, dict):
+        members = found["members"]
+        kept = {key: _without_empty(each, members[key]["shape"]) for key, each in value.items() if key in members}
+        return {key: each for key, each in kept.items() if each not in _EMPTY}
+    if found["type"] == "list" and isinstance(value, (list, tuple)):
+        return [_without_empty(each, found["member"]["shape"]) for each in value]
+    return dict(value) if isinstance(value, dict) else value
+
+
+def _transition(transition: Mapping[str, Any]) -> Transition:
+    return Transition(
+        transition["Status"],
+        transition.get("StartTime"),
+        transition.get("EndTime"),
+        transition.get("StatusMessage") or "",
+    )
+
+
 def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str]) -> dict[str, Any]:
     """Return the keyword arguments of an `Estimator` that would start the described job again, without its inputs.
 
     They are not checked: the service may have accepted what an estimator refuses.
     """
-    resources = description.get("ResourceConfig", {})
-    found = {name: _at(description, path) for name, path in _FIELDS.items()}
+    fields = described_fields(description)
+    job = parse_request(fields)
+    found = {row.argument: field_at(fields, row.path) for row in FIELDS if row.argument}
     # A new job gets a new secret.
     found["environment"] = {
-        name: value for name, value in (found["environment"] or {}).items() if name != contract.SECRET_VARIABLE
+        name: value for name, value in job.environment.items() if name != contract.SECRET_VARIABLE
     } or None
-    found["base_job_name"] = base_of_job(description["TrainingJobName"])
+    found["base_job_name"] = base_of_job(job.name)
     found["tags"] = {key: value for key, value in tags.items() if not key.startswith(RESERVED_TAGS)} or None
-    found["rules"] = rules_of_next_job(found["rules"] or (), description["TrainingJobName"]) or None
-    found["instance_groups"] = _groups(resources)
-    if found["instance_groups"]:
-        found["instance_count"] = found["instance_type"] = None
-    found["disable_output_compression"] = _at(description, ("OutputDataConfig", "CompressionType")) == "NONE"
-    for channel in description.get("InputDataConfig", ()):
-        if _carries_model(channel):
-            found["model_uri"] = channel["DataSource"]["S3DataSource"]["S3Uri"]
-            found["model_channel_name"] = channel["ChannelName"]
-    encoded = description.get("HyperParameters", {})
-    source = source_uri(description)
-    has_script = contract.PROGRAM in encoded and source is not None
-    parameters = _decoded(encoded) if has_script else dict(encoded)
+    found["rules"] = rules_of_next_job(job.monitoring.debug_rules, job.name) or None
+    if job.resources.instance_groups:
+        found.update(instance_groups=list(job.resources.instance_groups), instance_count=None, instance_type=None)
+    found["disable_output_compression"] = not job.output.compress
+    for name, uri in job.model_uris.items():
+        found.update(model_uri=uri, model_channel_name=name)
+    has_script = bool(job.program) and job.source_uri is not None
+    parameters = _decoded(job.hyperparameters) if has_script else dict(job.hyperparameters)
     own = {key for key in parameters if has_script and _is_own(key)}
     found["hyperparameters"] = {key: each for key, each in parameters.items() if key not in own}
-    kept = {key: encoded[key] for key in own - _OWN if key != contract.MODEL_DIR_PARAMETER}
-    found["additional_request_fields"] = {**_others(description), **({"HyperParameters": kept} if kept else {})} or None
+    kept = {key: job.hyperparameters[key] for key in own - _OWN if key != contract.MODEL_DIR_PARAMETER}
+    found["additional_request_fields"] = {**_others(job), **({"HyperParameters": kept} if kept else {})} or None
     if has_script:
-        found.update(_script(description, parameters), source_dir=source)
+        found.update(_script(job, parameters), source_dir=job.source_uri)
     return {name: value for name, value in found.items() if value is not None}
 
 
 def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
     """Return a described job's inputs by channel name, without the channels of the source archive and ``model_uri``."""
-    carried = _source_channel(description)
+    job = _parse_fields(description)
+    carried = {*job.model_uris, job.source_channel and job.source_channel.name}
     return {
         channel["ChannelName"]: parse_channel(f"channel {channel['ChannelName']!r}", channel)
         for channel in description.get("InputDataConfig", ())
-        if not _carries_model(channel) and channel is not carried
+        if channel["ChannelName"] not in carried
     }
 
 
-def _script(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    # A model_dir that was derived is derived again, so that the next job gets one of its own.
+    with_mpi = bool(parameters.get(contract.MPI_ENABLED))
+    derived = derived_model_dir(str(job.output.path), job.name, with_mpi=with_mpi)
+    model_dir = parameters.get(contract.MODEL_DIR_PARAMETER, False)
     return {
-        "entry_point": parameters[contract.PROGRAM],
+        "entry_point": job.program,
         "container_log_level": parameters.get(contract.LOG_LEVEL),
         "distribution": _distribution(parameters),
-        "model_dir": _model_dir(description, parameters),
+        "model_dir": True if model_dir == derived else model_dir,
     }
 
 
-def _carries_model(channel: Mapping[str, Any]) -> bool:
-    return channel.get("ContentType") == MODEL_CONTENT_TYPE and "S3DataSource" in channel["DataSource"]
-
-
-def _others(description: Mapping[str, Any]) -> dict[str, Any]:
+def _others(job: JobRequest) -> dict[str, Any]:
+    """Return the fields that no argument sets; the inputs, and other ways to choose the hosts, are not among them."""
     kept: dict[str, Any] = {}
-    for path in OTHER_FIELDS:
-        value = _at(description, path)
-        if value is None:
+    if job.monitoring.profiler_rules:
+        kept["ProfilerRuleConfigurations"] = list(job.monitoring.profiler_rules)
+    known = {tuple(row.path.split(".")) for row in FIELDS}
+    for path, rendered, given in job.corrections:
+        if rendered is not ABSENT or path in known or path[0] in ("InputDataConfig", "ResourceConfig"):
             continue
         target = kept
         for key in path[:-1]:
-            target = target.setdefault(key, {})
-        target[path[-1]] = value
+            target = target.setdefault(str(key), {})
+        target[str(path[-1])] = given
     return kept
-
-
-def _at(description: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = description
-    for key in path:
-        value = value.get(key)
-        # The service describes some fields that were not given as empty.
-        if value is None or value in ("", [], {}):
-            return None
-    return value
 
 
 def _decoded(encoded: Mapping[str, str]) -> dict[str, Any]:
@@ -219,39 +267,7 @@ def _is_own(key: str) -> bool:
 
 def source_uri(description: Mapping[str, Any]) -> str | None:
     """Return the URI of the source archive; ``None`` where the image has the script."""
-    channel = _source_channel(description)
-    if channel is not None:
-        return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
-    submitted = _submitted(description)
-    return submitted if "://" in submitted else None
-
-
-def _source_channel(description: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the channel with the source archive, which a job has under network isolation."""
-    for channel in description.get("InputDataConfig", ()):
-        if channel["ChannelName"] == CODE_CHANNEL and _submitted(description).startswith(contract.DEFAULT_BASE_DIR):
-            found: Mapping[str, Any] = channel
-            return found
-    return None
-
-
-def _submitted(description: Mapping[str, Any]) -> str:
-    return str(contract.decode(description.get("HyperParameters", {}).get(contract.SUBMIT_DIRECTORY, '""')))
-
-
-def _model_dir(description: Mapping[str, Any], parameters: Mapping[str, Any]) -> str | bool:
-    """Return the job's own model_dir; ``True`` where it was derived, so that the next job gets one of its own."""
-    given: str | bool = parameters.get(contract.MODEL_DIR_PARAMETER, False)
-    output_path = description["OutputDataConfig"]["S3OutputPath"]
-    with_mpi = bool(parameters.get(contract.MPI_ENABLED))
-    return True if given == derived_model_dir(output_path, description["TrainingJobName"], with_mpi=with_mpi) else given
-
-
-def _groups(resources: Mapping[str, Any]) -> list[InstanceGroup] | None:
-    groups = resources.get("InstanceGroups")
-    if not groups:
-        return None
-    return [InstanceGroup(each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"]) for each in groups]
+    return _parse_fields(description).source_uri
 
 
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:

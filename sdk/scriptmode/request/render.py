@@ -1,23 +1,25 @@
-"""A training job's CreateTrainingJob request. Pure; it and its inverse, `described`, spell the service's fields out."""
+"""Render a training job as its CreateTrainingJob request. Pure; `fields` has the table of its fields."""
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
+from scriptmode.request.fields import FIELDS, render_fields, unchecked, without_empty
 from scriptmode.spec import hyperparameters
 from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
-from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, Channel, FileSystemInput, TrainingInput
+from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
+from scriptmode.spec.job_request import ABSENT, JobRequest
 from scriptmode.spec.monitoring import rule_for_job
-from scriptmode.spec.training_job import CODE_CHANNEL
+from scriptmode.spec.training_job import CODE_CHANNEL, Monitoring, Output
 from scriptmode_runtime import contract, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.spec.training_job import Network, Resources, TrainingJobSpec
+    from scriptmode.spec.training_job import TrainingJobSpec
 
 
 @dataclass(frozen=True)
@@ -34,41 +36,54 @@ def render(spec: TrainingJobSpec, context: RenderContext) -> dict[str, Any]:
 
     Nothing is set that the job did not ask for.
     """
-    fields = _without_empty(
-        {
-            "TrainingJobName": context.job_name,
-            "RoleArn": spec.role,
-            "AlgorithmSpecification": _algorithm(spec),
-            "HyperParameters": _hyperparameters(spec, context),
-            "Environment": _environment(spec),
-            "InputDataConfig": [_channel(channel) for channel in _channels(spec, context)],
-            "OutputDataConfig": {
-                "S3OutputPath": _output_path(spec),
-                "KmsKeyId": spec.output.kms_key,
-                "CompressionType": None if spec.output.compress else "NONE",
-            },
-            "ResourceConfig": _resources(spec.resources),
-            "StoppingCondition": {
-                "MaxRuntimeInSeconds": spec.limits.max_run,
-                "MaxWaitTimeInSeconds": spec.limits.max_wait,
-            },
-            "EnableManagedSpotTraining": spec.limits.use_spot_instances or None,
-            "RetryStrategy": {"MaximumRetryAttempts": spec.limits.max_retry_attempts},
-            "CheckpointConfig": {
-                "S3Uri": spec.output.checkpoint_uri,
-                "LocalPath": spec.output.checkpoint_local_path,
-            },
-            **_network(spec.network),
-            "InfraCheckConfig": {"EnableInfraCheck": spec.features.infra_check},
-            "RemoteDebugConfig": {"EnableRemoteDebug": spec.features.remote_debug},
-            "SessionChainingConfig": {"EnableSessionTagChaining": spec.features.session_tag_chaining},
-            "Tags": [{"Key": key, "Value": value} for key, value in spec.tags],
-            "ExperimentConfig": dict(spec.experiment),
-            **_monitoring(spec, context.job_name),
-        }
-    )
     # A caller that changes a request must not change the next one.
-    return copy.deepcopy(_with_additional(fields, spec.additional_fields))
+    return copy.deepcopy(_with_additional(render_request(to_request(spec, context)), spec.additional_fields))
+
+
+def to_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
+    """Return what the request of a spec states, but for its additional fields."""
+    output_path = (spec.output.path or "").rstrip("/")
+    resources = spec.resources
+    return JobRequest(
+        name=context.job_name,
+        role=spec.role,
+        algorithm=spec.algorithm,
+        hyperparameters=_hyperparameters(spec, context, output_path),
+        environment=_environment(spec),
+        channels=_channels(spec, context),
+        output=unchecked(Output, **{**vars(spec.output), "path": output_path}),
+        resources=resources if resources.instance_groups else replace(resources, instance_count=resources.count),
+        limits=spec.limits,
+        network=spec.network,
+        features=spec.features,
+        monitoring=_monitoring(spec.monitoring, output_path, context.job_name),
+        tags=spec.tags,
+        experiment=spec.experiment,
+    )
+
+
+def render_request(request: JobRequest) -> dict[str, Any]:
+    """Return the CreateTrainingJob request; a parsed one is as it was, but for attributes that were changed since."""
+    fields = render_fields(FIELDS, request)
+    for path, rendered, given in request.corrections:
+        *parents, last = path
+        target: Any = fields
+        for key in parents:
+            target = _member(target, key)
+        if target is ABSENT or _member(target, last) != rendered:
+            continue
+        if given is ABSENT:
+            del target[last]
+        else:
+            target[last] = copy.deepcopy(given)
+    return fields
+
+
+def _member(value: Any, key: str | int) -> Any:
+    try:
+        return value[key]
+    except (LookupError, TypeError):
+        return ABSENT
 
 
 def _environment(spec: TrainingJobSpec) -> dict[str, str]:
@@ -94,25 +109,23 @@ def source_key(request: Mapping[str, Any], uri: str) -> str | None:
     return output.get("KmsKeyId") if same_bucket else None
 
 
-def _monitoring(spec: TrainingJobSpec, job_name: str) -> dict[str, Any]:
-    """Return the fields of debugger, profiler and TensorBoard where they were asked for, or refused."""
-    monitoring, place = spec.monitoring, {"S3OutputPath": _output_path(spec)}
-    fields: dict[str, Any] = {
-        "DebugRuleConfigurations": [rule_for_job(rule, job_name) for rule in monitoring.debug_rules],
-        "ProfilerRuleConfigurations": [dict(rule) for rule in monitoring.profiler_rules],
-    }
-    if monitoring.debug_hook not in (None, False):
-        asked = monitoring.debug_hook if isinstance(monitoring.debug_hook, dict) else {}
-        fields["DebugHookConfig"] = {**place, **_without_empty(asked)}
-    if monitoring.tensorboard is not None:
-        fields["TensorBoardOutputConfig"] = {**place, **_without_empty(monitoring.tensorboard)}
-    profiler = monitoring.profiler
-    if profiler is None and (monitoring.profiler_off is not None or monitoring.profiler_rules):
-        profiler = {"DisableProfiler": bool(monitoring.profiler_off)}
+def _monitoring(given: Monitoring, output_path: str, job_name: str) -> Monitoring:
+    """Return debugger, profiler and TensorBoard with the service's fields where they were asked for, or refused."""
+    place = {"S3OutputPath": output_path}
+    profiler = given.profiler
+    if profiler is None and (given.profiler_off is not None or given.profiler_rules):
+        profiler = {"DisableProfiler": bool(given.profiler_off)}
     if profiler is not None:
-        stored = {} if profiler.get("DisableProfiler") else place
-        fields["ProfilerConfig"] = {**stored, **_without_empty(profiler)}
-    return fields
+        profiler = {**({} if profiler.get("DisableProfiler") else place), **without_empty(dict(profiler))}
+    hook = given.debug_hook if isinstance(given.debug_hook, dict) else {}
+    return unchecked(
+        Monitoring,
+        debug_hook=None if given.debug_hook in (None, False) else {**place, **without_empty(hook)},
+        debug_rules=tuple(rule_for_job(rule, job_name) for rule in given.debug_rules),
+        profiler=profiler,
+        profiler_rules=given.profiler_rules,
+        tensorboard=None if given.tensorboard is None else {**place, **without_empty(dict(given.tensorboard))},
+    )
 
 
 def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path: str = "") -> dict[str, Any]:
@@ -133,36 +146,7 @@ def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path
     return merged
 
 
-def _network(network: Network) -> dict[str, Any]:
-    return {
-        "VpcConfig": {
-            "Subnets": list(network.subnets),
-            "SecurityGroupIds": list(network.security_group_ids),
-        },
-        "EnableNetworkIsolation": network.isolation or None,
-        "EnableInterContainerTrafficEncryption": network.encrypt_traffic or None,
-    }
-
-
-def _algorithm(spec: TrainingJobSpec) -> dict[str, Any]:
-    algorithm = spec.algorithm
-    return {
-        "TrainingImage": algorithm.image_uri,
-        "TrainingInputMode": algorithm.input_mode,
-        "MetricDefinitions": [{"Name": name, "Regex": regex} for name, regex in algorithm.metric_definitions],
-        "ContainerEntrypoint": list(algorithm.container_entry_point),
-        "ContainerArguments": list(algorithm.container_arguments),
-        "EnableSageMakerMetricsTimeSeries": spec.features.sagemaker_metrics,
-        "TrainingImageConfig": {
-            "TrainingRepositoryAccessMode": algorithm.repository_access_mode,
-            "TrainingRepositoryAuthConfig": {
-                "TrainingRepositoryCredentialsProviderArn": algorithm.repository_credentials_provider_arn,
-            },
-        },
-    }
-
-
-def _hyperparameters(spec: TrainingJobSpec, context: RenderContext) -> dict[str, str]:
+def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path: str) -> dict[str, str]:
     encoded = hyperparameters.encode_hyperparameters(spec.hyperparameters, script_mode=spec.script is not None)
     if spec.script is not None:
         own: dict[str, Any] = {
@@ -173,7 +157,7 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext) -> dict[str,
             contract.REGION: context.region,
             **_distribution(spec),
         }
-        model_dir = _model_dir(spec, context)
+        model_dir = _model_dir(spec, context.job_name, output_path)
         if model_dir is not None and contract.MODEL_DIR_PARAMETER not in encoded:
             own[contract.MODEL_DIR_PARAMETER] = model_dir
         encoded.update({key: contract.encode(value) for key, value in own.items()})
@@ -234,16 +218,12 @@ def _roles(distribution: ParameterServer | MultiWorkerMirrored, evaluator: str, 
     return {roles: named, contract.DISTRIBUTION_INSTANCE_GROUPS: together}
 
 
-def _output_path(spec: TrainingJobSpec) -> str:
-    return (spec.output.path or "").rstrip("/")
-
-
-def _model_dir(spec: TrainingJobSpec, context: RenderContext) -> str | None:
+def _model_dir(spec: TrainingJobSpec, job_name: str, output_path: str) -> str | None:
     if isinstance(spec.model_dir, str):
         return spec.model_dir
     if not spec.model_dir:
         return None
-    return derived_model_dir(_output_path(spec), context.job_name, with_mpi=isinstance(spec.distribution, MPI))
+    return derived_model_dir(output_path, job_name, with_mpi=isinstance(spec.distribution, MPI))
 
 
 def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str:
@@ -251,76 +231,3 @@ def derived_model_dir(output_path: str, job_name: str, *, with_mpi: bool) -> str
     if with_mpi:
         return f"{contract.DEFAULT_BASE_DIR}/{contract.MODEL_DIR}"
     return f"{output_path}/{job_name}/model"
-
-
-def _channel(channel: Channel) -> dict[str, Any]:
-    source = channel.source
-    if isinstance(source, FileSystemInput):
-        return {
-            "ChannelName": channel.name,
-            "DataSource": {
-                "FileSystemDataSource": {
-                    "FileSystemId": source.file_system_id,
-                    "FileSystemType": source.file_system_type,
-                    "DirectoryPath": source.directory_path,
-                    "FileSystemAccessMode": source.file_system_access_mode,
-                }
-            },
-            "ContentType": source.content_type,
-        }
-    return _s3_channel(channel.name, source)
-
-
-def _s3_channel(name: str, source: TrainingInput) -> dict[str, Any]:
-    return {
-        "ChannelName": name,
-        "DataSource": {
-            "S3DataSource": {
-                "S3DataType": source.s3_data_type,
-                "S3Uri": source.s3_data,
-                "S3DataDistributionType": source.distribution,
-                "AttributeNames": list(source.attribute_names),
-                "InstanceGroupNames": list(source.instance_groups),
-                "HubAccessConfig": dict(source.hub_access_config or {}),
-                "ModelAccessConfig": dict(source.model_access_config or {}),
-            }
-        },
-        "ContentType": source.content_type,
-        "CompressionType": source.compression,
-        "RecordWrapperType": source.record_wrapping,
-        "InputMode": source.input_mode,
-        "ShuffleConfig": {"Seed": source.shuffle_config.seed if source.shuffle_config else None},
-    }
-
-
-def _resources(resources: Resources) -> dict[str, Any]:
-    return {
-        "InstanceCount": None if resources.instance_groups else resources.count,
-        "InstanceType": resources.instance_type,
-        "InstanceGroups": [
-            {
-                "InstanceGroupName": group.instance_group_name,
-                "InstanceType": group.instance_type,
-                "InstanceCount": group.instance_count,
-            }
-            for group in resources.instance_groups
-        ],
-        "VolumeSizeInGB": resources.volume_size,
-        "VolumeKmsKeyId": resources.volume_kms_key,
-        "KeepAlivePeriodInSeconds": resources.keep_alive_period,
-        "TrainingPlanArn": resources.training_plan,
-        "InstancePlacementConfig": dict(resources.instance_placement or {}),
-    }
-
-
-def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop members that say nothing: ``None``, empty lists and empty objects, at any depth."""
-    kept = {}
-    for key, each in value.items():
-        if isinstance(each, dict):
-            each = _without_empty(each)  # noqa: PLW2901 - the emptied member is what counts
-        elif isinstance(each, list):
-            each = [_without_empty(item) if isinstance(item, dict) else item for item in each]  # noqa: PLW2901
-        if each is not None and each not in ([], {}):
-            kept[key] = each
-    return kept

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
+from scriptmode.request.parse import described_fields
 from scriptmode.request.render import derived_model_dir
-from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, shapes
 from scriptmode.spec import arguments, hyperparameters, names
 from scriptmode.spec.monitoring import rule_for_job, rules_of_next_job
 from scriptmode.spec.training_job import RESERVED_TAGS, Limits
@@ -41,9 +41,7 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     SessionChainingConfig, which the service does not describe, is not in it. The hosts' secret, and URIs with the
     job's name, become the new job's. Raises `SpecError` for a change that the job cannot have.
     """
-    known = shapes()[REQUEST_SHAPE]["members"]
-    said = {name: each for name, each in description.items() if DESCRIBED_DEFAULTS.get(name) != each}
-    body = {name: _without_empty_fields(each, known[name]["shape"]) for name, each in said.items() if name in known}
+    body = described_fields(description)
     old = str(description["TrainingJobName"])
     new = _NAMES.fresh(names.base_of_job(old)) if changes.job_name is None else names.check_job_name(changes.job_name)
     body["TrainingJobName"] = new
@@ -59,20 +57,6 @@ def rerun_request(description: Mapping[str, Any], tags: Mapping[str, str], chang
     if changes.max_run is not None or changes.max_wait is not None:
         body["StoppingCondition"] = _timed(description, changes)
     return {name: each for name, each in body.items() if each not in (None, "", [], {})}
-
-
-def _without_empty_fields(value: Any, shape: str) -> Any:
-    """Return a described value without the fields that a request does not have, and without empty ones."""
-    found = shapes()[shape]
-    if found["type"] == "structure" and isinstance(value, dict):
-        members = found["members"]
-        kept = {
-            key: _without_empty_fields(each, members[key]["shape"]) for key, each in value.items() if key in members
-        }
-        return {key: each for key, each in kept.items() if each not in (None, "", [], {})}
-    if found["type"] == "list" and isinstance(value, (list, tuple)):
-        return [_without_empty_fields(each, found["member"]["shape"]) for each in value]
-    return dict(value) if isinstance(value, dict) else value
 
 
 def _parameters(description: Mapping[str, Any], changes: RerunChanges, new: str) -> dict[str, str]:

@@ -1,6 +1,9 @@
 """What a training job is: frozen values, validated when they are created. No module of this package has effects.
 
 training_job        `TrainingJobSpec` and the values it consists of
+job_request         `JobRequest`: a job as its request states it
+job_description     `JobDescription`: a job as a platform describes it
+hosts               instance types of this machine, groups and names of hosts
 distribution        parameter servers, mirrored workers, MPI
 inputs              channels and their data sources
 hyperparameters     encoding and limits

@@ -121,6 +121,21 @@ class TrainingInput:
         object.__setattr__(self, "attribute_names", tuple(self.attribute_names or ()))
         self._copy_access()
 
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each host gets a share of the objects."""
+        return self.distribution == DISTRIBUTIONS[1]
+
+    @property
+    def is_gzipped(self) -> bool:
+        """Whether the objects are decompressed in Pipe mode."""
+        return self.compression == "Gzip"
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether each object becomes a RecordIO record in Pipe mode."""
+        return self.record_wrapping == "RecordIO"
+
     def _copy_access(self) -> None:
         if self.shuffle_config is not None and not hasattr(self.shuffle_config, "seed"):
             raise SpecError(
@@ -171,15 +186,22 @@ class FileSystemInput:
             )
 
 
+@dataclass(frozen=True)
+class OtherInput:
+    """A channel's data that estimators do not have, such as datasets: the name of the field of its DataSource."""
+
+    kind: str
+
+
 Input = Union[TrainingInput, FileSystemInput]
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A named input, which the script finds by ``SM_CHANNEL_<NAME>``."""
+    """A named input, which the script finds by ``SM_CHANNEL_<NAME>``; `OtherInput` only in a job that exists."""
 
     name: str
-    source: Input
+    source: TrainingInput | FileSystemInput | OtherInput
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _CHANNEL_NAME.fullmatch(self.name):
@@ -260,6 +282,8 @@ def check_mode(channel: Channel, job_mode: str) -> None:
                 argument="inputs",
                 advice=f"leave it 'File' and give input_mode={job_mode!r} to the TrainingInputs that it is for",
             )
+        return
+    if not isinstance(source, TrainingInput):
         return
     mode = source.input_mode or job_mode
     piped = {

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import did_you_mean
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostGroup, HostKind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
 from scriptmode.spec.inputs import INPUT_MODES, Channel, check_mode
 from scriptmode.spec.whole_numbers import set_whole, whole_number
+from scriptmode_runtime.contract import HOMOGENEOUS_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,6 +125,34 @@ class Resources:
         if self.instance_groups:
             return tuple(group.instance_type for group in self.instance_groups)
         return (self.instance_type or "",)
+
+    @property
+    def host_kind(self) -> HostKind:
+        """What the hosts are, by their instance types."""
+        types = set(self.types)
+        if types == {LOCAL_PROCESS}:
+            return HostKind.PROCESS
+        return HostKind.CONTAINER if types <= {LOCAL_PROCESS, *LOCAL_CONTAINER} else HostKind.CLOUD
+
+    @property
+    def host_groups(self) -> tuple[HostGroup, ...]:
+        """The hosts by group, numbered through all groups; one group by default, none if the type is not known."""
+        if not self.instance_groups and not self.instance_type:
+            return ()
+        parts = self.instance_groups or (InstanceGroup(HOMOGENEOUS_GROUP, self.types[0], self.count),)
+        found: list[HostGroup] = []
+        first = 1
+        for part in parts:
+            numbers = range(first, first + part.instance_count)
+            hosts = tuple(f"algo-{number}" for number in numbers)
+            found.append(HostGroup(part.instance_group_name, part.instance_type, hosts))
+            first = numbers.stop
+        return tuple(found)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The name of every host, in order."""
+        return tuple(host for group in self.host_groups for host in group.hosts)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode.errors import PlatformError, SpecError, invalid
 from scriptmode.messages import install_command
-from scriptmode.platforms.base import LOCAL_GPU
+from scriptmode.spec.hosts import LOCAL_GPU
 
 if TYPE_CHECKING:
     from scriptmode.spec.training_job import TrainingJobSpec

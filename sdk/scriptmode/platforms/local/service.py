@@ -25,7 +25,7 @@ from scriptmode.errors import (
     invalid,
 )
 from scriptmode.platforms import requested_hosts
-from scriptmode.platforms.base import ANY_JOB, LOCAL_CONTAINER, DeprecatedMethods, LogEvent
+from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
 from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -36,6 +36,7 @@ from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
+from scriptmode.spec.hosts import LOCAL_CONTAINER
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_runtime.files import beneath
 

@@ -12,9 +12,10 @@ from scriptmode.data.channel_source import input_mode
 from scriptmode.errors import DataError, RequestError
 from scriptmode.messages import did_you_mean, did_you_mean_path
 from scriptmode.platforms import requested_hosts
-from scriptmode.platforms.base import LOCAL_CONTAINER, LOCAL_PROCESS, host_count
+from scriptmode.platforms.base import host_count
 from scriptmode.platforms.local.system import file_systems, ports
 from scriptmode.request import service_model
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
 from scriptmode.spec.metric_definitions import Definition, parse_definitions
 from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 

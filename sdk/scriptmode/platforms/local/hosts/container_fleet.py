@@ -17,7 +17,6 @@ from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError
 from scriptmode.platforms import requested_hosts
-from scriptmode.platforms.base import LOCAL_GPU
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
@@ -25,6 +24,7 @@ from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import Sandbox, channel_sandboxes
+from scriptmode.spec.hosts import LOCAL_GPU
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 

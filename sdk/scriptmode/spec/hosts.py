@@ -1,0 +1,29 @@
+"""The hosts of a job: their kinds, by instance type, and their groups; `Resources` has those of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+#: Instance type whose hosts are plain processes of this machine.
+LOCAL_PROCESS = "local_process"
+#: Instance types whose hosts are containers of this machine, without and with GPUs (names of the SageMaker SDK).
+LOCAL_GPU = "local_gpu"
+LOCAL_CONTAINER = ("local", LOCAL_GPU)
+
+
+class HostKind(Enum):
+    """What the hosts of a job are: processes or containers of this machine, or instances in the cloud."""
+
+    PROCESS = "process"
+    CONTAINER = "container"
+    CLOUD = "cloud"
+
+
+@dataclass(frozen=True)
+class HostGroup:
+    """Hosts of one instance type, by their names."""
+
+    name: str
+    instance_type: str
+    hosts: tuple[str, ...]
