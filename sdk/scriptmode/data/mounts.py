@@ -94,7 +94,7 @@ def bind_read_only(folder: Path, mount_point: Path) -> None:
         _call(_MOVE_MOUNT, tree, b"", _HERE, os.fsencode(mount_point), _MOVE_EMPTY_PATH)
     except OSError as error:
         step = "run the job as root with Linux 5.12 or newer, in a container with: docker run --cap-add SYS_ADMIN"
-        raise DataError(f"mounting {str(folder)!r} read-only was refused: {error.strerror}; {step}") from error
+        raise DataError(f"mounting {str(folder)!r} read-only was refused: {error.strerror}", advice=step) from error
     finally:
         if tree >= 0:
             os.close(tree)
