@@ -53,7 +53,7 @@ def program(monkeypatch):
     return load
 
 
-def fit(entry_point, distribution, inputs, *, hosts, trainers, input_mode="File"):
+def fit(entry_point, distribution, inputs, *, hosts, steps, input_mode="File"):
     estimator = Estimator(
         entry_point=entry_point,
         source_dir=str(CODE),
@@ -61,7 +61,7 @@ def fit(entry_point, distribution, inputs, *, hosts, trainers, input_mode="File"
         instance_type="local_process",
         distribution=distribution,
         input_mode=input_mode,
-        hyperparameters={"epochs": 1, "steps-per-epoch": TRAINING_IMAGES // BATCH // trainers},
+        hyperparameters={"epochs": 1, "steps-per-epoch": steps},
         max_run=900,
     )
     return estimator.fit(inputs)
@@ -88,11 +88,11 @@ def summary(job):
 )
 def test_workers_read_the_pipes_of_their_own_hosts(records, sharded):
     inputs = {"train": piped(records / "train", sharded=sharded), "eval": piped(records / "eval", sharded=False)}
-    job = fit("train_ps.py", ParameterServer(coordinator=True), inputs, hosts=2, trainers=2, input_mode="Pipe")
+    job = fit("train_ps.py", ParameterServer(coordinator=True), inputs, hosts=2, steps=40, input_mode="Pipe")
     said = summary(job)
     assert (said["layout"], said["trainers"]) == ("parameter_server", "2")
-    # As with files: one epoch gives 0.78 to 0.84, guessing 0.10.
-    assert float(said["accuracy"]) > 0.7
+    # So few steps give 0.65 to 0.82; guessing gives 0.10.
+    assert float(said["accuracy"]) > 0.5
 
 
 @pytest.mark.tf
@@ -102,14 +102,15 @@ def test_workers_read_the_pipes_of_their_own_hosts(records, sharded):
 @pytest.mark.parametrize(
     ("hosts", "ranks", "folders"),
     [
-        pytest.param(2, 1, {"train_0": "train"}, id="a rank on each of two hosts, sharded"),
+        # In each run parameter servers train from sharded pipes of two hosts, in the notebook that compares strategies.
+        pytest.param(2, 1, {"train_0": "train"}, id="a rank on each of two hosts, sharded", marks=pytest.mark.thorough),
         pytest.param(1, 2, {"train_0": "ranks/0", "train_1": "ranks/1"}, id="two ranks of a host, a channel each"),
     ],
 )
 def test_each_rank_reads_a_pipe_of_its_own(records, hosts, ranks, folders):
     inputs = {name: piped(records / folder, sharded=True) for name, folder in folders.items()}
     inputs["eval"] = (DATA / "eval").as_uri()
-    job = fit("train_hvd.py", MPI(processes_per_host=ranks), inputs, hosts=hosts, trainers=2)
+    job = fit("train_hvd.py", MPI(processes_per_host=ranks), inputs, hosts=hosts, steps=TRAINING_IMAGES // BATCH // 2)
     said = summary(job)
     assert (said["layout"], said["trainers"]) == ("horovod", "2")
     assert float(said["accuracy"]) > 0.7

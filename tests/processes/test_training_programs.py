@@ -100,6 +100,8 @@ def test_two_hosts_train_one_model(entry_point, distribution, sharded, layout):
     assert accuracy > 0.6
 
 
+# In each run two containers train with such a ring, and tests/processes/test_runtime_mpi.py has its ranks on two hosts.
+@pytest.mark.thorough
 @pytest.mark.mpi
 def test_two_ranks_on_each_of_two_hosts_are_one_ring():
     job = fit("train_hvd.py", MPI(processes_per_host=2), **{"steps-per-epoch": 5})
