@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.house import imports, language, sources
+from tests.house import imports, language, raw_dicts, sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,6 +43,8 @@ def figures(root: Path) -> Iterator[Figure]:
     yield _repeated("file names used more than once", ((Path(path).name, path) for path in names))
     yield _repeated("public functions and classes named more than once", _public_names(files))
     yield from _language(root, files)
+    raw = tuple(raw_dicts.annotations(files))
+    yield Figure("annotations dict[str, Any] outside the rooms of JSON", str(len(raw)), raw)
     packages = {imports.module_name(file.path) for file in files if file.path.endswith("/__init__.py")}
     for label, when in (
         ("import circles of modules", (imports.AT_ONCE, imports.LAZY)),

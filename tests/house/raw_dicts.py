@@ -1,0 +1,46 @@
+"""Annotations of untyped JSON: where a dict of anything stands for a value that has a class."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tests.house import sources
+
+#: Where untyped JSON is at home; a path that ends in a slash stands for everything below it.
+ROOMS = (
+    "sdk/scriptmode/request/",  # the service's requests and responses
+    "sdk/scriptmode/platforms/sagemaker/",
+    "sdk/scriptmode/platforms/local/store/",  # files of JSON
+    "sdk/scriptmode/testing/",  # a fake of the service
+    "sdk/scriptmode/estimator.py",  # request()
+    "sdk/scriptmode/job.py",  # describe()
+    "sdk/scriptmode/spec/estimator_arguments.py",  # arguments that are the service's own objects
+    "sdk/scriptmode/aws/config.py",  # files of YAML and JSON
+    "sdk/scriptmode/cli/job_file.py",
+    "sdk/scriptmode/cli/cloud_ml_engine/config.py",
+)
+_CONTAINERS = ("dict", "Mapping")
+
+
+def annotations(files: Iterable[sources.Source]) -> Iterator[str]:
+    """Yield the place of each ``dict[str, Any]`` and ``Mapping[str, Any]`` in the SDK outside `ROOMS`."""
+    for source in files:
+        if not source.path.startswith("sdk/") or any(_is_in(source.path, room) for room in ROOMS):
+            continue
+        for node in source.nodes:
+            if isinstance(node, ast.Subscript) and _is_raw(node):
+                yield f"{source.path}:{node.lineno}: {ast.unparse(node)}"
+
+
+def _is_in(path: str, room: str) -> bool:
+    return path.startswith(room) if room.endswith("/") else path == room
+
+
+def _is_raw(node: ast.Subscript) -> bool:
+    return (
+        ast.unparse(node.value).rpartition(".")[2] in _CONTAINERS and ast.unparse(node.slice).strip("()") == "str, Any"
+    )
