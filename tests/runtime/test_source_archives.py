@@ -88,19 +88,10 @@ def test_a_chain_of_links_longer_than_any_path_leads_nowhere(tmp_path, through):
     place_of_others.mkdir()
     (place_of_others / "victim").write_text("kept")
     archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("others"), *through])
-    with pytest.raises(UserCodeError, match="'escape', which leads out of its folder"):
+    with pytest.raises(UserCodeError):
         unpack(archive, str(tmp_path / "code"))
     assert {path.name: path.read_text() for path in place_of_others.iterdir()} == {"victim": "kept"}
     assert list((tmp_path / "code").iterdir()) == []
-
-
-def test_a_chain_of_links_longer_than_any_path_that_stays_inside_is_kept(tmp_path):
-    archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("code/here"), link_chains.file("here", b"x")])
-    with pytest.raises(UserCodeError, match="leads out of its folder"):
-        unpack(archive, str(tmp_path / "code"))
-    inside = link_chains.out("")[:-1]
-    unpack(link_chains.write(tmp_path / "b.tar.gz", [*inside, link_chains.file("here", b"x")]), str(tmp_path / "code"))
-    assert (tmp_path / "code/here").read_text() == "x"
 
 
 def test_links_inside_the_folder_are_kept(tmp_path):
@@ -109,9 +100,12 @@ def test_links_inside_the_folder_are_kept(tmp_path):
         member("lib/one.py", content=b"1"),
         member("two.py", tarfile.SYMTYPE, "lib/one.py"),
         member("three.py", tarfile.LNKTYPE, "lib/one.py"),
+        member("four.py", tarfile.LNKTYPE, "two.py"),
+        member("none.py", tarfile.SYMTYPE, "lib/none.py"),
     )
     unpack(archive, str(tmp_path / "code"))
-    assert (tmp_path / "code/two.py").read_text() == (tmp_path / "code/three.py").read_text() == "1"
+    assert {(tmp_path / f"code/{name}.py").read_text() for name in ("two", "three", "four")} == {"1"}
+    assert (tmp_path / "code/none.py").readlink().name == "none.py"
     assert (tmp_path / "code/lib/one.py").stat().st_mode & 0o7777 == 0o755
 
 
@@ -122,6 +116,15 @@ def test_a_file_replaces_a_link_and_is_not_written_through_it(tmp_path):
     unpack(archive_of(tmp_path / "a.tar.gz", member("train.py", content=b"new")), str(tmp_path / "code"))
     assert (tmp_path / "outside").read_text() == "kept"
     assert (tmp_path / "code/train.py").read_text() == "new"
+
+
+def test_a_folder_is_not_moved_through_a_link(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/lib").symlink_to(tmp_path / "outside")
+    with pytest.raises(UserCodeError, match="cannot be unpacked into"):
+        unpack(archive_of(tmp_path / "a.tar.gz", member("lib/x")), str(tmp_path / "code"))
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_the_source_comes_over_what_is_in_the_folder(tmp_path):
@@ -169,14 +172,11 @@ def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
         ([member("d/up", tarfile.SYMTYPE, "../../x")], "holds 'd/up', which leads out of its folder .to '../../x'."),
         ([member("hl", tarfile.LNKTYPE, "../x")], "holds 'hl', which leads out of its folder .to '../x'."),
         ([member("hl", tarfile.LNKTYPE, "none")], "holds 'hl' .a hard link to 'none'., which cannot be unpacked: No "),
-        ([member("f"), member("f/g")], "holds 'f/g', which cannot be unpacked: Not a directory"),
+        ([member("f"), member("f/g")], "holds 'f/g', which cannot be unpacked: File exists"),
         ([member("d/f"), member("d")], "holds 'd', which cannot be unpacked: Is a directory"),
-        (
-            [member("a", tarfile.SYMTYPE, "b"), member("b", tarfile.SYMTYPE, "a"), member("a/f")],
-            "holds 'a/f', which cannot be unpacked: Too many levels",
-        ),
+        ([member("a", tarfile.SYMTYPE, "b"), member("a/f")], "holds 'a', a link with members below it"),
     ],
-    ids=["absolute", "upwards", "hard link out", "hard link to nothing", "below a file", "over a folder", "circle"],
+    ids=["absolute", "upwards", "hard link out", "hard link to nothing", "below a file", "over a folder", "below"],
 )
 def test_a_member_that_cannot_be_unpacked_is_named_with_the_next_step(tmp_path, members, said):
     with pytest.raises(UserCodeError, match=f"^the model {said}.*; pack it again") as caught:

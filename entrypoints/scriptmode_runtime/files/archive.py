@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
 import tarfile
 import zlib
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime import contract
@@ -17,9 +17,6 @@ from scriptmode_runtime.files.tar_members import Content, members, opened, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import TracebackType
-
-    from scriptmode_runtime.files.beneath import At
 
 _GB = 10**9
 #: More files than any program or model has.
@@ -75,8 +72,8 @@ def source_limits(environ: Mapping[str, str]) -> Limits:
 def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
     """Unpack the archive, or copy the folder, ``source`` into ``folder``; raises `UserCodeError`.
 
-    Existing files are replaced. Everything of a refused archive is removed. ``title`` names it in errors: the source
-    and its path by default. Without ``limits`` only the disk limits it.
+    Existing files are replaced, and nothing of a refused archive comes into the folder. ``title`` names the archive in
+    errors: the source and its path by default. Without ``limits`` only the disk limits it.
     """
     title = title or f"the source {source}"
     try:
@@ -84,8 +81,12 @@ def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None =
         if os.path.isdir(source):
             _copy(source, folder, title)
         else:
-            with _Unpacking(folder, title, limits or Limits()) as unpacking:
-                unpacking.unpack(source)
+            import tempfile
+
+            # Private, and in the same file system, so that what it contains can be renamed.
+            with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder) as top:
+                _Unpacking(top, title, folder, limits or Limits()).unpack(source)
+                _merge(top, folder)
     except (tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
         raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
     except (OSError, ValueError) as error:
@@ -115,27 +116,20 @@ def _holds(above: str, folder: str) -> bool:
 
 
 class _Unpacking:
-    """The unpacking of one archive into a folder; its files are removed again unless all of them were unpacked."""
+    """The unpacking of one archive into a new directory, which contains no link until all files are written.
 
-    def __init__(self, folder: str, title: str, limits: Limits) -> None:
-        self._folder = beneath.Directory(folder)
+    So no member is written through a link. Links are created last, in real directories, and then followed one component
+    at a time. Python's ``tarfile.data_filter`` is not enough: it follows links by `os.path.realpath`, which gives up on
+    paths longer than ``PATH_MAX`` before Python 3.9.23, 3.10.18, 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
+    """
+
+    def __init__(self, top: str, title: str, folder: str, limits: Limits) -> None:
+        self._top = top
         self._title = title
         self._remedy = limits.remedy
         self._budget = _Budget(folder, title, limits)
-        #: New paths, without those below another new path. None of them contains a link.
-        self._new: list[str] = []
-        self._new_folders: set[str] = set()
-        self._links: list[str] = []
-
-    def __enter__(self) -> _Unpacking:  # noqa: PYI034 - Self is not in Python 3.9's typing
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for path in reversed(self._new) if kind else ():
-            self._folder.remove_tree(path, failed=lambda *_: None)
-        self._folder.close()
+        #: The targets of symbolic links by their paths.
+        self._links: dict[str, str] = {}
 
     def unpack(self, source: str) -> None:
         """Unpack all members."""
@@ -144,39 +138,45 @@ class _Unpacking:
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
                 for member in members(archive, content):
                     self._budget.take(member)
-                    try:
+                    with self._naming(member.name, member.linkname if member.islnk() else ""):
                         self._add(archive, member)
-                    except beneath.EscapeError as error:
-                        raise self._escape(member.name, member.linkname) from error
-                    except OSError as error:
-                        if error.errno not in _OF_MEMBERS:
-                            raise
-                        raise self._impossible(member, error) from error
-        for name in self._links:
-            # Later members may have changed where they lead.
-            self._check_link(name)
+        for name, target in self._links.items():
+            if os.path.isdir(self._path(name)):
+                raise UserCodeError(f"{self._title} holds {shown(name)}, a link with members below it; {self._remedy}")
+            with self._naming(name):
+                with suppress(FileNotFoundError):
+                    os.unlink(self._path(name))
+                os.symlink(target, self._path(name))
+        with beneath.Directory(self._top) as directory:
+            for name, target in self._links.items():
+                self._check_link(directory, name, target)
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         name = self._inside(member.name, member)
+        path = self._path(name)
         if member.isdir():
-            self._make(name)
-        elif member.isreg():
-            with self._cleared(name) as at:
-                _write(archive, member, at)
-        elif member.issym():
-            self._inside(os.path.join(os.path.dirname(member.name), member.linkname), member)
-            with self._cleared(name) as at:
-                os.symlink(member.linkname, at.name, dir_fd=at.dir_fd)
-            self._add_link(name)
-        elif member.islnk():
-            with self._folder.at(self._inside(member.linkname, member)) as target, self._cleared(name) as at:
-                _link(target, at)
-            self._add_link(name)
-        else:
+            os.makedirs(path, exist_ok=True)
+            return
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        linked = self._inside(member.linkname, member) if member.islnk() else ""
+        if member.issym() or linked in self._links:
+            self._links[name] = member.linkname if member.issym() else self._links[linked]
+            return
+        if not member.isreg() and not member.islnk():
             raise UserCodeError(f"{self._title} holds {shown(member.name)}, which is not a file, folder or link")
+        self._links.pop(name, None)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        if member.isreg():
+            _write(archive, member, path)
+        else:
+            os.link(self._path(linked), path)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._top, name)
 
     def _inside(self, name: str, member: tarfile.TarInfo) -> str:
-        """Return ``name``, or a link's target, as a path in the folder; raise where its text alone leads out."""
+        """Return ``name``, or a hard link's target, as a path in the folder; raise where it leads out."""
         if name.count("/") > DEEPEST:
             raise UserCodeError(f"{self._title} holds {shown(name)}, more than {DEEPEST} folders deep")
         if os.path.isabs(name):
@@ -190,60 +190,38 @@ class _Unpacking:
         to = f" (to {shown(target)})" if target else ""
         return UserCodeError(f"{self._title} holds {shown(name)}, which leads out of its folder{to}; {self._remedy}")
 
-    def _impossible(self, member: tarfile.TarInfo, error: OSError) -> UserCodeError:
-        kind = f" (a hard link to {shown(member.linkname)})" if member.islnk() else ""
-        reason = f"{shown(member.name)}{kind}, which cannot be unpacked: {error.strerror}"
-        return UserCodeError(f"{self._title} holds {reason}; {self._remedy}")
-
-    def _add_link(self, name: str) -> None:
-        self._check_link(name)
-        self._links.append(name)
-
-    def _check_link(self, name: str) -> None:
-        """Remove a symbolic link that leads out of the folder, also through existing links, and raise."""
+    @contextmanager
+    def _naming(self, name: str, target: str = "") -> Iterator[None]:
+        """Raise errors caused by a member's kind or position with its name; ``target`` is that of a hard link."""
         try:
-            self._folder.stat(name)
+            yield
+        except OSError as error:
+            if error.errno not in _OF_MEMBERS:
+                raise
+            kind = f" (a hard link to {shown(target)})" if target else ""
+            reason = f"{shown(name)}{kind}, which cannot be unpacked: {error.strerror}"
+            raise UserCodeError(f"{self._title} holds {reason}; {self._remedy}") from error
+
+    def _check_link(self, directory: beneath.Directory, name: str, target: str) -> None:
+        """Raise for a symbolic link that leads out of the directory, also through other links."""
+        try:
+            directory.stat(name)
         except beneath.EscapeError as error:
-            with self._folder.at(name) as at:
-                target = os.readlink(at.name, dir_fd=at.dir_fd)
-                os.unlink(at.name, dir_fd=at.dir_fd)
             raise self._escape(name, target) from error
         except OSError as error:
             # It cannot be followed: its target is missing, or behind too many links, or below a file.
             if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES):
                 raise
 
-    @contextlib.contextmanager
-    def _cleared(self, name: str) -> Iterator[At]:
-        """Yield the position of a new file or link; an existing one is removed."""
-        self._make(os.path.dirname(name))
-        with self._folder.at(name) as at:
-            try:
-                os.unlink(at.name, dir_fd=at.dir_fd)
-            except FileNotFoundError:
-                if not self._below_new(at.path):
-                    self._new.append(at.path)
-            yield at
 
-    def _make(self, name: str) -> None:
-        """Create a folder and its parents."""
-        new = self._folder.make_directories(name)
-        if new and not self._below_new(new):
-            self._new.append(new)
-            self._new_folders.add(new)
-
-    def _below_new(self, path: str) -> bool:
-        while path:
-            path = os.path.dirname(path)
-            if path in self._new_folders:
-                return True
-        return False
-
-
-def _link(target: At, at: At) -> None:
-    """Create a hard link, to a symbolic link itself if the target is one; Windows never follows it."""
-    follow = os.link not in os.supports_follow_symlinks
-    os.link(target.name, at.name, src_dir_fd=target.dir_fd, dst_dir_fd=at.dir_fd, follow_symlinks=follow)
+def _merge(new: str, folder: str) -> None:
+    """Move the content of a directory into another one; existing files and links there are replaced."""
+    for name in os.listdir(new):
+        source, target = os.path.join(new, name), os.path.join(folder, name)
+        if all(os.path.isdir(each) and not os.path.islink(each) for each in (source, target)):
+            _merge(source, target)
+        else:
+            os.replace(source, target)
 
 
 class _Budget:
@@ -285,20 +263,14 @@ class _Budget:
         self._free -= blocks
 
 
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, at: At) -> None:
+def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
     content = archive.extractfile(member)
     if content is None:  # pragma: no cover - only for members that are not files
         return
-    # A new file, never through a link; setuid bits and the owner are not kept.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(at.name, flags, 0o600, dir_fd=at.dir_fd)
-    with content, os.fdopen(descriptor, "wb") as file:
+    with content, open(path, "xb") as file:
         shutil.copyfileobj(content, file)
-        mode = member.mode & 0o777 | 0o600
-        if hasattr(os, "fchmod"):
-            os.fchmod(descriptor, mode)
-        else:
-            os.chmod(at.name, mode)
+    # Set-user-ID bits and the owner are not kept.
+    os.chmod(path, member.mode & 0o777 | 0o600)
 
 
 def _free(folder: str, reserve: float) -> float:

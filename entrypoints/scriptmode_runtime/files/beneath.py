@@ -135,13 +135,6 @@ class Directory:
         with self.at(path, follow=True) as at:
             return _opened_file(at)
 
-    def make_directories(self, path: str) -> str:
-        """Create a directory and those above it where they do not exist; return the topmost new one's path or ""."""
-        new: list[str] = []
-        with self._position() as position:
-            self._resolve(position, [*_parts(path), "."], new=new)
-        return new[0] if new else ""
-
     def below(self, path: str) -> Directory:
         """Open a directory beneath this one; links on the way to it are an error (``ENOTDIR``)."""
         with self._position() as position:
@@ -182,19 +175,8 @@ class Directory:
         finally:
             position.close()
 
-    def _resolve(
-        self,
-        position: _Position,
-        parts: Sequence[str],
-        *,
-        follow: bool = False,
-        links: bool = True,
-        new: list[str] | None = None,
-    ) -> str:
-        """Move ``position`` to the parent of the last of ``parts``; return the name in it, "." for the root itself.
-
-        With ``new``, missing directories are created, and their paths added to it.
-        """
+    def _resolve(self, position: _Position, parts: Sequence[str], *, follow: bool, links: bool) -> str:
+        """Move ``position`` to the parent of the last of ``parts``; return the name in it, "." for the root itself."""
         pending = list(reversed(parts))
         left = MOST_LINKS if links else 0
         while pending:
@@ -205,7 +187,7 @@ class Directory:
             if not pending and not follow:
                 return part
             try:
-                target = position.step(part, is_last=not pending, new=new)
+                target = position.step(part, is_last=not pending)
             except FileNotFoundError:
                 if not pending:
                     return part
@@ -256,19 +238,11 @@ class _Position:
         """Return the status of the directory."""
         return os.fstat(self.here) if isinstance(self.here, int) else os.lstat(self.here)
 
-    def step(self, name: str, *, is_last: bool, new: list[str] | None) -> str | None:
+    def step(self, name: str, *, is_last: bool) -> str | None:
         """Enter the directory of that name, or return its target where it is a link; only look at the last one."""
         if is_last:
             return self.link(name)
         try:
-            self.enter(name)
-        except FileNotFoundError:
-            if new is None:
-                raise
-            at = self.at(name)
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(at.name, dir_fd=at.dir_fd)
-                new.append("/".join((*self.names, name)))
             self.enter(name)
         except OSError as error:
             if error.errno not in (errno.ENOTDIR, errno.ELOOP):
