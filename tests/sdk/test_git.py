@@ -338,8 +338,7 @@ def test_a_child_that_git_leaves_in_the_background_is_not_waited_for(program, tm
     soon(time.monotonic() - begin, 15)
 
 
-def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path, monkeypatch):
-    monkeypatch.setattr("scriptmode.source.git._STOP_GRACE", 0.2)
+def test_a_git_that_ignores_its_end_is_killed_with_its_children(program, tmp_path):
     # As long as no other process of this machine sleeps.
     sleep = f"sleep {100_000 + os.getpid()}"
     program("git", f"trap '' TERM\n{sleep} &\n{sleep}")

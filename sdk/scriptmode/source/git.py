@@ -15,12 +15,27 @@ from urllib.parse import quote, urlsplit
 
 from scriptmode.clock import SYSTEM, Clock
 from scriptmode.errors import SourceError
+from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Mapping
 
     from scriptmode.spec.git_source import GitSource
+
+
+#: An empty --template skips the user's templates, which may contain hooks.
+_CLONE = ("clone", "--quiet", "--template=", "--no-recurse-submodules")
+_CHECKOUT = ("-C", "tree", "checkout", "--quiet", "--detach")
+#: Environment variables that bind git to another repository (git rev-parse --local-env-vars); git hooks set them.
+_REPOSITORY_VARIABLES = frozenset(
+    {"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_PREFIX",
+     "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE"}
+)  # fmt: skip
+
+
+class _GitError(SourceError):
+    """Git exited with an error."""
 
 
 @contextmanager
@@ -32,116 +47,89 @@ def checkout(source: GitSource, *, timeout: float = 600.0, clock: Clock = SYSTEM
     git's own message, also if all of it takes longer than ``timeout`` seconds.
     """
     with tempfile.TemporaryDirectory(prefix="scriptmode-git-") as directory:
-        git = _Git(source, timeout, clock)
-        fetch = _clone_branch if source.commit is None else _checkout_commit
-        try:
-            tree = fetch(git, source, Path(directory))
-        except _GitError as error:
-            raise SourceError(str(error)) from error
+        git = _Git(source, directory, timeout, clock)
+        tree = Path(directory, "tree")
+        attempts = list(_attempts(source))
+        for commands in attempts[:-1]:
+            # The server may not support shallow clones (the "dumb" HTTP protocol), or fetching one commit.
+            with suppress(_GitError):
+                git.run(*commands)
+                break
+            beneath.remove_tree(tree)
+        else:
+            git.run(*attempts[-1])
         yield tree
 
 
-def _clone_branch(git: _Git, source: GitSource, directory: Path) -> Path:
-    tree = directory / "tree"
-    branch = (f"--branch={source.branch}",) if source.branch else ()
-    arguments = ("--single-branch", *branch, "--", source.repo, str(tree))
-    with suppress(_NoShallowError):
-        git.run(*_CLONE, "--depth=1", *arguments)
-        return tree
-    git.run(*_CLONE, *arguments)
-    return tree
-
-
-def _checkout_commit(git: _Git, source: GitSource, directory: Path) -> Path:
-    """Fetch one commit if its hash is complete and the server allows it, else clone the whole repository."""
-    if re.fullmatch("[0-9a-f]{40}", str(source.commit)):
-        tree = directory / "tree"
-        with suppress(_GitError):
-            git.run("init", "--quiet", "--template=", str(tree))
-            git.run(
-                "-C", str(tree), "fetch", "--quiet", "--no-tags", "--depth=1", "--", source.repo, str(source.commit)
-            )
-            git.run("-C", str(tree), "checkout", "--quiet", "--detach", "FETCH_HEAD", "--")
-            return tree
-    tree = directory / "whole"
-    git.run(*_CLONE, "--no-checkout", "--", source.repo, str(tree))
-    git.run("-C", str(tree), "checkout", "--quiet", "--detach", str(source.commit), "--")
-    return tree
-
-
-#: An empty --template skips the user's templates, which may contain hooks.
-_CLONE = ("clone", "--quiet", "--template=", "--no-recurse-submodules")
-#: Environment variables that bind git to another repository (git rev-parse --local-env-vars); git hooks set them.
-_REPOSITORY_VARIABLES = frozenset(
-    {"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_PREFIX",
-     "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE"}
-)  # fmt: skip
-#: Seconds between SIGTERM and SIGKILL.
-_STOP_GRACE = 5.0
-
-
-class _GitError(SourceError):
-    """Git exited with an error."""
-
-
-class _NoShallowError(_GitError):
-    """The server does not support shallow clones (the "dumb" HTTP protocol)."""
+def _attempts(source: GitSource) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield the commands that create ``tree``: first without history where that is possible, then with history."""
+    if source.commit is None:
+        branch = (f"--branch={source.branch}",) if source.branch else ()
+        for depth in (("--depth=1",), ()):
+            yield ((*_CLONE, "--single-branch", *branch, *depth, "--", source.repo, "tree"),)
+        return
+    if re.fullmatch("[0-9a-f]{40}", source.commit):
+        fetch = ("-C", "tree", "fetch", "--quiet", "--no-tags", "--depth=1", "--", source.repo, source.commit)
+        yield ("init", "--quiet", "--template=", "tree"), fetch, (*_CHECKOUT, "FETCH_HEAD", "--")
+    yield (*_CLONE, "--no-checkout", "--", source.repo, "tree"), (*_CHECKOUT, source.commit, "--")
 
 
 class _Git:
-    """The ``git`` program for one source, with one deadline for all its calls."""
+    """The ``git`` program in a directory, with one deadline for all its calls."""
 
-    def __init__(self, source: GitSource, timeout: float, clock: Clock) -> None:
-        program = shutil.which("git")
-        if program is None:
+    def __init__(self, source: GitSource, directory: str, timeout: float, clock: Clock) -> None:
+        self._program = shutil.which("git") or ""
+        if not self._program:
             raise SourceError(
                 f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it; "
                 "install it (apt install git, dnf install git, brew install git, https://git-scm.com)"
             )
-        self._program = program
         self._source = source
+        self._directory = directory
         self._timeout = timeout
         self._clock = clock
         self._deadline = clock.now() + timeout
-        self._environment = _git_environment(os.environ)
+        self._environment = {name: text for name, text in os.environ.items() if name not in _REPOSITORY_VARIABLES}
+        self._environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
         if source.login is not None:
             self._check_version()
-            self._environment = _with_login(self._environment, source)
+            self._environment.update(_login_variables(source, self._environment))
 
-    def run(self, *arguments: str) -> str:
-        """Run git, and return its output; raise `SourceError` if it fails or exceeds the deadline."""
+    def run(self, *commands: tuple[str, ...]) -> str:
+        """Run git's commands; return the last one's output. Raise `SourceError` if one fails or at the deadline."""
         import subprocess
 
-        command = (self._program, "-c", "submodule.recurse=false", *arguments)
-        # A new session has no terminal on which ssh could prompt, and all its processes can be stopped together.
-        # The output goes to a file: background processes of git, such as ssh, would keep a pipe open.
-        with tempfile.TemporaryFile() as log:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-                start_new_session=True,
-            )
-            try:
-                process.wait(timeout=max(self._deadline - self._clock.now(), 0.0))
-            except subprocess.TimeoutExpired as error:
-                raise SourceError(
-                    f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
-                    "try again, or clone it yourself and pass source_dir"
-                ) from error
-            finally:
-                _stop(process)
-            log.seek(0)
-            output = log.read().decode(errors="replace")
-        if process.returncode:
-            kind = _NoShallowError if "does not support shallow" in output else _GitError
-            raise kind(_failure_message(self._source, output))
+        output = ""
+        for arguments in commands:
+            # A new session has no terminal on which ssh could prompt, and all its processes can be killed together.
+            # The output goes to a file: background processes of git, such as ssh, would keep a pipe open.
+            with tempfile.TemporaryFile() as log:
+                process = subprocess.Popen(
+                    (self._program, "-c", "submodule.recurse=false", *arguments),
+                    cwd=self._directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+                try:
+                    process.wait(timeout=max(self._deadline - self._clock.now(), 0.0))
+                except subprocess.TimeoutExpired as error:
+                    raise SourceError(
+                        f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
+                        "try again, or clone it yourself and pass source_dir"
+                    ) from error
+                finally:
+                    _kill(process)
+                log.seek(0)
+                output = log.read().decode(errors="replace")
+            if process.returncode:
+                raise _GitError(_failure_message(self._source, output))
         return output
 
     def _check_version(self) -> None:
-        version = self.run("version").strip()
+        version = self.run(("version",)).strip()
         numbers = re.search(r"(\d+)\.(\d+)", version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < (2, 31):
             raise SourceError(
@@ -150,14 +138,22 @@ class _Git:
             )
 
 
-def _git_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    environment = {name: value for name, value in environ.items() if name not in _REPOSITORY_VARIABLES}
-    environment.update(GIT_TERMINAL_PROMPT="0", GIT_ALLOW_PROTOCOL="https:http:ssh:file", LC_ALL="C")
-    return environment
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill git and its children at once, if it has not ended: what they wrote is removed with its directory."""
+    import signal
+
+    if process.returncode is not None:
+        return
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
-def _with_login(environment: Mapping[str, str], source: GitSource) -> dict[str, str]:
-    """Return the environment with the credentials as git settings: other users can read arguments, but not these."""
+def _login_variables(source: GitSource, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the credentials as git settings in variables: other users can read arguments, but not these."""
     url = urlsplit(source.repo)
     settings = (
         (f"http.{url.scheme}://{url.netloc}/.extraHeader", f"Authorization: Basic {_encoded(source)}"),
@@ -171,7 +167,7 @@ def _with_login(environment: Mapping[str, str], source: GitSource) -> dict[str, 
     added = {"GIT_ASKPASS": "", "GIT_CONFIG_COUNT": str(first + len(settings))}
     for position, (key, value) in enumerate(settings, first):
         added[f"GIT_CONFIG_KEY_{position}"], added[f"GIT_CONFIG_VALUE_{position}"] = key, value
-    return {**environment, **added}
+    return added
 
 
 def _encoded(source: GitSource) -> str:
@@ -183,24 +179,6 @@ def _without_secrets(text: str, source: GitSource) -> str:
         if secret:
             text = text.replace(secret, "***").replace(quote(secret, safe=""), "***")
     return text
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Stop git and its children: SIGTERM, then SIGKILL after the grace period, then reap."""
-    import signal
-    import subprocess
-
-    if process.returncode is not None:
-        return
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        with suppress(OSError, subprocess.TimeoutExpired):
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait(_STOP_GRACE)
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 _REFUSED = re.compile(r"Authentication failed|could not read (Username|Password)|returned error: 40[13]")
