@@ -127,7 +127,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
     texts = files[contract.HYPERPARAMETERS_FILE]
     parameters = {key: contract.decode(text) if isinstance(text, str) else text for key, text in texts.items()}
     framework = _framework(parameters, environ)
-    cluster, strategy = _part(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
+    cluster, strategy = _cluster_and_strategy(base_dir, resource_config, framework, files[contract.CLUSTER_FILE])
     # The platform's variable takes precedence: a tuner sends the same hyperparameter with all of its jobs.
     job_name = str(environ.get(contract.JOB_NAME_VARIABLE) or framework.get(contract.JOB_NAME) or "")
     inherited = Inherited(
@@ -143,7 +143,7 @@ def from_files(base_dir: str, files: Mapping[str, dict[str, Any]], environ: Mapp
         strategy=strategy,
         resource_config=resource_config,
         input_data_config=files[contract.INPUT_DATA_CONFIG_FILE],
-        hyperparameters=_users(parameters, job_name),
+        hyperparameters=_user_hyperparameters(parameters, job_name),
         framework_parameters=framework,
         machine=machine.Machine(cpus=1, gpus=0, neurons=0),
         inherited=inherited,
@@ -166,7 +166,7 @@ def with_machine(here: TrainingEnvironment, environ: Mapping[str, str]) -> Train
     )
 
 
-def _part(
+def _cluster_and_strategy(
     base_dir: str, resource_config: dict[str, Any], framework: dict[str, Any], document: dict[str, Any]
 ) -> tuple[Cluster, str]:
     """Return the hosts that this one trains with, and the strategy."""
@@ -246,7 +246,7 @@ def _region(framework: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     return next((str(region) for region in named if region), "")
 
 
-def _users(parameters: Mapping[str, Any], job_name: str) -> dict[str, Any]:
+def _user_hyperparameters(parameters: Mapping[str, Any], job_name: str) -> dict[str, Any]:
     """Return the user's hyperparameters; each job of a tuning job has its own ``model_dir``, as in AWS's images."""
     users = {
         key: value

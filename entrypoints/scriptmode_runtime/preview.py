@@ -67,7 +67,9 @@ def preview(request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         for name, host_input in request["hosts"].items():
             environments[name] = _environment(host_input, request)
-            hosts[name] = _only_roles(environments[name]) if request.get("only_roles") else _part(environments[name])
+            hosts[name] = (
+                _only_roles(environments[name]) if request.get("only_roles") else _host_plan(environments[name])
+            )
     except RuntimeFailure as error:
         return {"refused": _redaction(request, environments).document({"host": name, "message": str(error)})}
     hide = _redaction(request, environments)
@@ -126,7 +128,7 @@ def _only_roles(here: TrainingEnvironment) -> dict[str, Any]:
     return {"roles": describe_roles(here, plan_for(here, Command((), {}, here.base_dir, here.python)))}
 
 
-def _part(here: TrainingEnvironment) -> dict[str, Any]:
+def _host_plan(here: TrainingEnvironment) -> dict[str, Any]:
     user_code.check(here)
     command = user_code.command(here)
     plan = plan_for(here, command)
