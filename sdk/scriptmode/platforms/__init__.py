@@ -8,24 +8,14 @@
 The estimator, the job handle and the command line get a platform from `registry` and use it by the protocol alone.
 """
 
-from typing import Any
+from scriptmode.moved_names import moved_names
 
-#: Names that the reference documented here, and the modules that define them now.
-_MOVED = {
-    **dict.fromkeys(
-        ("Platform", "ChannelProgress", "JobFilter", "LogEvent", "Metric", "PlannedHost"), f"{__name__}.base"
-    ),
-    "get_execution_role": "scriptmode.aws.iam_role",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Return a name from the module that defines it now, with a ``DeprecationWarning``."""
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-    from importlib import import_module
-
-    module = _MOVED[name]
-    warnings.warn(f"{__name__}.{name} was moved: import it from {module}", DeprecationWarning, stacklevel=2)
-    return getattr(import_module(module), name)
+__getattr__ = moved_names(
+    __name__,
+    {
+        **dict.fromkeys(
+            ("Platform", "ChannelProgress", "JobFilter", "LogEvent", "Metric", "PlannedHost"), f"{__name__}.base"
+        ),
+        "get_execution_role": "scriptmode.aws.iam_role",
+    },
+)

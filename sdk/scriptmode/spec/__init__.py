@@ -15,34 +15,24 @@ arguments           conversion of the estimator's arguments
 whole_numbers       counts and times as callers pass them
 """
 
-from typing import Any
+from scriptmode.moved_names import moved_names
 
-#: Classes that the reference documented here; `training_job` defines them now.
-_MOVED = frozenset(
-    {
-        "Algorithm",
-        "Features",
-        "InstanceGroup",
-        "Limits",
-        "Monitoring",
-        "Network",
-        "Output",
-        "PretrainedModel",
-        "Resources",
-        "Script",
-        "TrainingJobSpec",
-    }
+__getattr__ = moved_names(
+    __name__,
+    dict.fromkeys(
+        (
+            "Algorithm",
+            "Features",
+            "InstanceGroup",
+            "Limits",
+            "Monitoring",
+            "Network",
+            "Output",
+            "PretrainedModel",
+            "Resources",
+            "Script",
+            "TrainingJobSpec",
+        ),
+        f"{__name__}.training_job",
+    ),
 )
-
-
-def __getattr__(name: str) -> Any:
-    """Return a class from the module that defines it now, with a ``DeprecationWarning``."""
-    if name not in _MOVED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    from scriptmode.spec import training_job
-
-    text = f"{__name__}.{name} was moved: import it from scriptmode, or from {training_job.__name__}"
-    warnings.warn(text, DeprecationWarning, stacklevel=2)
-    return getattr(training_job, name)
