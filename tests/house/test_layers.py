@@ -38,7 +38,7 @@ RUNTIME_NAMES = {
         "sdk/scriptmode/platforms/local/agent/log_stream.py",
     ),
     # One way to identify, find and end processes of this machine.
-    "scriptmode_runtime.processes.process_tree": ("sdk/scriptmode/platforms/local/",),
+    "scriptmode_runtime.processes.process_tree": EVERYWHERE,
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/",),
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/process_fleet.py",),

@@ -16,8 +16,9 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from scriptmode_runtime.processes import system
 
@@ -31,6 +32,22 @@ POLL_SECONDS = 0.1
 #: Seconds in which killed processes must end; the kernel needs milliseconds.
 KILL_SECONDS = 5.0
 _KILL_POLL_SECONDS = 0.005
+
+
+class StartedProcess(Protocol):
+    """A child, as ``subprocess.Popen`` has it."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """Return its exit status once it has ended."""
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit status."""
+
+    def kill(self) -> None:
+        """Kill it."""
 
 
 class ProcessIdentity(NamedTuple):
@@ -72,16 +89,49 @@ def kill_all(pids: Iterable[int]) -> None:
     signal_all(pids, signal.SIGKILL)
 
 
+def kill_tree(pid: int) -> None:
+    """Kill a running process and all its descendants, the process first."""
+    kill_all([pid, *descendants(pid)])
+
+
+def wait_until(reached: Callable[[], bool], seconds: float, poll: float = 0.05) -> bool:
+    """Wait until ``reached``, which is called every ``poll`` seconds; return False after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(poll)
+    return True
+
+
 def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = lambda: None) -> bool:
     """Kill the processes that ``find`` returns until it returns none; return False after `KILL_SECONDS`."""
-    deadline = time.monotonic() + KILL_SECONDS
-    while pids := find():
-        if time.monotonic() > deadline:
-            return False
+
+    def are_gone() -> bool:
+        pids = find()
         kill_all(pids)
         reap()
-        time.sleep(_KILL_POLL_SECONDS)
-    return True
+        return not pids
+
+    return wait_until(are_gone, KILL_SECONDS, _KILL_POLL_SECONDS)
+
+
+def stop_group(leader: StartedProcess, grace: float = 0.0) -> None:
+    """Stop a child with all processes of the group that it leads: SIGTERM, SIGKILL after ``grace`` seconds; reap it.
+
+    A child that has been reaped is left: its number may be another process's. Windows has no groups: only the child is
+    killed there.
+    """
+    if leader.returncode is not None:
+        return
+    if sys.platform == "win32":
+        leader.kill()
+    else:
+        if grace:
+            _signal_group(leader.pid, signal.SIGTERM)
+            wait_until(lambda: leader.poll() is not None, grace)
+        _signal_group(leader.pid, signal.SIGKILL)
+    leader.wait()
 
 
 def children(parent: int) -> list[int]:
@@ -103,11 +153,6 @@ def find_by_variable(prefix: str) -> list[int]:
         for pid in others
         if any(f"{name}={value}".startswith(prefix) for name, value in system.environ(pid).items())
     ]
-
-
-def kill_tree(pid: int) -> None:
-    """Kill a running process and all its descendants, the process first."""
-    kill_all([pid, *descendants(pid)])
 
 
 class ProcessTree:
@@ -176,3 +221,8 @@ def _exists(group: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _signal_group(group: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)

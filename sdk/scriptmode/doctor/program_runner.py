@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from scriptmode_runtime.processes import process_tree
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -97,7 +99,7 @@ def run_module(
 
 def _end(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, str]:
     """Wait for the process or kill it; return its exit code, or ``None`` and the reason."""
-    kill = partial(_kill, process)
+    kill = partial(process_tree.stop_group, process)
     # This may be a daemon thread, which the interpreter ends without running its finally clauses.
     atexit.register(kill)
     try:
@@ -114,14 +116,6 @@ def _end(process: subprocess.Popen[bytes], seconds: float) -> tuple[int | None, 
 def _written(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode("utf-8", "replace")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if sys.platform == "win32":
-        process.kill()
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _signal(number: int) -> str:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Callable
 
 from scriptmode.errors import MissingPackageError, PlatformError, SpecError
 from scriptmode.results.event_files import EventFiles
+from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
@@ -193,9 +194,4 @@ def _finish(process: subprocess.Popen[bytes], stop: threading.Event, copier: thr
 def _stop(process: subprocess.Popen[bytes]) -> None:
     if process.stdin:
         process.stdin.close()
-    process.terminate()
-    try:
-        process.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    process_tree.stop_group(process, _END_SECONDS)

@@ -6,7 +6,6 @@ import base64
 import os
 import re
 import shutil
-import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +17,6 @@ from scriptmode.errors import SourceError
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator, Mapping
 
     from scriptmode.spec.git_source import GitSource
@@ -99,6 +97,8 @@ class _Git:
         """Run git's commands; return the last one's output. Raise `SourceError` if one fails or at the deadline."""
         import subprocess
 
+        from scriptmode_runtime.processes import process_tree
+
         output = ""
         for arguments in commands:
             # A new session has no terminal on which ssh could prompt, and all its processes can be killed together.
@@ -121,7 +121,8 @@ class _Git:
                         "try again, or clone it yourself and pass source_dir"
                     ) from error
                 finally:
-                    _kill(process)
+                    # At once: what git wrote is removed with its directory.
+                    process_tree.stop_group(process)
                 log.seek(0)
                 output = log.read().decode(errors="replace")
             if process.returncode:
@@ -136,20 +137,6 @@ class _Git:
                 f"credentials in git_config need git 2.31 or newer, but {self._program} is {version!r}; "
                 "upgrade git, or leave them out and store them with git (git help credentials)"
             )
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill git and its children at once, if it has not ended: what they wrote is removed with its directory."""
-    import signal
-
-    if process.returncode is not None:
-        return
-    if sys.platform == "win32":
-        process.kill()
-    else:
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def _login_variables(source: GitSource, environment: Mapping[str, str]) -> dict[str, str]:

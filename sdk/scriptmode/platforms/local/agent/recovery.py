@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 _AGENT_SECONDS = 0.5
 #: Seconds in which an agent that got SIGCONT has to work again.
 _WAKING_SECONDS = 10.0
-_POLL_SECONDS = 0.05
 _UNRECORDED = (
     "its agent died in {secondary}; this folder cannot be written, so nothing was stopped or recorded: describe the "
     "job on a machine that can write it"
@@ -107,12 +106,10 @@ def _answers_when_woken(folder: JobFolder, agent: ProcessIdentity) -> bool:
     from scriptmode_runtime.processes import process_tree
 
     process_tree.send_signal(agent, signal.SIGCONT)
-    deadline = time.monotonic() + _WAKING_SECONDS
-    while folder.silent_since() is not None and process_tree.is_running(agent):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return process_tree.is_running(agent)
+    process_tree.wait_until(
+        lambda: folder.silent_since() is None or not process_tree.is_running(agent), _WAKING_SECONDS
+    )
+    return folder.silent_since() is None and process_tree.is_running(agent)
 
 
 def _kill_agent(folder: JobFolder, agent: ProcessIdentity) -> bool:
@@ -120,14 +117,12 @@ def _kill_agent(folder: JobFolder, agent: ProcessIdentity) -> bool:
     from scriptmode_runtime.processes import process_tree
 
     process_tree.send_signal(agent, signal.SIGKILL)
-    deadline = time.monotonic() + process_tree.KILL_SECONDS
-    while True:
+
+    def is_free() -> bool:
         with folder.try_lock() as is_locked:
-            if is_locked is not False:
-                return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
+            return is_locked is not False
+
+    return process_tree.wait_until(is_free, process_tree.KILL_SECONDS)
 
 
 class ReconciledJob:

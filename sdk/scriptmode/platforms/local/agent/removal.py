@@ -9,7 +9,6 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import DataError, JobNotFoundError
@@ -17,9 +16,6 @@ from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: Prefix of the folder that a job is moved to while it is removed; such names are not jobs.
 _PREFIX = ".removed-"
@@ -39,13 +35,13 @@ def delete_job(folder: JobFolder) -> None:
     agent = folder.read_processes().get("agent")
     if agent:
         process_tree.send_signal(agent, signal.SIGKILL)
-        _wait(lambda: _is_free(folder))
+        process_tree.wait_until(lambda: _is_free(folder), _ENDING_SECONDS)
     if _is_free(folder):
         with suppress(DataError):
             # The containers of a job are found by its request; without a readable one none are.
             recovery.end_orphans(folder)
     moved = _rename(folder)
-    if not _wait(lambda: _is_free(moved)):
+    if not process_tree.wait_until(lambda: _is_free(moved), _ENDING_SECONDS):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that folder",
@@ -109,13 +105,3 @@ def _try_remove(path: Path) -> OSError | None:
     except OSError as error:
         return error
     return None
-
-
-def _wait(condition: Callable[[], bool]) -> bool:
-    """Wait until ``condition`` holds, `_ENDING_SECONDS` at most; return whether it does."""
-    deadline = time.monotonic() + _ENDING_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_POLL_SECONDS)
-    return True

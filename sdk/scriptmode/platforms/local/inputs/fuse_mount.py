@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
@@ -90,12 +89,13 @@ class FuseMount:
             # First of all: the death of the child ends every waiting read with an error.
             self._task.kill()
         mounts.detach(self.mount_point)
-        deadline = time.monotonic() + process_tree.KILL_SECONDS
-        while not self.error and time.monotonic() < deadline:
-            time.sleep(_POLL_SECONDS)
-            self.poll()
+        process_tree.wait_until(self._is_gone, process_tree.KILL_SECONDS, _POLL_SECONDS)
         # The child may have mounted just before it died.
         mounts.detach(self.mount_point)
+
+    def _is_gone(self) -> bool:
+        self.poll()
+        return bool(self.error)
 
     def _ended(self) -> str:
         """Return why the child ended; "" while it runs."""
