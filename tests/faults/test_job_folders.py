@@ -20,7 +20,7 @@ from fakes.processes import until
 from faults.damage import KINDS, erase
 
 from scriptmode.cli import completers
-from scriptmode.doctor import storage_checks
+from scriptmode.doctor import machine_checks
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode_runtime.processes import process_tree
 
@@ -153,7 +153,7 @@ def test_every_verb_reports_every_damage(file, baseline, victim, tmp_path, pytes
         there = check_others(baseline, f"list after {kind} of {file!r}")
         if there.get(VICTIM, {}).get("TrainingJobStatus") == "Unreadable":
             assert "scriptmode rm victim" in there[VICTIM]["StatusMessage"]
-            (check,) = storage_checks.jobs()
+            (check,) = machine_checks.jobs()
             assert check.outcome == "problem"
             assert VICTIM in check.found
             # A job that cannot be read is not the newest job.

@@ -13,7 +13,7 @@ from fakes.command_line import invoke
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 
-from scriptmode.doctor import storage_checks
+from scriptmode.doctor import machine_checks
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store import heartbeat
 from scriptmode_runtime.processes import process_tree
@@ -164,7 +164,7 @@ def test_every_look_says_that_the_agent_does_not_answer(jobs):
     assert said in listed.stderr
     (summary,) = json.loads(invoke("list", "--json").stdout)
     assert said in summary["StatusMessage"]
-    (check,) = storage_checks.jobs()
+    (check,) = machine_checks.jobs()
     assert check.outcome == "warning"
     assert "does not answer" in check.found
     assert check.advice.endswith(f"scriptmode stop {name}")

@@ -16,7 +16,7 @@ from scriptmode.doctor import Check, examine, text
 
 pytestmark = pytest.mark.slow
 
-LOCAL = ["Python", "scriptmode", "TensorFlow", "Keras", "Horovod", "MPI", "ssh", "Docker", "FUSE", "disk", "jobs",
+LOCAL = ["Python", "scriptmode", "TensorFlow", "Keras", "Horovod", "ssh", "MPI", "Docker", "FUSE", "disk", "jobs",
          "ports", "memory", "credentials", "Region", "clock", "config file", "image look-up"]  # fmt: skip
 CLOUD = ["Python", "scriptmode", "credentials", "Region", "clock", "Amazon SageMaker", "config file"]
 

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from scriptmode.doctor import aws_checks
+from scriptmode.errors import ConfigError
 from scriptmode.platforms.local.store import probe
 
 IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
@@ -42,6 +43,10 @@ def answering(status, body, ahead):
         thread.join()
 
 
+def by_name(findings):
+    return dict(zip(("credentials", "Region", "clock", "Amazon SageMaker"), findings))
+
+
 @pytest.fixture(autouse=True)
 def data_dir(monkeypatch, tmp_path):
     """A data directory that exists: the clock check writes to it, and leaves it out where there is none."""
@@ -58,7 +63,7 @@ def account(monkeypatch, no_settings):
     def look(status=200, body=IDENTITY, *, ahead=0.0, asks_service=False):
         with answering(status, body, ahead) as endpoint:
             monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-            return {check.name: check for check in aws_checks.account(asks_service)}
+            return by_name(aws_checks.account(asks_service))
 
     return look
 
@@ -98,20 +103,20 @@ def test_expired_credentials_are_reported_with_their_source(account):
 def test_an_endpoint_without_a_server_names_its_variable(account, monkeypatch):
     account()
     # No server listens any more.
-    found = {check.name: check for check in aws_checks.account(asks_service=False)}
+    found = by_name(aws_checks.account(asks_service=False))
     assert "AWS could not be reached" in found["credentials"].found
     assert "AWS_ENDPOINT_URL" in found["credentials"].advice
 
 
 def test_a_profile_that_there_is_not_is_named(no_settings, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "trianing")
-    found = {check.name: check for check in aws_checks.account(asks_service=False)}
+    found = by_name(aws_checks.account(asks_service=False))
     assert found["credentials"].found.startswith("the AWS settings: The config profile (trianing) could not be found")
     assert "name a profile in AWS_PROFILE" in found["credentials"].advice
 
 
 def test_without_credentials_it_is_said_what_needs_them(no_settings):
-    found = {check.name: check for check in aws_checks.account(asks_service=False)}
+    found = by_name(aws_checks.account(asks_service=False))
     assert "Amazon SageMaker and s3:// URIs need them" in found["credentials"].found
     assert "run 'aws configure'" in found["credentials"].advice
     assert "AWS_DEFAULT_REGION" in found["Region"].advice
@@ -119,7 +124,7 @@ def test_without_credentials_it_is_said_what_needs_them(no_settings):
 
 def test_a_data_directory_on_a_machine_with_another_time_is_a_warning(no_settings, monkeypatch):
     monkeypatch.setattr(probe, "probe_writable", lambda _: -30.0)
-    clock = {check.name: check for check in aws_checks.account(asks_service=False)}["clock"]
+    clock = by_name(aws_checks.account(asks_service=False))["clock"]
     assert clock.outcome == "warning"
     assert "30 s ahead of that of the data directory's file system" in clock.found
     assert clock.advice
@@ -135,7 +140,7 @@ def test_a_config_file_that_names_the_role_is_ok(no_settings, tmp_path, monkeypa
 def test_a_config_file_that_is_not_yaml_is_a_problem_with_the_place(no_settings, tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text("SchemaVersion: ['1.0'\n")
     monkeypatch.setenv("SAGEMAKER_USER_CONFIG_OVERRIDE", str(tmp_path / "config.yaml"))
-    (check,) = aws_checks.config_file()
-    assert check.outcome == "problem"
-    assert str(tmp_path / "config.yaml") in check.found
-    assert check.advice == "correct the file"
+    with pytest.raises(ConfigError) as raised:
+        next(aws_checks.config_file())
+    assert str(tmp_path / "config.yaml") in raised.value.message
+    assert raised.value.advice == "correct the file"

@@ -11,7 +11,8 @@ from fakes.processes import until
 from processes.small_disk import _namespace
 
 from scriptmode.data import mounts
-from scriptmode.doctor import machine_checks, program_checks, program_runner, storage_checks
+from scriptmode.doctor import machine_checks, program_checks, program_runner
+from scriptmode.errors import DataError
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode_runtime.processes import process_tree
 
@@ -21,12 +22,12 @@ import sys
 from importlib import import_module
 module, _, subject = sys.argv[1].rpartition(".")
 for check in getattr(import_module(module), subject)():
-    print(check.outcome, check.name, check.found, check.advice, sep="|")
+    print(*check, sep="|")
 """
 
 
-def by_name(checks):
-    return {check.name: check for check in checks}
+def by_name(findings):
+    return dict(zip(("scriptmode", "ssh", "MPI"), findings))
 
 
 def inside(script, subject, *words, kind=()):
@@ -122,7 +123,7 @@ def test_without_a_compiler_or_a_binary_the_pipe_dataset_is_reported_not_to_work
 def test_an_interpreter_without_the_runtime_is_a_problem(bare, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(bare))
     (check,) = program_checks.runtime()
-    assert (check.name, check.outcome) == ("scriptmode", "problem")
+    assert check.outcome == "problem"
     assert f"{sys.executable} does not run its runtime" in check.found
     assert "scriptmode_runtime" in check.found
     assert check.advice == (
@@ -149,8 +150,8 @@ def test_an_address_of_docker_that_is_none_is_quoted_with_its_variable(monkeypat
 
 
 def test_a_failed_mount_names_what_needs_it():
-    outcome, name, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine_checks.fuse")
-    assert (outcome, name) == ("warning", "FUSE")
+    outcome, found, advice = inside("mount --bind /dev/null /dev/fuse", "machine_checks.fuse")
+    assert outcome == "warning"
     assert "mounting" in found
     assert "input_mode='FastFile'" in found
     assert advice == "start the container with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
@@ -172,17 +173,15 @@ def test_the_advice_about_mounts_is_that_of_their_own_reason(monkeypatch):
 )
 def test_a_disk_that_takes_nothing_is_a_problem(tmp_path, monkeypatch, options, words, step):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, name, found, advice = inside(
-        'mount -t tmpfs -o "$1" none "$2"', "storage_checks.disk", options, str(tmp_path)
-    )
-    assert (outcome, name) == ("problem", "disk")
+    outcome, found, advice = inside('mount -t tmpfs -o "$1" none "$2"', "machine_checks.disk", options, str(tmp_path))
+    assert outcome == "problem"
     assert found == f"jobs cannot be kept in the data directory {tmp_path}: {words}"
     assert advice == f"{step}, or name another folder in SCRIPTMODE_DATA_DIR"
 
 
 def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, _, found, _ = inside('mount -t tmpfs -o size=8m none "$1"', "storage_checks.disk", str(tmp_path))
+    outcome, found, _ = inside('mount -t tmpfs -o size=8m none "$1"', "machine_checks.disk", str(tmp_path))
     assert outcome == "warning"
     assert found.startswith("8.4 MB free in the data directory")
 
@@ -190,9 +189,7 @@ def test_a_disk_with_little_room_is_a_warning_with_the_figure(tmp_path, monkeypa
 @pytest.mark.parametrize("size", ["60k", "100k"])
 def test_a_disk_without_room_for_a_jobs_own_files_is_a_problem(tmp_path, monkeypatch, size):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, _, found, advice = inside(
-        'mount -t tmpfs -o size="$2" none "$1"', "storage_checks.disk", str(tmp_path), size
-    )
+    outcome, found, advice = inside('mount -t tmpfs -o size="$2" none "$1"', "machine_checks.disk", str(tmp_path), size)
     assert outcome == "problem"
     assert found.endswith("no job can begin, its own files take 131.1 kB")
     assert "SCRIPTMODE_DATA_DIR" in advice
@@ -201,7 +198,7 @@ def test_a_disk_without_room_for_a_jobs_own_files_is_a_problem(tmp_path, monkeyp
 def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not" / "yet"))
     before = tmp_path.stat().st_mtime_ns
-    disk, jobs = *storage_checks.disk(), *storage_checks.jobs()
+    disk, jobs = *machine_checks.disk(), *machine_checks.jobs()
     assert [disk.outcome, jobs.outcome] == ["ok", "ok"]
     assert disk.found.endswith("which the first job will make")
     # Not for a moment either.
@@ -210,7 +207,7 @@ def test_a_data_directory_is_examined_before_it_is_made_and_not_made(tmp_path, m
 
 def test_a_data_directory_that_cannot_be_made_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path / "not-yet"))
-    outcome, _, found, _ = inside('mount -t tmpfs -o ro none "$1"', "storage_checks.disk", str(tmp_path))
+    outcome, found, _ = inside('mount -t tmpfs -o ro none "$1"', "machine_checks.disk", str(tmp_path))
     assert outcome == "problem"
     assert found.endswith(f"it cannot be made, as {tmp_path} cannot be written")
 
@@ -218,13 +215,13 @@ def test_a_data_directory_that_cannot_be_made_is_a_problem(tmp_path, monkeypatch
 def test_a_job_whose_agent_was_killed_is_found_and_left_as_it_is(jobs, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
     name = jobs.start("import time; time.sleep(100)")
-    (check,) = storage_checks.jobs()
+    (check,) = machine_checks.jobs()
     assert check.outcome == "ok"
     agent = until(lambda: jobs.job_folder(name).read_processes().get("agent"))
     os.kill(agent.pid, 9)
     until(lambda: not process_tree.is_running(agent))
     # What the agent had just forked may hold its lock for a moment more.
-    check = until(lambda: next((check for check in storage_checks.jobs() if check.outcome == "warning"), None))
+    check = until(lambda: next((check for check in machine_checks.jobs() if check.outcome == "warning"), None))
     assert name in check.found
     assert check.advice.startswith(f"scriptmode describe {name} ends it")
     assert not jobs.job_folder(name).read_state().ended
@@ -236,10 +233,10 @@ def test_ports_that_are_all_taken_are_a_problem(tmp_path, monkeypatch):
     monkeypatch.setattr(ports_module, "_ephemeral_start", lambda: ports_module.LOWEST + len(ports_module.ROLES))
     taken = ports_module.Ports(tmp_path / "ports")
     taken.reserve(["another job"])
-    (check,) = machine_checks.ports()
+    with pytest.raises(DataError, match="no block of .* free ports") as raised:
+        next(machine_checks.ports())
     taken.release()
-    assert check.outcome == "problem"
-    assert check.advice == "stop other jobs or programs"
+    assert raised.value.advice == "stop other jobs or programs"
     (check,) = machine_checks.ports()
     assert check.outcome == "ok"
 
@@ -248,22 +245,22 @@ def test_ports_are_found_beside_a_data_directory_that_is_read_only(tmp_path, mon
     (tmp_path / "ports").mkdir()
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
     prepare = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"'
-    outcome, name, _, _ = inside(prepare, "machine_checks.ports", str(tmp_path))
-    assert (outcome, name) == ("ok", "ports")
+    outcome, _, _ = inside(prepare, "machine_checks.ports", str(tmp_path))
+    assert outcome == "ok"
 
 
 @pytest.mark.slow
 def test_a_machine_without_loopback_is_a_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(tmp_path))
-    outcome, name, found, advice = inside("", "machine_checks.ports", kind=("unshare", "--net"))
-    assert (outcome, name) == ("problem", "ports")
+    outcome, found, advice = inside("", "machine_checks.ports", kind=("unshare", "--net"))
+    assert outcome == "problem"
     assert "127.0.0.1" in found
     assert advice == "see that the loopback interface is up: ip link set lo up"
 
 
 @pytest.mark.slow
 def test_a_shared_memory_as_small_as_dockers_is_a_warning():
-    outcome, _, found, advice = inside("mount -t tmpfs -o size=64m none /dev/shm", "machine_checks.memory")
+    outcome, found, advice = inside("mount -t tmpfs -o size=64m none /dev/shm", "machine_checks.memory")
     assert outcome == "warning"
     assert "/dev/shm has 67.1 MB free" in found
     assert "docker run --shm-size 1g" in advice

