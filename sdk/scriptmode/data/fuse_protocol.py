@@ -4,10 +4,12 @@ Pure. Layouts and numbers are those of Linux's ``include/uapi/linux/fuse.h``, wh
 (Linux 3.15) is the oldest supported.
 
 It is here because a library costs more. ``python -m tests.benchmarks mounts`` measures mfusepy 3.1 over libfuse3 3.14
-against it (medians of 5 pairs). The server, which shares its cores with the training, takes this much more CPU: 1.3
-times for random reads, 1.6 for 512 MiB in sequence, 2.0 for 64 readers, 1.6 for small files, and 7 for a listing with
-attributes, which mfusepy cannot return with the names; and this much more time: 1.1, 1.3, 1.4, 1.5 and 1.6 times.
-libfuse's high-level interface also keeps a thread for each pending read: as many slow objects delay all others.
+against it (medians of 5 pairs, two runs on two busy cores). The server, which shares its cores with the training, takes
+1.2 to 1.3 times the CPU for random reads, 1.4 to 1.6 for 512 MiB in sequence, 2.0 to 2.3 for 64 readers, 1.6 for small
+files, and 7 to 8 for a listing with attributes, which mfusepy cannot return with the names. It takes 1.3 to 1.4 times
+as long for 64 readers, 1.5 for small files, 1.6 to 2.1 for the listing; with one reader the time depends on the
+machine's other load (0.4 to 1.3). libfuse's high-level interface also keeps a thread for each pending read: as many
+slow objects delay all others.
 """
 
 from __future__ import annotations
