@@ -10,8 +10,8 @@ from scriptmode.display import log_lines
 from scriptmode.errors import SpecError, invalid
 from scriptmode.job import TrainingJob, create_job
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
-from scriptmode.request import render
-from scriptmode.spec import arguments, inputs, names
+from scriptmode.request import inputs, render
+from scriptmode.spec import arguments, names
 from scriptmode.spec.arguments import Arguments
 from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode.spec.training_job import require_bool

@@ -144,9 +144,9 @@ class TrainingJob:
 
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
-        from scriptmode.request import parse
+        from scriptmode.request import inputs
 
-        return parse.job_inputs(self.describe())
+        return inputs.job_inputs(self.describe())
 
     def metrics(self) -> Metrics:
         """Return the metrics so far.

@@ -7,7 +7,8 @@ from fakes.estimators import estimator
 
 from scriptmode import FileSystemInput, ShuffleConfig, SpecError, TrainingInput
 from scriptmode.request.fields import render_channel
-from scriptmode.spec.inputs import Channel, parse_channel
+from scriptmode.request.inputs import parse_source
+from scriptmode.spec.inputs import Channel
 
 VPC = {"subnets": ["subnet-1"], "security_group_ids": ["sg-1"]}
 
@@ -85,7 +86,7 @@ def test_a_model_to_start_from_comes_in_a_channel_of_its_own_before_the_code(cod
     ids=["plain", "sharded", "everything", "file system"],
 )  # fmt: skip
 def test_an_input_survives_the_request_and_back(given):
-    assert parse_channel("x", render_channel(Channel("x", given))) == given
+    assert parse_source("x", render_channel(Channel("x", given))) == given
 
 
 def test_the_sagemaker_sdks_own_inputs_are_taken(code):

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from scriptmode import FileSystemInput, SpecError, TrainingInput
-from scriptmode.spec.inputs import Channel, parse_inputs
+from scriptmode.request.inputs import parse_inputs
+from scriptmode.spec.inputs import Channel
 
 
 def test_one_string_is_the_channel_named_training():

@@ -71,6 +71,7 @@ _S3_FIELDS = (
     Field("RecordWrapperType", "record_wrapping"),
     Field("InputMode", "input_mode"),
     Field("ShuffleConfig.Seed", "shuffle_config", "", _SHUFFLE),
+    Field("TargetAttributeName", "target_attribute_name"),
 )
 _FILE_SYSTEM_FIELDS = (
     Field("DataSource.FileSystemDataSource.FileSystemId", "file_system_id"),
@@ -247,3 +248,8 @@ def unchecked(kind: type[_T], **given: Any) -> _T:
     missing = [each for each in dataclass_fields(kind) if each.name not in given]  # type: ignore[arg-type]
     vars(made).update({each.name: getattr(kind, each.name, None) for each in missing}, **given)
     return made
+
+
+def changed(value: _T, **given: Any) -> _T:
+    """Return a copy with other attributes, without validation."""
+    return unchecked(type(value), **{**vars(value), **given})

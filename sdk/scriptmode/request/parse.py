@@ -1,7 +1,7 @@
 """Parse the service's requests and descriptions of jobs. Pure.
 
 `parse_request` returns a `JobRequest`, and `parse_description` a `JobDescription`, whose ``job`` is a `JobRequest`:
-what other packages read. `estimator_arguments` and `job_inputs` return the arguments that would start a job again.
+what other packages read. `estimator_arguments` returns the arguments that would start a job again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from scriptmode.errors import SpecError
 from scriptmode.request.fields import FIELDS, field_at, parse_fields, unchecked
 from scriptmode.request.render import derived_model_dir, render_request
 from scriptmode.request.service_model import DESCRIBED_DEFAULTS, REQUEST_SHAPE, shapes
-from scriptmode.spec.distribution import parse_distribution
-from scriptmode.spec.inputs import parse_channel
+from scriptmode.spec.distribution import KINDS, parse_distribution
 from scriptmode.spec.job_description import JobDescription, JobStatus, Transition
 from scriptmode.spec.job_request import ABSENT, Correction, JobRequest
 from scriptmode.spec.monitoring import rules_of_next_job
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from scriptmode.spec.distribution import Distribution
-    from scriptmode.spec.inputs import Input
 
 
 #: The class of each group of attributes of a `JobRequest`.
@@ -58,56 +56,16 @@ _TIMES = {
 }
 #: Values that the service describes for fields that were not given.
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-#: Each kind of distribution: its hyperparameter, and those of its options.
-_DISTRIBUTIONS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    (
-        "parameter_server",
-        contract.PARAMETER_SERVER_ENABLED,
-        {
-            "coordinator": contract.PARAMETER_SERVER_COORDINATOR,
-            "evaluator": contract.PARAMETER_SERVER_EVALUATOR,
-            "roles": contract.PARAMETER_SERVER_ROLES,
-            "chief": contract.PARAMETER_SERVER_CHIEF,
-        },
-    ),
-    (
-        "multi_worker_mirrored_strategy",
-        contract.MULTI_WORKER_MIRRORED_ENABLED,
-        {"evaluator": contract.MULTI_WORKER_MIRRORED_EVALUATOR, "roles": contract.MULTI_WORKER_MIRRORED_ROLES},
-    ),
-    (
-        "mpi",
-        contract.MPI_ENABLED,
-        {
-            "processes_per_host": contract.MPI_PROCESSES_PER_HOST,
-            "custom_mpi_options": contract.MPI_CUSTOM_OPTIONS,
-            "bind_gpus": contract.MPI_BIND_GPUS,
-        },
-    ),
-)
 #: Script mode's hyperparameters that arguments stand for.
-_OWN = frozenset(
-    {
-        contract.PROGRAM,
-        contract.SUBMIT_DIRECTORY,
-        contract.LOG_LEVEL,
-        contract.JOB_NAME,
-        contract.REGION,
-        contract.PARAMETER_SERVER_ENABLED,
-        contract.PARAMETER_SERVER_COORDINATOR,
-        contract.PARAMETER_SERVER_CHIEF,
-        contract.PARAMETER_SERVER_EVALUATOR,
-        contract.PARAMETER_SERVER_ROLES,
-        contract.MULTI_WORKER_MIRRORED_ENABLED,
-        contract.MULTI_WORKER_MIRRORED_EVALUATOR,
-        contract.MULTI_WORKER_MIRRORED_ROLES,
-        contract.MPI_ENABLED,
-        contract.MPI_PROCESSES_PER_HOST,
-        contract.MPI_CUSTOM_OPTIONS,
-        contract.MPI_BIND_GPUS,
-        contract.DISTRIBUTION_INSTANCE_GROUPS,
-    }
-)
+_OWN = {
+    contract.PROGRAM,
+    contract.SUBMIT_DIRECTORY,
+    contract.LOG_LEVEL,
+    contract.JOB_NAME,
+    contract.REGION,
+    contract.DISTRIBUTION_INSTANCE_GROUPS,
+    *(key for kind in KINDS.values() for key in (kind.switch, *kind.options.values())),
+}
 
 
 def parse_request(request: Mapping[str, Any]) -> JobRequest:
@@ -217,17 +175,6 @@ def estimator_arguments(description: Mapping[str, Any], tags: Mapping[str, str])
     return {name: value for name, value in found.items() if value is not None}
 
 
-def job_inputs(description: Mapping[str, Any]) -> dict[str, Input]:
-    """Return a described job's inputs by channel name, without the channels of the source archive and ``model_uri``."""
-    job = _parse_fields(description)
-    carried = {*job.model_uris, job.source_channel and job.source_channel.name}
-    return {
-        channel["ChannelName"]: parse_channel(f"channel {channel['ChannelName']!r}", channel)
-        for channel in description.get("InputDataConfig", ())
-        if channel["ChannelName"] not in carried
-    }
-
-
 def _script(job: JobRequest, parameters: Mapping[str, Any]) -> dict[str, Any]:
     # A model_dir that was derived is derived again, so that the next job gets one of its own.
     with_mpi = bool(parameters.get(contract.MPI_ENABLED))
@@ -273,7 +220,7 @@ def source_uri(description: Mapping[str, Any]) -> str | None:
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
     """Return the distribution; as a dict, which the estimator validates, where it cannot be started."""
     found: dict[str, Any] = {}
-    for kind, switch, options in _DISTRIBUTIONS:
+    for kind, (_, switch, options) in KINDS.items():
         if parameters.get(switch):
             said = {name: parameters[key] for name, key in options.items() if parameters.get(key)}
             found[kind] = {"enabled": True, **said}

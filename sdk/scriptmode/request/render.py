@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.request.fields import FIELDS, render_fields, unchecked, without_empty
+from scriptmode.request.fields import FIELDS, changed, render_fields, unchecked, without_empty
 from scriptmode.spec import hyperparameters
-from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
+from scriptmode.spec.distribution import KINDS, MPI
 from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, Channel, TrainingInput
 from scriptmode.spec.job_request import ABSENT, JobRequest
 from scriptmode.spec.monitoring import rule_for_job
-from scriptmode.spec.training_job import CODE_CHANNEL, Monitoring, Output
+from scriptmode.spec.training_job import CODE_CHANNEL, Monitoring
 from scriptmode_runtime import contract, settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from scriptmode.spec.distribution import Distribution
     from scriptmode.spec.training_job import TrainingJobSpec
 
 
@@ -51,8 +52,8 @@ def to_request(spec: TrainingJobSpec, context: RenderContext) -> JobRequest:
         hyperparameters=_hyperparameters(spec, context, output_path),
         environment=_environment(spec),
         channels=_channels(spec, context),
-        output=unchecked(Output, **{**vars(spec.output), "path": output_path}),
-        resources=resources if resources.instance_groups else replace(resources, instance_count=resources.count),
+        output=changed(spec.output, path=output_path),
+        resources=resources if resources.instance_groups else changed(resources, instance_count=resources.count),
         limits=spec.limits,
         network=spec.network,
         features=spec.features,
@@ -155,7 +156,7 @@ def _hyperparameters(spec: TrainingJobSpec, context: RenderContext, output_path:
             contract.LOG_LEVEL: spec.script.log_level,
             contract.JOB_NAME: context.job_name,
             contract.REGION: context.region,
-            **_distribution(spec),
+            **_distribution(spec.distribution),
         }
         model_dir = _model_dir(spec, context.job_name, output_path)
         if model_dir is not None and contract.MODEL_DIR_PARAMETER not in encoded:
@@ -182,40 +183,16 @@ def _source_for_the_host(spec: TrainingJobSpec, context: RenderContext) -> str |
     return f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{CODE_CHANNEL}/{context.source_uri.rsplit('/', 1)[-1]}"
 
 
-def _distribution(spec: TrainingJobSpec) -> dict[str, Any]:
-    distribution = spec.distribution
-    fields: dict[str, Any] = {}
-    if isinstance(distribution, ParameterServer):
-        fields[contract.PARAMETER_SERVER_ENABLED] = True
-        if distribution.coordinator:
-            fields[contract.PARAMETER_SERVER_COORDINATOR] = True
-        if distribution.chief:
-            fields[contract.PARAMETER_SERVER_CHIEF] = True
-        fields.update(_roles(distribution, contract.PARAMETER_SERVER_EVALUATOR, contract.PARAMETER_SERVER_ROLES))
-    elif isinstance(distribution, MultiWorkerMirrored):
-        fields[contract.MULTI_WORKER_MIRRORED_ENABLED] = True
-        fields.update(
-            _roles(distribution, contract.MULTI_WORKER_MIRRORED_EVALUATOR, contract.MULTI_WORKER_MIRRORED_ROLES)
-        )
-    elif isinstance(distribution, MPI):
-        fields[contract.MPI_ENABLED] = True
-        if distribution.processes_per_host is not None:
-            fields[contract.MPI_PROCESSES_PER_HOST] = distribution.processes_per_host
-        fields[contract.MPI_CUSTOM_OPTIONS] = distribution.custom_mpi_options
-        if distribution.bind_gpus:
-            fields[contract.MPI_BIND_GPUS] = True
-    if distribution is not None and distribution.instance_groups:
-        fields[contract.DISTRIBUTION_INSTANCE_GROUPS] = list(distribution.instance_groups)
-    return fields
-
-
-def _roles(distribution: ParameterServer | MultiWorkerMirrored, evaluator: str, roles: str) -> dict[str, Any]:
-    """Return the hyperparameters for the evaluator or the roles; images without roles read the groups that train."""
-    if not distribution.roles:
-        return {evaluator: True} if distribution.evaluator else {}
-    named = {role: list(groups) for role, groups in distribution.roles.items()}
-    together = [group for groups in named.values() for group in groups]
-    return {roles: named, contract.DISTRIBUTION_INSTANCE_GROUPS: together}
+def _distribution(distribution: Distribution | None) -> dict[str, Any]:
+    """Return the hyperparameters of a distribution; images without roles read the groups that train together."""
+    if distribution is None:
+        return {}
+    _, switch, options = next(kind for kind in KINDS.values() if isinstance(distribution, kind.make))
+    given = {key: getattr(distribution, option) for option, key in options.items()}
+    fields = {switch: True, **{key: value for key, value in given.items() if value not in (None, False, {})}}
+    roles = getattr(distribution, "roles", {})
+    groups = [group for each in roles.values() for group in each] if roles else list(distribution.instance_groups)
+    return {**fields, contract.DISTRIBUTION_INSTANCE_GROUPS: groups} if groups else fields
 
 
 def _model_dir(spec: TrainingJobSpec, job_name: str, output_path: str) -> str | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Callable, Union
+from typing import Any, NamedTuple, Union
 
 from scriptmode.errors import SpecError, invalid
 from scriptmode.messages import did_you_mean, validate_keys
 from scriptmode.spec.whole_numbers import set_whole
+from scriptmode_runtime import contract
 from scriptmode_runtime.contract import ROLES
 
 #: Roles that exactly one host of a cluster has.
@@ -150,10 +151,41 @@ class MPI:
 
 Distribution = Union[ParameterServer, MultiWorkerMirrored, MPI]
 
-_KINDS: dict[str, tuple[Callable[..., Distribution], tuple[str, ...]]] = {
-    "parameter_server": (ParameterServer, ("coordinator", "evaluator", "roles", "chief")),
-    "multi_worker_mirrored_strategy": (MultiWorkerMirrored, ("evaluator", "roles")),
-    "mpi": (MPI, ("processes_per_host", "custom_mpi_options", "bind_gpus")),
+
+class Kind(NamedTuple):
+    """A kind of distribution: its class, the hyperparameter that enables it, and that of each option."""
+
+    make: type[Distribution]
+    switch: str
+    options: Mapping[str, str]
+
+
+#: By the key in the SageMaker SDK's dict. The options are in the order of the hyperparameters.
+KINDS: dict[str, Kind] = {
+    "parameter_server": Kind(
+        ParameterServer,
+        contract.PARAMETER_SERVER_ENABLED,
+        {
+            "coordinator": contract.PARAMETER_SERVER_COORDINATOR,
+            "chief": contract.PARAMETER_SERVER_CHIEF,
+            "evaluator": contract.PARAMETER_SERVER_EVALUATOR,
+            "roles": contract.PARAMETER_SERVER_ROLES,
+        },
+    ),
+    "multi_worker_mirrored_strategy": Kind(
+        MultiWorkerMirrored,
+        contract.MULTI_WORKER_MIRRORED_ENABLED,
+        {"evaluator": contract.MULTI_WORKER_MIRRORED_EVALUATOR, "roles": contract.MULTI_WORKER_MIRRORED_ROLES},
+    ),
+    "mpi": Kind(
+        MPI,
+        contract.MPI_ENABLED,
+        {
+            "processes_per_host": contract.MPI_PROCESSES_PER_HOST,
+            "custom_mpi_options": contract.MPI_CUSTOM_OPTIONS,
+            "bind_gpus": contract.MPI_BIND_GPUS,
+        },
+    ),
 }
 #: Kinds of the SageMaker SDK that need AWS's own libraries inside AWS's own images.
 _AWS_ONLY = ("smdistributed", "torch_distributed", "pytorchddp", "pytorchxla")
@@ -181,9 +213,9 @@ def parse_distribution(value: object) -> Distribution | None:
             raise SpecError(
                 f"distribution[{kind!r}] is not supported",
                 argument="distribution",
-                advice=f"use one of {', '.join(map(repr, _KINDS))}",
+                advice=f"use one of {', '.join(map(repr, KINDS))}",
             )
-        validate_keys("distribution", [kind], [*_KINDS, "instance_groups"], argument="distribution")
+        validate_keys("distribution", [kind], [*KINDS, "instance_groups"], argument="distribution")
         parsed = _parse_kind(kind, options, groups)
         if parsed is not None:
             enabled[kind] = parsed
@@ -199,7 +231,7 @@ def parse_distribution(value: object) -> Distribution | None:
 
 
 def _parse_kind(kind: str, options: object, groups: tuple[str, ...]) -> Distribution | None:
-    make, known = _KINDS[kind]
+    make, _, known = KINDS[kind]
     if not isinstance(options, Mapping):
         raise SpecError(
             f"distribution[{kind!r}] is {options!r}",

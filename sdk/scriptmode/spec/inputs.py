@@ -81,7 +81,7 @@ class TrainingInput:
     model_access_config: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "s3_data", _uri("TrainingInput s3_data", self.s3_data))
+        object.__setattr__(self, "s3_data", parse_uri("TrainingInput s3_data", self.s3_data))
         if self.distribution is None:
             object.__setattr__(self, "distribution", DISTRIBUTIONS[0])
         if self.target_attribute_name is not None:
@@ -212,66 +212,6 @@ class Channel:
             )
 
 
-def parse_inputs(inputs: object) -> tuple[Channel, ...]:
-    """Return the channels for the ``inputs`` argument of ``fit``: a URI, an input, a dict of them, or ``None``."""
-    if inputs is None:
-        return ()
-    if isinstance(inputs, Mapping):
-        return tuple(Channel(name, _parse_one(f"inputs[{name!r}]", value)) for name, value in inputs.items())
-    return (Channel(DEFAULT_CHANNEL, _parse_one("inputs", inputs)),)
-
-
-def _parse_one(where: str, value: object) -> Input:
-    if isinstance(value, (TrainingInput, FileSystemInput)):
-        return value
-    if isinstance(value, (str, os.PathLike)):
-        return TrainingInput(_uri(where, value))
-    if isinstance(getattr(value, "config", None), Mapping) and "DataSource" in value.config:  # type: ignore[attr-defined]
-        # Inputs of the SageMaker SDK hold the Channel of the request.
-        return parse_channel(where, value.config)  # type: ignore[attr-defined]
-    raise SpecError(
-        f"{where} is {value!r}",
-        argument="inputs",
-        advice="give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput",
-    )
-
-
-def parse_channel(where: str, channel: Mapping[str, Any]) -> Input:
-    """Return the input of a request's Channel; raise `SpecError` for a data source other than S3 or a file system."""
-    files = channel["DataSource"].get("FileSystemDataSource")
-    if files is not None:
-        return FileSystemInput(
-            files["FileSystemId"],
-            files["FileSystemType"],
-            files["DirectoryPath"],
-            files["FileSystemAccessMode"],
-            channel.get("ContentType"),
-        )
-    stored = channel["DataSource"].get("S3DataSource")
-    if stored is None:
-        raise SpecError(
-            f"{where} has the data source {', '.join(channel['DataSource'])}",
-            argument="inputs",
-            advice="give S3 or file system data",
-        )
-    seed = channel.get("ShuffleConfig", {}).get("Seed")
-    return TrainingInput(
-        stored["S3Uri"],
-        distribution=stored.get("S3DataDistributionType", DISTRIBUTIONS[0]),
-        compression=channel.get("CompressionType"),
-        content_type=channel.get("ContentType"),
-        record_wrapping=channel.get("RecordWrapperType"),
-        s3_data_type=stored["S3DataType"],
-        instance_groups=stored.get("InstanceGroupNames", ()),
-        input_mode=channel.get("InputMode"),
-        attribute_names=stored.get("AttributeNames", ()),
-        target_attribute_name=channel.get("TargetAttributeName"),
-        shuffle_config=None if seed is None else ShuffleConfig(seed),
-        hub_access_config=stored.get("HubAccessConfig"),
-        model_access_config=stored.get("ModelAccessConfig"),
-    )
-
-
 def check_mode(channel: Channel, job_mode: str) -> None:
     """Raise `SpecError` for options that the service does not have in the channel's input mode (CreateTrainingJob)."""
     where, source = f"channel {channel.name!r}", channel.source
@@ -300,7 +240,7 @@ def check_mode(channel: Channel, job_mode: str) -> None:
             )
 
 
-def _uri(where: str, value: object) -> str:
+def parse_uri(where: str, value: object) -> str:
     """Return an input as a URI; a path without a scheme is a directory or file of this machine."""
     if isinstance(value, os.PathLike) and not re.match("[a-z0-9]+:", str(value)):
         return f"file://{os.path.abspath(value)}"  # noqa: PTH100 - a path object need not be pathlib's
