@@ -10,7 +10,7 @@ from scriptmode.display import log_lines
 from scriptmode.errors import SpecError, invalid
 from scriptmode.job import TrainingJob, create_job
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
-from scriptmode.request import inputs, render
+from scriptmode.request import inputs, parse, render
 from scriptmode.spec import arguments, names
 from scriptmode.spec.arguments import Arguments
 from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
@@ -302,7 +302,7 @@ class Estimator(Arguments):
         self._latest = arguments.of_latest_job(body, getattr(self.platform, "session", None))
         if shown:
             log_lines.started(job.name)
-            log_lines.unused(body)
+            log_lines.unused(parse.parse_request(body))
         if wait:
             job.follow(logs=shown, live=live)
         return job
@@ -334,8 +334,6 @@ class Estimator(Arguments):
             JobNotFoundError: Where no such job exists.
             SpecError: For arguments that contradict each other.
         """
-        from scriptmode.request import parse
-
         if platform is not None and sagemaker_session is not None:
             raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         if not isinstance(training_job_name, str):

@@ -17,8 +17,10 @@ from scriptmode.errors import (
     WaitTimeoutError,
     invalid,
 )
-from scriptmode.platforms.base import ENDED, JobFilter, host_names
+from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.registry import find_job_platform, resolve_platform, sagemaker_platform
+from scriptmode.request.inputs import job_inputs
+from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
     import os
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from scriptmode.results.metrics import Metrics
     from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.spec.inputs import Input
+    from scriptmode.spec.job_description import JobDescription
 
 
 class TrainingJob:
@@ -84,10 +87,13 @@ class TrainingJob:
         """
         return self.platform.describe(self.name)
 
+    def _description(self) -> JobDescription:
+        return parse_description(self.describe())
+
     @property
     def status(self) -> str:
         """The status: ``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
-        return str(self.describe()["TrainingJobStatus"])
+        return self._description().status
 
     @property
     def job_name(self) -> str:
@@ -97,56 +103,53 @@ class TrainingJob:
     @property
     def ended(self) -> bool:
         """Whether the job completed, failed or was stopped."""
-        return self.status in ENDED
+        return self._description().has_ended
 
     @property
     def secondary_status(self) -> str:
         """The finer status: ``Starting``, ``Downloading``, ``Training``, ``Uploading``, ``MaxRuntimeExceeded``..."""
-        return str(self.describe()["SecondaryStatus"])
+        return self._description().secondary
 
     @property
     def failure_reason(self) -> str | None:
         """Why the job failed; ``None`` for a job that did not fail."""
-        return self.describe().get("FailureReason")
+        return self._description().failure_reason or None
 
     @property
     def failure(self) -> Failure | None:
         """Why the job failed, as host, process, exit code, traceback; ``None`` for a job that did not fail."""
         from scriptmode.results.outcome import find_failure
 
-        return find_failure(self.describe(), self.platform)
+        return find_failure(self._description(), self.platform)
 
     @property
     def model_data(self) -> str | None:
         """URI of ``model.tar.gz``; ``None`` while there is no model."""
-        artifacts = self.describe().get("ModelArtifacts") or {}
-        return artifacts.get("S3ModelArtifacts") or None
+        return self._description().model_uri or None
 
     @property
     def hosts(self) -> list[str]:
         """The names of the hosts, ``algo-1`` first."""
-        return host_names(self.describe())
+        return list(self._description().hosts)
 
     @property
     def training_seconds(self) -> int | None:
         """Seconds from the first download of a host to the last upload; ``None`` while the job runs."""
-        return self.describe().get("TrainingTimeInSeconds")
+        return self._description().training_seconds
 
     @property
     def billable_seconds(self) -> int | None:
         """Billed seconds of all hosts together, as the SageMaker SDK counts them; ``None`` while unknown."""
-        return log_lines.billable_seconds(self.describe())
+        return self._description().billable_seconds
 
     @property
     def spot_savings(self) -> float | None:
         """The share of the training time that spot instances saved, from 0 to 1; ``None`` for other jobs."""
-        return log_lines.spot_savings(self.describe())
+        return self._description().spot_savings
 
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""
-        from scriptmode.request import inputs
-
-        return inputs.job_inputs(self.describe())
+        return job_inputs(self.describe())
 
     def metrics(self) -> Metrics:
         """Return the metrics so far.
@@ -157,10 +160,11 @@ class TrainingJob:
             machine each row is one line of the log and has no time.
         """
         from scriptmode.results import metrics
-        from scriptmode.spec import metric_definitions
 
-        description = self.describe()
-        return metrics.to_metrics(self.platform.metrics(description), metric_definitions.parse_definitions(description))
+        description = self._description()
+        return metrics.to_metrics(
+            self.platform.metrics(description.response), description.job.algorithm.metric_definitions
+        )
 
     def plot(self, *names: str) -> Any:
         """Draw metrics.
@@ -209,11 +213,11 @@ class TrainingJob:
         """
         from scriptmode.results.artifacts import download_cached
 
-        description = self.describe()
+        description = self._description()
         folder = download_cached(self.platform, description, "model", self._model_uri(description))
         if not any(folder.iterdir()):
             raise DataError(
-                f"training job {self.name} is {description['TrainingJobStatus']} and left an empty model",
+                f"training job {self.name} is {description.status} and left an empty model",
                 advice="have the script write to the folder that SM_MODEL_DIR names",
             )
         return folder
@@ -233,16 +237,15 @@ class TrainingJob:
         """
         from scriptmode.results.artifacts import download
 
-        return download(self.platform, self._model_uri(self.describe()), folder, extract=extract)
+        return download(self.platform, self._model_uri(self._description()), folder, extract=extract)
 
-    def _model_uri(self, description: dict[str, Any]) -> str:
-        uri = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
-        if not uri:
+    def _model_uri(self, description: JobDescription) -> str:
+        if not description.model_uri:
             raise DataError(
-                f"training job {self.name} is {description['TrainingJobStatus']} and has no model; "
-                + ("look at its log" if description["TrainingJobStatus"] in ENDED else "wait for it to complete")
+                f"training job {self.name} is {description.status} and has no model",
+                advice="look at its log" if description.has_ended else "wait for it to complete",
             )
-        return str(uri)
+        return description.model_uri
 
     def logs(self, *, follow: bool = False, hosts: Collection[str] = (), tail: int | None = None) -> Iterator[LogEvent]:
         """Yield the log lines of the job.
@@ -356,7 +359,7 @@ class TrainingJob:
             raise
         if not is_told:
             log_lines.ended(description)
-        return description
+        return dict(description.response)
 
     def _has_ended(self) -> bool:
         try:
@@ -405,9 +408,9 @@ class TrainingJob:
                     f"timeout is {timeout!r} and logs is {logs!r}", advice="a job is followed to its end, keep one"
                 )
             return self.follow()
-        return self._wait(timeout, poll)
+        return dict(self._wait(timeout, poll).response)
 
-    def _wait(self, timeout: float | None, poll: float | None) -> dict[str, Any]:
+    def _wait(self, timeout: float | None, poll: float | None) -> JobDescription:
         from scriptmode.aws.retry import Retry
         from scriptmode.messages import still_running
         from scriptmode.results.outcome import raise_for_status
@@ -421,7 +424,7 @@ class TrainingJob:
         retry = Retry(clock, still_running(self.name))
         while True:
             try:
-                description = retry.call(self.describe, until=deadline)
+                description = retry.call(self._description, until=deadline)
             except TransientError as error:
                 if clock.now() < deadline:
                     raise
@@ -429,12 +432,12 @@ class TrainingJob:
                     f"training job {self.name} could not be asked within {timeout} s ({error})",
                     advice="it is still running: wait again",
                 ) from error
-            if description["TrainingJobStatus"] in ENDED:
-                return raise_for_status(description, self.platform)
+            if description.has_ended:
+                raise_for_status(description, self.platform)
+                return description
             if clock.now() >= deadline:
                 raise WaitTimeoutError(
-                    f"training job {self.name} is {description['TrainingJobStatus']} "
-                    f"({description['SecondaryStatus']}) after {timeout} s",
+                    f"training job {self.name} is {description.status} ({description.secondary}) after {timeout} s",
                     advice="it is still running: wait again or stop it",
                 )
             clock.sleep(min(pause, deadline - clock.now()))

@@ -13,6 +13,7 @@ from scriptmode.display import html_card
 from scriptmode.display.collector import Collector
 from scriptmode.failure import parse_failure_reason
 from scriptmode.platforms.base import ChannelProgress, LogEvent
+from scriptmode.request.parse import parse_description
 
 pytestmark = pytest.mark.slow
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
@@ -97,7 +98,7 @@ def described(**fields):
 
 def card(**fields):
     collector = Collector(NAME)
-    collector.set_description(described(**fields))
+    collector.set_description(parse_description(described(**fields)))
     if "FailureReason" in fields:
         collector.failure = parse_failure_reason(fields["FailureReason"])
     collector.roles = {"algo-1": "chief", "algo-2": "worker"}

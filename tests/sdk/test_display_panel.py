@@ -10,6 +10,7 @@ from scriptmode.display.row_allocation import allocate_rows
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
 from scriptmode.platforms.base import ChannelProgress, LogEvent
+from scriptmode.request.parse import parse_description
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
 METRICS = [{"Name": "loss", "Regex": "loss=([0-9.]+)"}, {"Name": "validation:accuracy", "Regex": "acc=([0-9.]+)"}]
@@ -34,7 +35,7 @@ def described(hosts=2, status="InProgress", **fields):
 
 def collected(lines=(), **fields):
     collector = Collector("job-1")
-    collector.set_description(described(**fields))
+    collector.set_description(parse_description(described(**fields)))
     for host, message in lines:
         collector.add_event(LogEvent(host, message))
     return collector
@@ -45,7 +46,7 @@ def rows(view, columns, room, **panel):
 
 
 def test_a_description_tells_history_time_and_hosts():
-    view = create_snapshot(described(), NOW)
+    view = create_snapshot(parse_description(described()), NOW)
     assert [(stay.status, stay.seconds) for stay in view.history] == [
         ("Starting", 2),
         ("Downloading", 8),
@@ -81,13 +82,13 @@ def test_in_a_small_terminal_a_hosts_name_gives_way_to_the_curve(columns, row):
 
 
 def test_a_description_of_almost_nothing_is_a_view_too():
-    view = create_snapshot({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}, NOW)
+    view = create_snapshot(parse_description({"TrainingJobName": "job-1", "TrainingJobStatus": "Completed"}), NOW)
     assert (view.history, view.elapsed, view.instances, view.ended) == ((), 0, "", True)
 
 
 def test_a_job_that_ended_stands_still():
     ended = described(status="Stopped", LastModifiedTime=NOW, CheckpointConfig={"S3Uri": "s3://b/c"})
-    view = create_snapshot(ended, NOW + timedelta(days=7))
+    view = create_snapshot(parse_description(ended), NOW + timedelta(days=7))
     assert (view.elapsed, view.checkpoints) == (30, "s3://b/c")
     assert view.commands() == ("scriptmode logs job-1", "scriptmode rerun job-1")
 
@@ -109,7 +110,7 @@ def test_metrics_are_found_in_the_lines_that_pass():
 def test_an_invalid_expression_is_reported_once_and_others_work():
     broken = [{"Name": "wrong", "Regex": "("}, *METRICS]
     collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
-    collector.set_description(described(AlgorithmSpecification={"MetricDefinitions": broken}))
+    collector.set_description(parse_description(described(AlgorithmSpecification={"MetricDefinitions": broken})))
     (told,) = collector.problems
     assert told.startswith("metric 'wrong': '(' is not a regular expression")
     assert [each.name for each in collector.snapshot(NOW).observed.metrics] == ["loss"]

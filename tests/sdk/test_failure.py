@@ -14,6 +14,7 @@ from scriptmode.display.snapshot import create_snapshot
 from scriptmode.failure import parse_failure_reason
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state, state_from_json
 from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.request.parse import parse_description
 from scriptmode_runtime import report
 from scriptmode_runtime.contract import FAILURE_RECORD_LIMIT
 from scriptmode_runtime.failure import Failure as Recorded
@@ -115,7 +116,7 @@ def test_a_failure_without_an_exit_code_ends_the_command_with_1():
 
 
 def test_the_card_shows_the_cause_the_hint_and_the_traceback_and_names_the_host():
-    snapshot = create_snapshot(DESCRIPTION, None, failure=KILLED)
+    snapshot = create_snapshot(parse_description(DESCRIPTION), None, failure=KILLED)
     html = html_card.render_card(snapshot, log_locations={})
     assert "<b>algo-2, worker: killed by SIGKILL</b>" in html
     assert "Use &lt;less&gt; memory\nthe end</pre>" in html

@@ -162,7 +162,7 @@ def test_a_status_says_each_of_its_messages_once_and_no_message_where_it_has_non
     starting, waiting = {"Status": "Starting"}, {"Status": "Starting", "StatusMessage": "Waiting for instances"}
     training = {"Status": "Training", "StatusMessage": "In progress"}
     for transitions in ([], [starting], [starting], [waiting], [waiting, training], [waiting, training, starting]):
-        show({"SecondaryStatusTransitions": transitions})
+        show({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": transitions})
     assert told.getvalue().splitlines() == [
         "-- Starting", "-- Starting: Waiting for instances", "-- Training: In progress", "-- Starting",
     ]  # fmt: skip
@@ -171,7 +171,8 @@ def test_a_status_says_each_of_its_messages_once_and_no_message_where_it_has_non
 def test_what_the_terminal_cannot_show_does_not_end_the_following():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="\n")
     show([LogEvent("algo-1", "50% \u2588\u2588"), LogEvent("algo-1", "done")], stream)
-    StatusLines(stream)({"SecondaryStatusTransitions": [{"Status": "Training", "StatusMessage": "\u2026"}]})
+    training = {"Status": "Training", "StatusMessage": "\u2026"}
+    StatusLines(stream)({"TrainingJobStatus": "InProgress", "SecondaryStatusTransitions": [training]})
     assert stream.buffer.getvalue() == b"algo-1 | 50% \\u2588\\u2588\nalgo-1 | done\n-- Training: \\u2026\n"
 
 

@@ -10,6 +10,7 @@ import pytest
 from scriptmode.display.collector import Collector
 from scriptmode.platforms.base import LogEvent
 from scriptmode.platforms.local.outputs.metrics import parse_metrics
+from scriptmode.request.parse import parse_description
 from scriptmode.spec.metric_definitions import Definition
 
 CATASTROPHIC = r"loss=(a|aa)+$|x"
@@ -50,7 +51,7 @@ def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(e
 @pytest.mark.slow
 def test_the_live_view_tells_it_once(events):
     collector = Collector("j")
-    collector.set_description(DESCRIPTION)
+    collector.set_description(parse_description(DESCRIPTION))
     for event in events:
         collector.add_event(event)
     assert len(collector.problems) == 1

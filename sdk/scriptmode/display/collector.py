@@ -7,7 +7,7 @@ seconds.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.display.downsampled_series import DownsampledSeries
 from scriptmode.display.formatting import truncate
@@ -20,8 +20,7 @@ from scriptmode.display.snapshot import (
     create_snapshot,
 )
 from scriptmode.errors import DataError
-from scriptmode.platforms.base import ENDED, host_names
-from scriptmode.spec.metric_definitions import Definition, parse_definitions
+from scriptmode.spec.metric_definitions import Definition
 from scriptmode.terminal_text import render_line
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, LogEvent
+    from scriptmode.spec.job_description import JobDescription
 
 #: Number of characters shown of a host's last line.
 LINE_CHARACTERS = 500
@@ -44,7 +44,7 @@ class Collector:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.description: Mapping[str, Any] | None = None
+        self.description: JobDescription | None = None
         #: Why the job failed, once it has.
         self.failure: Failure | None = None
         #: By the hosts' names, once they are known.
@@ -70,11 +70,11 @@ class Collector:
                 self._off.add(definition.name)
                 self.problems.append(definition.problem)
 
-    def set_description(self, description: Mapping[str, Any]) -> None:
+    def set_description(self, description: JobDescription) -> None:
         """Replace the job's description."""
         self.description = description
         if self._definitions is None:
-            found = [self._compiled(name, regex) for name, regex in parse_definitions(description)]
+            found = [self._compiled(name, regex) for name, regex in description.job.algorithm.metric_definitions]
             self._definitions = [(each, MetricByHost()) for each in found if each is not None]
 
     def add_progress(self, progress: Iterable[ChannelProgress], now: float) -> None:
@@ -83,8 +83,8 @@ class Collector:
 
     def snapshot(self, now: datetime) -> JobSnapshot:
         """Return what is known of the job at the time ``now``."""
-        order = host_names(self.description or {})
-        is_over = self.description is not None and self.description["TrainingJobStatus"] in ENDED
+        order = self.description.hosts if self.description else ()
+        is_over = self.description is not None and self.description.has_ended
         observed = Observations(
             tuple(self._hosts()),
             self._rates.statuses(over=is_over),
@@ -105,7 +105,7 @@ class Collector:
             return None
 
     def _hosts(self) -> list[HostStatus]:
-        names = dict.fromkeys([*host_names(self.description or {}), *self._last])
+        names = dict.fromkeys([*(self.description.hosts if self.description else ()), *self._last])
         lines = {name: truncate(render_line(line), LINE_CHARACTERS) for name, line in self._last.items()}
         return [HostStatus(name, self.roles.get(name, ""), lines.get(name)) for name in names]
 

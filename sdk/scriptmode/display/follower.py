@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms.base import ENDED
+from scriptmode.request.parse import parse_description
 from scriptmode.results.outcome import find_failure
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from scriptmode.platforms.base import LogEvent, Platform
+    from scriptmode.spec.job_description import JobDescription
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5
@@ -64,7 +65,7 @@ class Follower:
         self._platform = platform
         self._view = view
         self._collector = Collector(name)
-        self._description: Mapping[str, Any] | None = None
+        self._description: JobDescription | None = None
         self._pending: deque[LogEvent] = deque()
         self._drawing = Lock()
         self._finished = Event()
@@ -138,12 +139,12 @@ class Follower:
 
     def _query_outcome(self) -> None:
         """Query how the job ended, if no description did."""
-        if self._description is None or self._description["TrainingJobStatus"] not in ENDED:
+        if self._description is None or not self._description.has_ended:
             with suppress(ScriptmodeError):
                 self._set_description(self._platform.describe(self._name))
 
-    def _set_description(self, description: Mapping[str, Any]) -> None:
-        self._description = description
+    def _set_description(self, response: Mapping[str, Any]) -> None:
+        self._description = parse_description(response)
 
     def _keep_drawing(self) -> None:
         try:
@@ -162,7 +163,7 @@ class Follower:
         self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
         if self._description is not None and not self._knows_roles:
             self._knows_roles = True
-            self._collector.roles = find_roles(self._description)
+            self._collector.roles = find_roles(self._description.response)
 
     def _draw(self) -> None:
         with self._drawing:

@@ -7,14 +7,16 @@ import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import messages, terminal_text
-from scriptmode.platforms.base import has_process_hosts, host_count
-from scriptmode.spec.hosts import LOCAL_PROCESS
+from scriptmode.request.parse import parse_description
+from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from scriptmode.platforms.base import LogEvent
     from scriptmode.source.archive import Archive
+    from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.job_request import JobRequest
 
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
@@ -31,24 +33,23 @@ def started(name: str, stream: TextIO | None = None) -> None:
     _say(f"training job {name} started", stream)
 
 
-def unused(request: Mapping[str, Any], stream: TextIO | None = None) -> None:
+def unused(job: JobRequest, stream: TextIO | None = None) -> None:
     """Write which settings have no effect: an image, if the hosts are processes of this machine."""
-    image = request["AlgorithmSpecification"].get("TrainingImage")
-    if image and has_process_hosts(request):
+    image = job.algorithm.image_uri
+    if image and job.resources.host_kind is HostKind.PROCESS:
         _say(f"image_uri {image} is not used: hosts of {LOCAL_PROCESS!r} are processes of this machine", stream)
 
 
-def ended(description: Mapping[str, Any], stream: TextIO | None = None) -> None:
+def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     """Write the outcome of a job that was followed, and the location of its model."""
-    model = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
-    seconds = description.get("TrainingTimeInSeconds")
-    how = f"{description['TrainingJobStatus']}" + (f", {seconds:,} s of training" if seconds is not None else "")
-    billable, saved = billable_seconds(description), spot_savings(description)
+    seconds, billable, saved = description.training_seconds, description.billable_seconds, description.spot_savings
+    how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
     if saved is not None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
     elif billable not in (None, seconds):
         how += f", {billable:,} s billable on all hosts"
-    _say(f"training job {description['TrainingJobName']}: {how}" + (f"; model: {model}" if model else ""), stream)
+    model = f"; model: {description.model_uri}" if description.model_uri else ""
+    _say(f"training job {description.name}: {how}{model}", stream)
 
 
 class StatusLines:
@@ -59,32 +60,16 @@ class StatusLines:
         self._shown = 0
         self._last = ""
 
-    def __call__(self, description: Mapping[str, Any]) -> None:
+    def __call__(self, response: Mapping[str, Any]) -> None:
         """Write the statuses that are new in a description."""
-        transitions = description.get("SecondaryStatusTransitions", ())
+        transitions = parse_description(response).transitions
         for transition in transitions[max(0, self._shown - 1) :]:
             # The service changes the message of the status that the job is in.
-            line = f"{transition['Status']}: {transition.get('StatusMessage', '')}".rstrip(": ")
+            line = f"{transition.status}: {transition.message}".rstrip(": ")
             if line != self._last:
                 _say(f"-- {line}", self._stream)
             self._last = line
         self._shown = len(transitions)
-
-
-def billable_seconds(description: Mapping[str, Any]) -> int | None:
-    """Return the billable seconds of all hosts: the service counts those of one host."""
-    seconds = description.get("BillableTimeInSeconds")
-    if seconds is None:
-        return None
-    return int(seconds) * host_count(description)
-
-
-def spot_savings(description: Mapping[str, Any]) -> float | None:
-    """Return the part of a spot job's training time that is not billed; ``None`` for other jobs, and before the end."""
-    seconds, billable = description.get("TrainingTimeInSeconds"), description.get("BillableTimeInSeconds")
-    if not description.get("EnableManagedSpotTraining") or not seconds or billable is None:
-        return None
-    return 1.0 - float(billable) / float(seconds)
 
 
 def _say(text: str, stream: TextIO | None) -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, host_count, instance_groups
+from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import LogEvent
+    from scriptmode.spec.job_description import JobDescription, Transition
 
 
 @dataclass(frozen=True)
@@ -110,46 +111,42 @@ class Frame:
 
 
 def create_snapshot(
-    description: Mapping[str, Any],
+    description: JobDescription,
     now: datetime,
     observed: Observations = Observations(),
     failure: Failure | None = None,
 ) -> JobSnapshot:
     """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
-    transitions = description.get("SecondaryStatusTransitions") or ()
     return JobSnapshot(
-        name=str(description["TrainingJobName"]),
-        status=str(description["TrainingJobStatus"]),
-        secondary=str(description.get("SecondaryStatus", "")),
-        message=str(transitions[-1].get("StatusMessage", "")) if transitions else "",
-        history=tuple(_interval(each, description, now) for each in transitions),
+        name=description.name,
+        status=description.status,
+        secondary=description.secondary,
+        message=description.message,
+        history=tuple(_interval(each, description, now) for each in description.transitions),
         elapsed=_elapsed(description, now),
         instances=_instances(description),
-        model=str((description.get("ModelArtifacts") or {}).get("S3ModelArtifacts") or ""),
-        checkpoints=str((description.get("CheckpointConfig") or {}).get("S3Uri") or ""),
+        model=description.model_uri,
+        checkpoints=description.job.output.checkpoint_uri or "",
         failure=failure,
         observed=observed,
     )
 
 
-def _interval(transition: Mapping[str, Any], description: Mapping[str, Any], now: datetime) -> StatusInterval:
-    over = description["TrainingJobStatus"] in ENDED
-    end = transition.get("EndTime") or (transition.get("StartTime") if over else now)
-    began = transition.get("StartTime")
-    return StatusInterval(str(transition["Status"]), max(0.0, (end - began).total_seconds()) if began and end else 0.0)
+def _interval(transition: Transition, description: JobDescription, now: datetime) -> StatusInterval:
+    began = transition.started
+    end = transition.ended or (began if description.has_ended else now)
+    return StatusInterval(transition.status, max(0.0, (end - began).total_seconds()) if began and end else 0.0)
 
 
-def _elapsed(description: Mapping[str, Any], now: datetime) -> float:
-    began = description.get("CreationTime")
-    if began is None:
+def _elapsed(description: JobDescription, now: datetime) -> float:
+    if description.created is None:
         return 0.0
-    over = description["TrainingJobStatus"] in ENDED
-    ended = (description.get("TrainingEndTime") or description.get("LastModifiedTime") or now) if over else now
-    return max(0.0, float((ended - began).total_seconds()))
+    ended = (description.training_ended or description.modified or now) if description.has_ended else now
+    return max(0.0, (ended - description.created).total_seconds())
 
 
-def _instances(description: Mapping[str, Any]) -> str:
+def _instances(description: JobDescription) -> str:
     """Return the number and type of the hosts as text: ``2 x local_process``."""
-    groups = instance_groups(description)
-    kinds = dict.fromkeys(str(group["InstanceType"]) for group in groups if "InstanceType" in group)
-    return f"{host_count(description)} x {'/'.join(kinds)}" if kinds else ""
+    resources = description.job.resources
+    kinds = dict.fromkeys(filter(None, resources.types))
+    return f"{resources.count} x {'/'.join(kinds)}" if kinds else ""

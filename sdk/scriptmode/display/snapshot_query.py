@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode import messages
 from scriptmode.display.collector import ChannelRates, MetricByHost
 from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms.base import FAILED, host_names, is_on_this_machine
+from scriptmode.platforms.base import FAILED
+from scriptmode.request.parse import parse_description
 from scriptmode.results.outcome import find_failure
-from scriptmode.spec.metric_definitions import parse_definitions
+from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from scriptmode.platforms.base import Metric, Platform
+    from scriptmode.spec.job_description import JobDescription
 
 _T = TypeVar("_T")
 #: Size of a log that is searched for metrics before a card is shown: about a second's work.
@@ -39,18 +41,19 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
             notes.append(str(error))
             return instead
 
-    description = platform.describe(name)
+    response = platform.describe(name)
+    description = parse_description(response)
     rates = ChannelRates()
     rates.add(query(lambda: platform.progress(name), ()), time.monotonic())
-    roles = find_roles(description)
-    hosts = tuple(HostStatus(host, roles.get(host, "")) for host in host_names(description))
+    roles = find_roles(response)
+    hosts = tuple(HostStatus(host, roles.get(host, "")) for host in description.hosts)
     metrics: tuple[MetricSummary, ...] = ()
     if large := query(lambda: _large_log(description, platform), 0):
         notes.append(
             f"the log has {messages.format_bytes(large)}, and was not searched for metrics; job.metrics() searches it"
         )
     else:
-        metrics = _summarize_metrics(query(lambda: platform.metrics(description), []), host_names(description))
+        metrics = _summarize_metrics(query(lambda: platform.metrics(response), []), description.hosts)
     observed = Observations(hosts, rates.statuses(), metrics)
     failure = find_failure(description, platform)
     snapshot = create_snapshot(description, platform.clock.wall_time(), observed, failure)
@@ -59,11 +62,12 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
     return snapshot, notes, log_locations
 
 
-def _large_log(description: Mapping[str, Any], platform: Platform) -> int:
+def _large_log(description: JobDescription, platform: Platform) -> int:
     """Return the size of a log on this machine that would be searched for metrics, if it is too large; else 0."""
-    if not parse_definitions(description) or not is_on_this_machine(description):
+    job = description.job
+    if not job.algorithm.metric_definitions or job.resources.host_kind is HostKind.CLOUD:
         return 0
-    logs = map(Path, platform.log_locations(str(description["TrainingJobName"])).values())
+    logs = map(Path, platform.log_locations(job.name).values())
     size = sum(log.stat().st_size for log in logs if log.is_file())
     return size if size > _MOST_LOG_BYTES else 0
 

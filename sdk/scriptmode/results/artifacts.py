@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.data_dir import default_data_dir, make_private
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
@@ -15,9 +15,9 @@ from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
 
     from scriptmode.platforms.base import Platform
+    from scriptmode.spec.job_description import JobDescription
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
 _ARCHIVES = ("model.tar.gz", "output.tar.gz")
@@ -62,14 +62,14 @@ def download(platform: Platform, uri: str, folder: str | os.PathLike[str], *, ex
     return target
 
 
-def download_cached(platform: Platform, description: Mapping[str, Any], artifact: str, uri: str) -> Path:
+def download_cached(platform: Platform, description: JobDescription, artifact: str, uri: str) -> Path:
     """Return the directory with an unpacked artifact of an ended job; download it where the cache does not have it.
 
     The cache is ``fetched/<job>-<digest>/<artifact>`` in the data directory. Raises `DataError`.
     """
-    identity = f"{description['TrainingJobArn']} {description['CreationTime'].timestamp()}"
+    identity = f"{description.arn} {description.created.timestamp() if description.created else 0}"
     digest = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
-    cached = default_data_dir() / "fetched" / f"{description['TrainingJobName']}-{digest}" / artifact
+    cached = default_data_dir() / "fetched" / f"{description.name}-{digest}" / artifact
     if cached.is_dir():
         return cached
     try:

@@ -10,19 +10,20 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote, urlparse
 
 from scriptmode.errors import DataAccessError, DataError
-from scriptmode.platforms.base import ENDED
+from scriptmode.request.parse import parse_description
 from scriptmode.results.artifacts import download_cached
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from scriptmode.platforms.base import Platform
+    from scriptmode.spec.job_description import JobDescription
 
 #: Part of the name of every event file (TensorFlow's EventsWriter; other programs' writers follow it).
 _MARK = "tfevents"
@@ -55,8 +56,8 @@ class EventFiles:
 
     def gather(self) -> bool:
         """Copy new data of event files; return whether it was all: the job had ended before."""
-        description = self._platform.describe(self._name)
-        has_ended = description["TrainingJobStatus"] in ENDED
+        description = self._description()
+        has_ended = description.has_ended
         self._link_folders(description)
         for host, base in self._platform.host_folders(self._name).items():
             for area, inside in _AREAS.items():
@@ -66,6 +67,9 @@ class EventFiles:
                 self._copy_all(folder, area)
         return has_ended
 
+    def _description(self) -> JobDescription:
+        return parse_description(self._platform.describe(self._name))
+
     def found(self) -> bool:
         """Return whether there is an event file so far."""
         return bool(self._links or self._copies)
@@ -74,8 +78,8 @@ class EventFiles:
         """Raise `DataError`, with what to do about it, where no event file is there yet."""
         if self.found():
             return
-        status = self._platform.describe(self._name)["TrainingJobStatus"]
-        if status in ENDED:
+        status = self._description().status
+        if status.has_ended:
             raise DataError(
                 f"training job {self._name} is {status} and left no event files in its output, model or checkpoints",
                 advice="have the script write tf.summary to a folder in $SM_OUTPUT_DATA_DIR",
@@ -85,7 +89,7 @@ class EventFiles:
             advice="call again once it has, on Amazon SageMaker when the job ended",
         )
 
-    def _link_folders(self, description: Mapping[str, Any]) -> None:
+    def _link_folders(self, description: JobDescription) -> None:
         """Link the folders of this machine that hyperparameters name, such as job-dir: they outlive the job."""
         for key, folder in _named_folders(description):
             link = self.folder / key
@@ -93,7 +97,7 @@ class EventFiles:
                 link.symlink_to(folder, target_is_directory=True)
                 self._links.add(link)
 
-    def _artifacts(self, description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    def _artifacts(self, description: JobDescription) -> Iterator[tuple[str, Path]]:
         """Download the artifacts that are known to have event files, else one after the other until one has."""
         for area, uri in _artifact_uris(description):
             known = {"data", *(inside.partition("/")[0] for inside in self._copies)}
@@ -143,8 +147,8 @@ def _append(file: BinaryIO, target: Path) -> None:
             copy.write(piece)
 
 
-def _named_folders(description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
-    for key, text in description.get("HyperParameters", {}).items():
+def _named_folders(description: JobDescription) -> Iterator[tuple[str, Path]]:
+    for key, text in description.job.hyperparameters.items():
         value = contract.decode(text)
         if not isinstance(value, str) or key.replace("-", "_") not in _LOGGED_TO:
             continue
@@ -154,20 +158,16 @@ def _named_folders(description: Mapping[str, Any]) -> Iterator[tuple[str, Path]]
             yield key, Path(path)
 
 
-def _artifact_uris(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _artifact_uris(description: JobDescription) -> Iterator[tuple[str, str]]:
     """Yield the URIs of a job's artifacts, those most likely to have event files first."""
-    name = description["TrainingJobName"]
-    board = description.get("TensorBoardOutputConfig", {}).get("S3OutputPath")
+    job = description.job
+    board = (job.monitoring.tensorboard or {}).get("S3OutputPath")
     if board:
         # The Debugger's documentation: below the path, a folder of the job.
-        yield "tensorboard", f"{board.rstrip('/')}/{name}/tensorboard-output"
-    output = description["OutputDataConfig"]
-    base = f"{output['S3OutputPath'].rstrip('/')}/{name}/output"
-    is_packed = output.get("CompressionType", "GZIP") == "GZIP"
-    yield "data", f"{base}/output.tar.gz" if is_packed else f"{base}/data/"
-    model = (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts")
-    if model:
-        yield "model", model
-    checkpoints = description.get("CheckpointConfig", {}).get("S3Uri")
-    if checkpoints:
-        yield "checkpoints", checkpoints
+        yield "tensorboard", f"{board.rstrip('/')}/{job.name}/tensorboard-output"
+    base = f"{str(job.output.path).rstrip('/')}/{job.name}/output"
+    yield "data", f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/"
+    if description.model_uri:
+        yield "model", description.model_uri
+    if job.output.checkpoint_uri:
+        yield "checkpoints", job.output.checkpoint_uri

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError
-from scriptmode.platforms.base import host_names
+from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from scriptmode.platforms.base import LogEvent, Platform
+    from scriptmode.spec.job_description import JobDescription
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def filtered_events(
         SpecError: For a host that the job does not have.
     """
     if log_filter.hosts:
-        _check_hosts(log_filter.hosts, platform.describe(name))
+        _check_hosts(log_filter.hosts, parse_description(platform.describe(name)))
     skipped: Counter[str] = Counter()
     if log_filter.tail is not None:
         # Read twice instead of stored: a log may be larger than the memory.
@@ -86,11 +87,9 @@ def _passing(lines: Iterable[LogEvent], hosts: tuple[str, ...], skipped: Counter
             yield event
 
 
-def _check_hosts(hosts: tuple[str, ...], description: Mapping[str, Any]) -> None:
-    known = host_names(description)
+def _check_hosts(hosts: tuple[str, ...], description: JobDescription) -> None:
+    known = description.hosts
     for host in hosts:
         if known and host not in known:
             existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-            raise SpecError(
-                f"training job {description['TrainingJobName']} has no host {host!r}", advice=f"it has {existing}"
-            )
+            raise SpecError(f"training job {description.name} has no host {host!r}", advice=f"it has {existing}")
