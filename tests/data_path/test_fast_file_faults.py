@@ -19,7 +19,7 @@ from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
-from scriptmode.platforms.local.system.forked_tasks import ForkedTask
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 
 MIB = 1024 * 1024
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
@@ -211,17 +211,15 @@ def test_mounts_of_a_dead_agent_can_be_unmounted(objects, tmp_path):
     job = tmp_path / "job with spaces\n"
     store = objects({"a": b"content"})
     places = [job / "hosts" / host / "train" for host in ("algo-1", "algo-2")]
-    lock = os.open(os.devnull, os.O_RDONLY)
 
     def agent():
-        views = [FuseMount(store.tree, each, os.dup(0)) for each in places]
+        views = [FuseMount(store.tree, each, Tasks(os.dup(0))) for each in places]
         for view in views:
             wait(view)
         (tmp_path / "up").touch()
         signal.pause()
 
-    task = ForkedTask(agent, lock)
-    os.close(lock)
+    task = Tasks(os.dup(0)).start(agent)
     until((tmp_path / "up").exists)
     assert len(mounts.mounted_below(job)) == 2
     task.kill()
@@ -261,9 +259,7 @@ def as_nobody(work):
         drop_root_privileges()
         return work()
 
-    lock = os.open(os.devnull, os.O_RDONLY)
-    task = ForkedTask(drop_and_work, lock)
-    os.close(lock)
+    task = Tasks(os.dup(0)).start(drop_and_work)
     until(task.poll)
     assert task.error == ""
     return task.value
@@ -276,7 +272,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
 
         def work():
             assert mounts.mount_obstacle(folder) is None
-            view = FuseMount(store.tree, place, os.dup(0))
+            view = FuseMount(store.tree, place, Tasks(os.dup(0)))
             wait(view)
             read = [(place / "a b").read_text(), (place / "large").read_bytes() == bytes(9 * MIB), view.error]
             said = subprocess.run(["touch", place / "a b"], capture_output=True, check=False, text=True).stderr
@@ -284,7 +280,7 @@ def test_a_user_without_rights_mounts_reads_and_unmounts(objects):
             until(lambda: view.poll() or view.error)
             view.end()
             left = [os.fsdecode(mounted) for mounted in mounts.mounted_below(folder)]
-            again = FuseMount(store.tree, place, os.dup(0))
+            again = FuseMount(store.tree, place, Tasks(os.dup(0)))
             wait(again)
             again.end()
             return [*read, "Read-only file system" in said, left, os.listdir(place), os.geteuid()]  # noqa: PTH208

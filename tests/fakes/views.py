@@ -14,6 +14,7 @@ from scriptmode.data.fast_file import ObjectTree
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataNotFoundError
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 
 #: An unprivileged user id, as Debian has it.
 UNPRIVILEGED = 65534
@@ -64,7 +65,7 @@ class Views:
         self.begun = []
 
     def begin(self, make, place):
-        view = FuseMount(make, place, self.lock)
+        view = FuseMount(make, place, Tasks(self.lock))
         self.begun.append(view)
         return view
 

@@ -10,6 +10,7 @@ from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 from scriptmode.platforms.local.store.job_store import Job, JobFolder
+from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import Sandbox
 
 GROUPS = [
@@ -139,7 +140,7 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
         "AWS_SESSION_TOKEN": "t",
         "AWS_PROFILE": "p",
     }
-    fleet = ContainerFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), -1, inherited)
+    fleet = ContainerFleet(JobFolder(tmp_path / "jobs" / "job"), job_of(request), Tasks(-1), inherited)
     assert fleet.environment(fleet.sandboxes["algo-1"]) == {
         "OUT": "/opt/ml/output",
         "AWS_ACCESS_KEY_ID": "a",

@@ -49,7 +49,7 @@ from scriptmode.platforms.local.store.state import MESSAGES, failure_from_json
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import sync_directory, sync_file
-from scriptmode.platforms.local.system.forked_tasks import Children, ForkedTask, describe_exit_code
+from scriptmode.platforms.local.system.forked_tasks import Children, Tasks, describe_exit_code
 from scriptmode_runtime import contract
 from scriptmode_runtime.processes import process_tree
 
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.platforms.local.hosts import Host
+    from scriptmode.platforms.local.system.forked_tasks import ForkedTask
     from scriptmode.platforms.opt_ml import Sandbox
 
 #: The amount of the host's log that is reported where the failure file is missing.
@@ -80,28 +81,30 @@ class Agent:
         self._request = self._job.request
         self._state = folder.read_state()
         self._children = Children()
+        self._tasks = Tasks(lock)
         #: The data directory, which names the disk of the job's folder in messages.
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
-        self._fleet = fleet.create_fleet(folder, self._job, lock, inherited)
+        self._fleet = fleet.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
+        sandboxes = list(self._sandboxes.values())
         self._hosts: Sequence[Host] = ()
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         self._heartbeat = heartbeat.Heartbeat(lock)
-        streams = pipe_mode.pipe_streams(self._request, list(self._sandboxes.values()))
+        streams = pipe_mode.pipe_streams(self._request, sandboxes)
         self._spool = folder.channels / "spool"
         self._checkpoints: checkpoints.CheckpointSync | None = None
         if "CheckpointConfig" in self._request:
             record = folder.channels / "checkpoints.json"
-            self._checkpoints = checkpoints.CheckpointSync(self._request, list(self._sandboxes.values()), record)
+            self._checkpoints = checkpoints.CheckpointSync(self._request, sandboxes, record)
         self._stores = Stores()
-        self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, lock)
+        self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, self._tasks)
         folders = None if self._fleet.mounts_file_systems else self._job.file_systems
         self._staging = progress.StagingProgress(self._request)
         self._progress = progress.ProgressRecorder(
             folder, lambda: [*self._staging.progress(), *self._producers.progress()]
         )
-        self._mounts = mounted_channels.ChannelMounts(self._request, list(self._sandboxes.values()), folders, lock)
+        self._mounts = mounted_channels.ChannelMounts(self._request, sandboxes, folders, self._tasks)
 
     def run(self) -> None:
         """Run the job to its end."""
@@ -180,7 +183,7 @@ class Agent:
         except ContainerError as error:
             return Outcome("Failed", f"ClientError: {error}")
         self._enter("DownloadingTrainingImage")
-        task = ForkedTask(self._fleet.pull_image, self._lock)
+        task = self._tasks.start(self._fleet.pull_image)
         while not task.poll():
             if self._stop_requested():
                 self._enter("Stopping")
@@ -205,7 +208,7 @@ class Agent:
                 if self._checkpoints:
                     self._checkpoints.restore()
 
-        return ForkedTask(stage, self._lock)
+        return self._tasks.start(stage)
 
     def _train(self) -> Outcome:
         self._enter("Training")
@@ -220,7 +223,7 @@ class Agent:
         except (DataError, OSError) as error:
             return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
         if self._checkpoints:
-            ForkedTask(self._checkpoints.run, self._lock)
+            self._tasks.start(self._checkpoints.run)
         self._record_processes()
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
@@ -292,7 +295,7 @@ class Agent:
                     self._checkpoints.finish(self._log_to_user)
                 return uri
 
-        task = ForkedTask(publish, self._lock)
+        task = self._tasks.start(publish)
         while not task.poll():
             self._wait(supervision.POLL_SECONDS)
         if task.error:

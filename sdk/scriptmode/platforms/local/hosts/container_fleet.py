@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.store.job_store import Job, JobFolder
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
 
 #: The first network interface of a container on the job's network.
 NETWORK_INTERFACE = "eth0"
@@ -66,10 +67,10 @@ class ContainerFleet:
     no_model_message = "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to /opt/ml/model"
     mounts_file_systems = True
 
-    def __init__(self, folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> None:
+    def __init__(self, folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> None:
         self._folder = folder
         self._job = job
-        self._lock = lock
+        self._tasks = tasks
         self._inherited = inherited
         self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
         self._guard: job_containers.Guard | None = None
@@ -89,7 +90,7 @@ class ContainerFleet:
         job = self._folder.label
         # The image's user, whose ID is unknown, must be able to read the files. The job's folder is closed to others.
         self._umask = os.umask(_READABLE)
-        self._guard = job_containers.Guard(job, self._lock)
+        self._guard = job_containers.Guard(job, self._tasks)
         isolated = bool(self._job.request.get("EnableNetworkIsolation"))
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32)}
@@ -144,7 +145,7 @@ class ContainerFleet:
                     has_gpus=types[name] == LOCAL_GPU,
                 ),
                 self._folder.log(name),
-                self._lock,
+                self._tasks,
             )
             for name, sandbox in self.sandboxes.items()
         ]

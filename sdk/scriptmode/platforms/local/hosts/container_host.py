@@ -19,12 +19,13 @@ from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
 from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
-from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 from scriptmode_runtime.processes.streams import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
 
 LABEL = "scriptmode.job"
 #: Exit code of `docker run` when no container could be run. (docker run documentation, "Exit status")
@@ -73,11 +74,11 @@ class Container:
 
 @dataclass
 class ContainerHost:
-    """A container that runs the image's ``train``; ``lock`` is the descriptor that its follower task closes."""
+    """A container that runs the image's ``train``; one of ``tasks`` follows it."""
 
     container: Container
     log: Path
-    lock: int
+    tasks: Tasks
     machine_failure: str = ""
     _follower: ForkedTask | None = field(default=None, init=False, repr=False)
     _asked: bool = field(default=False, init=False)
@@ -99,7 +100,7 @@ class ContainerHost:
 
     def start(self) -> None:
         """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""
-        self._follower = ForkedTask(partial(_follow, self.container, self.log), self.lock)
+        self._follower = self.tasks.start(partial(_follow, self.container, self.log))
 
     def poll(self) -> int | None:
         """Return the exit code once the container ended, ``-n`` for signal n, else None."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.store.job_store import Job, JobFolder
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
 
@@ -57,12 +58,12 @@ class Fleet(Protocol):
         """Release what was reserved for the hosts, such as ports."""
 
 
-def create_fleet(folder: JobFolder, job: Job, lock: int, inherited: Mapping[str, str]) -> Fleet:
-    """Return the fleet for a job's instance types; ``lock`` is the descriptor of the job's lock."""
+def create_fleet(folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
+    """Return the fleet for a job's instance types."""
     if requested_hosts.has_container_hosts(job.request):
         from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
 
-        return ContainerFleet(folder, job, lock, inherited)
+        return ContainerFleet(folder, job, tasks, inherited)
     from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
 
     return ProcessFleet(folder, job, inherited)

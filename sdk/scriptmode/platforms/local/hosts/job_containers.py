@@ -24,6 +24,7 @@ from scriptmode_runtime.files import beneath
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode_runtime.files.beneath import Entry
 
 _POLL_SECONDS = 0.02
@@ -221,15 +222,14 @@ class Guard:
     """A forked process that removes a job's containers and network when its creator dies without dismissing it.
 
     It reads from a pipe whose other end only the creator has: the end of file tells that the creator is dead. The
-    creator must have no threads; the guard closes the descriptor ``lock``.
+    creator must have no threads.
     """
 
-    def __init__(self, job: str, lock: int) -> None:
+    def __init__(self, job: str, tasks: Tasks) -> None:
         # Open only in the creator, and in its children, which die with it.
         watched, self._held = os.pipe()
-        self._pid = os.fork()
+        self._pid = tasks.fork()
         if self._pid == 0:
-            os.close(lock)
             os.close(self._held)
             _run_guard(job, watched)
         os.close(watched)

@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import fast_file, mounts
-from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 from scriptmode_runtime.processes import process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.data.fast_file import ObjectTree
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
 
 
 #: A line of this length is written to a pipe atomically (PIPE_BUF), so lines of several threads do not mix.
@@ -26,11 +26,11 @@ class FuseMount:
     """A read-only mount at ``mount_point``, which is created, of the tree that ``make`` returns in the child.
 
     The parent must have no threads, and must never access files below ``mount_point``, which would wait for the child.
-    The child closes the descriptor ``lock``. The child reports through a pipe: an empty message when the mount is up,
+    The child reports through a pipe: an empty message when the mount is up,
     and a sentence for each read that failed. Poll until ``is_up`` or ``error`` is set, and regularly afterwards.
     """
 
-    def __init__(self, make: Callable[[], ObjectTree], mount_point: Path, lock: int) -> None:
+    def __init__(self, make: Callable[[], ObjectTree], mount_point: Path, tasks: Tasks) -> None:
         self.mount_point = mount_point
         #: Whether the mount is in place.
         self.is_up = False
@@ -54,7 +54,7 @@ class FuseMount:
             os.set_blocking(theirs, False)
             fast_file.mount(make(), mount_point, tell, lambda: tell(""))
 
-        self._task = ForkedTask(serve, lock)
+        self._task = tasks.start(serve)
         os.close(theirs)
 
     @property

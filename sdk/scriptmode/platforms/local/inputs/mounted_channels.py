@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
+    from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
     #: Writes a line to a host's log, given the host's name and the line.
@@ -45,12 +46,12 @@ class ChannelMounts:
     """The mounts of a job; the process that creates them must have no threads, because it forks."""
 
     def __init__(
-        self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, lock: int
+        self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, tasks: Tasks
     ) -> None:
         """Find the channels to mount; ``folders``: those of file systems by ID, None if the hosts mount them."""
         self._request = request
         self._folders = folders or {}
-        self._lock = lock
+        self._tasks = tasks
         self._mounts: dict[MountedChannel, FuseMount] = {}
         self._fast, systems = _mounted_channels(request, sandboxes)
         self._systems = [] if folders is None else systems
@@ -77,7 +78,7 @@ class ChannelMounts:
         for mounted in self._fast:
             source = parse_channel(self._request, mounted.channel)
             self._mounts[mounted] = FuseMount(
-                partial(_objects, source, mounted, stores, spool), mounted.path, self._lock
+                partial(_objects, source, mounted, stores, spool), mounted.path, self._tasks
             )
         return frozenset({"File"})
 

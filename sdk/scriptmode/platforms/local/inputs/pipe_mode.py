@@ -10,7 +10,6 @@ from scriptmode.data import framing, listing, pipes, prefetch
 from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
-from scriptmode.platforms.local.system.forked_tasks import ForkedTask
 from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.object_store import Buffer
     from scriptmode.data.stores import Stores
+    from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
 
@@ -52,11 +52,11 @@ class PipeStream:
 class PipeProducers:
     """The producers of a job; the process that creates them must have no threads, because it forks."""
 
-    def __init__(self, streams: Sequence[PipeStream], stores: Stores, spool: Path, lock: int) -> None:
+    def __init__(self, streams: Sequence[PipeStream], stores: Stores, spool: Path, tasks: Tasks) -> None:
         self._stores = stores
         self._streams = {stream: pipes.PipeCounters() for stream in streams}
         self._spool = spool
-        self._lock = lock
+        self._tasks = tasks
         self._fifos: dict[PipeStream, pipes.Fifos] = {}
         self._producers: dict[PipeStream, ForkedTask] = {}
 
@@ -82,7 +82,7 @@ class PipeProducers:
     def start(self) -> None:
         """Start a producer for each FIFO."""
         for stream, counters in self._streams.items():
-            self._producers[stream] = ForkedTask(partial(self._feed, stream, counters), self._lock, stays=True)
+            self._producers[stream] = self._tasks.start(partial(self._feed, stream, counters), stays=True)
 
     def failure(self) -> str:
         """Return why a producer ended, which none should do; "" while all run."""

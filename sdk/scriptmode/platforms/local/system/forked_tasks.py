@@ -59,24 +59,43 @@ class Children:
         return process_tree.kill_until_gone(lambda: process_tree.descendants(own), lambda: self.reap_strays(()))
 
 
-class ForkedTask:
-    """Background work in a forked child: it can be killed at any time, and its memory is freed at its end.
+class Tasks:
+    """The forks of a process that holds a lock: no child inherits the lock's descriptor.
 
-    The process that forks must have no threads; the child closes the descriptor ``lock``. ``work`` returns a value that
-    JSON can represent. A `ScriptmodeError` or an ``OSError`` becomes ``error``; any other exception becomes a traceback
-    in the log and an ``error`` that names it. With ``stays`` the child keeps its descriptors open after ``work``
-    returned, until it is killed.
+    The process must have no threads.
     """
 
-    def __init__(self, work: Callable[[], Any], lock: int, *, stays: bool = False) -> None:
+    def __init__(self, lock: int) -> None:
+        self._lock = lock
+
+    def start(self, work: Callable[[], Any], *, stays: bool = False) -> ForkedTask:
+        """Start ``work`` in a forked child; it returns a value that JSON can represent.
+
+        A `ScriptmodeError` or an ``OSError`` becomes ``error``; any other exception becomes a traceback in the log and
+        an ``error`` that names it. With ``stays`` the child keeps its descriptors open after ``work`` returned, until
+        it is killed.
+        """
+        return ForkedTask(self, work, stays=stays)
+
+    def fork(self) -> int:
+        """Fork; return the child's process ID, and 0 in the child."""
+        pid = os.fork()
+        if pid == 0:
+            os.close(self._lock)
+        return pid
+
+
+class ForkedTask:
+    """Background work in a forked child: it can be killed at any time, and its memory is freed at its end."""
+
+    def __init__(self, tasks: Tasks, work: Callable[[], Any], *, stays: bool) -> None:
         self.value: Any = None
         self.error = ""
         self._pipe, theirs = os.pipe()
         self._answer = bytearray()
         parent = os.getpid()
-        self.pid = os.fork()
+        self.pid = tasks.fork()
         if self.pid == 0:
-            os.close(lock)
             _work(work, theirs, parent, stays=stays)
         os.close(theirs)
         os.set_blocking(self._pipe, False)
