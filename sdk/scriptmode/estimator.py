@@ -299,7 +299,7 @@ class Estimator(Arguments):
             self._store(body, file.data, file.uri)
         job = create_job(self.platform, body)
         self.latest_training_job = job
-        self._latest = arguments.of_latest_job(body, getattr(self.platform, "session", None))
+        self._latest = arguments.of_latest_job(parse.parse_request(body), getattr(self.platform, "session", None))
         if shown:
             log_lines.started(job.name)
             log_lines.unused(parse.parse_request(body))
@@ -346,7 +346,8 @@ class Estimator(Arguments):
         vars(estimator).update(_defers_checks=True, _ignores_config_defaults=True)
         cls.__init__(estimator, platform=platform, **found)
         estimator.latest_training_job = TrainingJob(training_job_name, platform)
-        vars(estimator)["_latest"] = arguments.of_latest_job(description, getattr(platform, "session", None))
+        job = parse.parse_request(description)
+        vars(estimator)["_latest"] = arguments.of_latest_job(job, getattr(platform, "session", None))
         return estimator
 
     def _prepare(

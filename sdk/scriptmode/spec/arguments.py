@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from scriptmode.spec.job_request import JobRequest
+
 #: SageMaker SDK v1's name of an argument, and its name since v2.
 RENAMED = {
     "train_instance_count": "instance_count",
@@ -195,16 +197,15 @@ def experiment(value: object) -> dict[str, str]:
     return dict(value)
 
 
-def of_latest_job(job: Mapping[str, Any], session: object) -> dict[str, Any]:
-    """Return what arguments that were left out are for a job, by its request or description, as the SageMaker SDK says.
+def of_latest_job(job: JobRequest, session: object) -> dict[str, Any]:
+    """Return what arguments that were left out are for a job, as the SageMaker SDK says.
 
     An output path that is a whole bucket ends with a slash there.
     """
-    path = str(job.get("OutputDataConfig", {}).get("S3OutputPath", ""))
+    path = job.output.path or ""
     found: dict[str, object] = {"output_path": f"{path}/" if re.fullmatch("s3://[^/]+", path) else path}
-    encoded = job.get("HyperParameters", {}).get(contract.MODEL_DIR_PARAMETER)
-    if encoded is not None:
-        found["model_dir"] = contract.decode(encoded)
+    if contract.MODEL_DIR_PARAMETER in job.hyperparameters:
+        found["model_dir"] = job.parameter(contract.MODEL_DIR_PARAMETER)
     if session is not None:
         found["sagemaker_session"] = session
     return found
