@@ -8,6 +8,7 @@ import pytest
 from fakes.host_folders import write_files
 
 from scriptmode_runtime.errors import ConfigurationError, UserCodeError
+from scriptmode_runtime.files import archive as archives
 from scriptmode_runtime.files.archive import MODEL_LIMITS, Limits, source_limits, unpack
 
 MB = 10**6
@@ -160,6 +161,16 @@ def links(count, to):
         info = tarfile.TarInfo(f"l{number}")
         info.type, info.linkname = tarfile.SYMTYPE, to(number)
         yield info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_the_memory_for_links_is_limited(tmp_path, code, monkeypatch, kind):
+    monkeypatch.setattr(archives, "_MOST_LINK_TEXT", 5_000)
+    info = tarfile.TarInfo("l0")
+    info.type, info.linkname = kind, "x" * 6_000
+    source = archive(tmp_path / "a.tar.gz", *links(9, lambda _: "here"), info.tobuf(tarfile.GNU_FORMAT))
+    refused(source, code, "holds links with 5.0 kB of names; pack it without them")
+    assert left(code) == KEPT
 
 
 def test_a_way_of_a_billion_links_ends(tmp_path, code):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _GB = 10**9
 #: More files than any program or model has.
 _MOST_MEMBERS = 1_000_000
+#: Characters of the names and targets of all links, which are kept in memory until the files are written.
+_MOST_LINK_TEXT = 100_000_000
 #: Bytes that the smallest file takes on most file systems.
 _BLOCK = 4096
 #: The largest part of the disk that stays free for the job's own files, in bytes; a twentieth of smaller disks.
@@ -232,6 +234,7 @@ class _Budget:
         self._title = title
         self._limits = limits
         self._members = 0
+        self._link_text = 0
         self._size = 0
         #: The free space at the last measurement, less the bytes written since.
         self._free = 0.0
@@ -246,6 +249,11 @@ class _Budget:
             raise UserCodeError(
                 f"{self._title} holds more than {limits.members:,} files, folders and links; {limits.advice}"
             )
+        if member.issym() or member.islnk():
+            self._link_text += len(member.name) + len(member.linkname)
+        if self._link_text > _MOST_LINK_TEXT:
+            names = _amount(_MOST_LINK_TEXT)
+            raise UserCodeError(f"{self._title} holds links with {names} of names; pack it without them")
         if limits.size and self._size > limits.size:
             raise UserCodeError(
                 f"{self._title} unpacks to more than {_amount(limits.size)}: to {_amount(self._size)} with "
