@@ -92,6 +92,11 @@ COMMAND_LINE_USES = {
     # The types of the arguments that a job file may have.
     "scriptmode.spec.estimator_arguments.EstimatorArguments",
     "scriptmode.spec.estimator_arguments.INSTEAD_IN_TEXT",
+    # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
+    "scriptmode.request.parse.parse_description",
+    "scriptmode.spec.inputs.Channel",
+    "scriptmode.spec.job_description.JobDescription",
+    "scriptmode.spec.job_request.JobRequest",
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.

@@ -10,6 +10,7 @@ from fakes.sagemaker_jobs import started
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.output import to_json_value
 from scriptmode.cli.values import parse_number_or_text
+from scriptmode.request.parse import parse_description
 from scriptmode.testing import Life
 
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -94,8 +95,12 @@ output           s3://out
 """
 
 
+def rendered(description):
+    return render_description(parse_description(description))
+
+
 def test_the_summary_of_a_job_omits_the_values_of_environment_variables():
-    assert render_description(DESCRIPTION) == TEXT.strip()
+    assert rendered(DESCRIPTION) == TEXT.strip()
 
 
 def test_the_summary_masks_secrets_and_escapes_control_characters():
@@ -103,7 +108,7 @@ def test_the_summary_masks_secrets_and_escapes_control_characters():
         "password": '"hunter2222"', "api": '{"rate": 1, "token": "hunter2222"}', "pin_password": "1234",
         "title": r'"a\u001b[2Jb\nforged = 1"', "max_tokens": "5", "store": '"redis://me:hunter@host/0"',
     }  # fmt: skip
-    said = render_description({**DESCRIPTION, "HyperParameters": given, "FailureReason": "a\x1b]0;x\x07b"})
+    said = rendered({**DESCRIPTION, "HyperParameters": given, "FailureReason": "a\x1b]0;x\x07b"})
     assert "hunter" not in said
     assert "1234" not in said
     assert {line.strip() for line in said.splitlines()} >= {
@@ -120,11 +125,11 @@ def test_the_summary_masks_secrets_and_escapes_control_characters():
 def test_the_summary_has_no_line_for_an_empty_message():
     _, job = started(Life.completed())
     description = {**job.describe(), "SecondaryStatusTransitions": [{"Status": "Starting", "StatusMessage": ""}]}
-    assert "message" not in render_description(description)
+    assert "message" not in rendered(description)
     description["SecondaryStatusTransitions"] = [{"Status": "Starting", "StatusMessage": "Launching"}]
-    assert "\nmessage  Launching\n" in render_description(description)
+    assert "\nmessage  Launching\n" in rendered(description)
 
 
 def test_the_summary_of_a_minimal_description_is_complete():
     _, job = started(Life.completed())
-    assert render_description(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")
+    assert rendered(job.describe()).startswith("job      job-1\nstatus   InProgress (Starting)\n")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from scriptmode import FileSystemInput, TrainingInput
 from scriptmode.cli.output import escape_unprintable, format_time
 from scriptmode.messages import format_duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from scriptmode.spec.inputs import Channel
+    from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.job_request import JobRequest
 
 #: The hyperparameter that enables each distribution, and the name that is printed.
 _DISTRIBUTIONS = {
@@ -20,7 +25,7 @@ _DISTRIBUTIONS = {
 }
 
 
-def render_description(description: Mapping[str, Any]) -> str:
+def render_description(description: JobDescription) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
     Secrets are masked, and control characters are escaped.
@@ -34,76 +39,65 @@ def render_description(description: Mapping[str, Any]) -> str:
     return "\n".join(map(escape_unprintable, lines))
 
 
-def _rows(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "job", description["TrainingJobName"]
-    yield "status", _status(description)
-    if message := _message(description):
-        yield "message", message
-    yield "created", format_time(description["CreationTime"])
-    if reason := description.get("FailureReason"):
-        yield "failed", reason
-    parameters = {key: _value(key, each) for key, each in description.get("HyperParameters", {}).items()}
-    yield "hosts", _hosts(description, parameters)
-    if contract.PROGRAM in parameters:
-        source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
-        yield "script", f"{parameters[contract.PROGRAM]} from {source}"
-    if image := description.get("AlgorithmSpecification", {}).get("TrainingImage"):
-        yield "image", image
-    channels = description.get("InputDataConfig", ())
-    if channels:
-        yield "inputs", "\n".join(_channel(each) for each in channels)
+def _rows(description: JobDescription) -> Iterator[tuple[str, str]]:
+    """Yield the labels and values that a job has."""
+    job = description.job
+    parameters = {key: _value(key, each) for key, each in job.hyperparameters.items()}
     given = {key: each for key, each in parameters.items() if not key.startswith(contract.RESERVED_PREFIX)}
-    if given:
-        yield "hyperparameters", "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items())
-    if variables := description.get("Environment"):
+    source = parameters.get(contract.SUBMIT_DIRECTORY, "the image")
+    found = {
+        "job": job.name,
+        "status": _status(description),
+        "message": "" if description.has_ended else description.message,
+        "created": format_time(description.created) if description.created else "",
+        "failed": description.failure_reason,
+        "hosts": _hosts(job),
+        "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",
+        "image": job.algorithm.image_uri,
+        "inputs": "\n".join(map(_channel, job.channels)),
+        "hyperparameters": "\n".join(escape_unprintable(f"{key} = {each}") for key, each in given.items()),
         # Only the names: the values may be secrets.
-        yield "environment", ", ".join(sorted(variables))
-    if uri := description.get("CheckpointConfig", {}).get("S3Uri"):
-        yield "checkpoints", uri
-    yield "output", description.get("OutputDataConfig", {}).get("S3OutputPath", "")
-    if model := (description.get("ModelArtifacts") or {}).get("S3ModelArtifacts"):
-        yield "model", model
+        "environment": ", ".join(sorted(job.environment)),
+        "checkpoints": job.output.checkpoint_uri,
+        "output": job.output.path,
+        "model": description.model_uri,
+    }
+    yield from ((label, value) for label, value in found.items() if value)
 
 
-def _message(description: Mapping[str, Any]) -> str:
-    """Return the newest message about a job that has not ended, or ""."""
-    transitions = description.get("SecondaryStatusTransitions") or [{}]
-    is_running = description["TrainingJobStatus"] in ("InProgress", "Stopping")
-    return str(transitions[-1].get("StatusMessage", "")) if is_running else ""
-
-
-def _status(description: Mapping[str, Any]) -> str:
-    status, secondary = description["TrainingJobStatus"], description.get("SecondaryStatus", "")
+def _status(description: JobDescription) -> str:
+    status, secondary = description.status, description.secondary
     shown = status if secondary in ("", status) else f"{status} ({secondary})"
-    seconds = description.get("TrainingTimeInSeconds")
+    seconds = description.training_seconds
     return shown if seconds is None else f"{shown}, {format_duration(seconds)} of training"
 
 
-def _hosts(description: Mapping[str, Any], parameters: Mapping[str, str]) -> str:
-    resources = description.get("ResourceConfig", {})
-    groups = resources.get("InstanceGroups")
-    if groups:
-        each = (f"{one['InstanceGroupName']}: {one['InstanceCount']} x {one['InstanceType']}" for one in groups)
+def _hosts(job: JobRequest) -> str:
+    resources = job.resources
+    if resources.instance_groups:
+        each = (
+            f"{one.instance_group_name}: {one.instance_count} x {one.instance_type}"
+            for one in resources.instance_groups
+        )
         hosts = ", ".join(each)
     else:
-        hosts = f"{resources.get('InstanceCount', 1)} x {resources.get('InstanceType', 'instances of a plan')}"
+        hosts = f"{resources.count} x {resources.instance_type or 'instances of a plan'}"
     for switch, name in _DISTRIBUTIONS.items():
-        if parameters.get(switch) in ("true", "True"):
+        if contract.enabled(job.parameter(switch)):
             hosts += f", {name}"
     return hosts
 
 
-def _channel(channel: Mapping[str, Any]) -> str:
-    source = channel["DataSource"]
-    stored, files = source.get("S3DataSource"), source.get("FileSystemDataSource")
-    if stored is not None:
-        location = stored["S3Uri"]
-    elif files is not None:
-        location = f"{files['FileSystemType']} {files['FileSystemId']}:{files['DirectoryPath']}"
+def _channel(channel: Channel) -> str:
+    source = channel.source
+    mode = None
+    if isinstance(source, TrainingInput):
+        location, mode = source.s3_data, source.input_mode
+    elif isinstance(source, FileSystemInput):
+        location = f"{source.file_system_type} {source.file_system_id}:{source.directory_path}"
     else:
-        location = ", ".join(source)
-    mode = channel.get("InputMode")
-    return f"{channel['ChannelName']} = {location}" + (f" ({mode})" if mode else "")
+        location = source.kind
+    return f"{channel.name} = {location}" + (f" ({mode})" if mode else "")
 
 
 def _value(name: str, encoded: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from scriptmode.cli import following, output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
+from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -32,7 +34,7 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     description = job.describe()
     if not as_json:
         # The error at the end has the failure reason, with the next step.
-        output.echo(render_description({**description, "FailureReason": ""}))
+        output.echo(render_description(replace(parse_description(description), failure_reason="")))
         if job.ended:
             job.wait()
         else:

@@ -10,6 +10,7 @@ import click
 from scriptmode.cli import output
 from scriptmode.cli.description_text import render_description
 from scriptmode.cli.options import job_options, json_option
+from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -34,4 +35,4 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
         failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
         output.print_json({**description, **({"Failure": asdict(failure)} if failure else {})})
     else:
-        output.echo(render_description(description))
+        output.echo(render_description(parse_description(description)))
