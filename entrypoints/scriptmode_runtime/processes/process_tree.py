@@ -18,36 +18,37 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Protocol
 
     from scriptmode_runtime.processes.system import Process
+
+    class StartedProcess(Protocol):
+        """A child, as ``subprocess.Popen`` has it."""
+
+        pid: int
+        returncode: int | None
+
+        def poll(self) -> int | None:
+            """Return its exit status once it has ended."""
+
+        def wait(self) -> int:
+            """Wait for its end; return its exit status."""
+
+        def kill(self) -> None:
+            """Kill it."""
+
 
 #: Seconds between two checks for processes that are left.
 POLL_SECONDS = 0.1
 #: Seconds in which killed processes must end; the kernel needs milliseconds.
 KILL_SECONDS = 5.0
 _KILL_POLL_SECONDS = 0.005
-
-
-class StartedProcess(Protocol):
-    """A child, as ``subprocess.Popen`` has it."""
-
-    pid: int
-    returncode: int | None
-
-    def poll(self) -> int | None:
-        """Return its exit status once it has ended."""
-
-    def wait(self) -> int:
-        """Wait for its end; return its exit status."""
-
-    def kill(self) -> None:
-        """Kill it."""
 
 
 class ProcessIdentity(NamedTuple):
