@@ -104,9 +104,14 @@ def test_an_mpirun_that_hangs_is_killed_in_time_for_the_report(bare, monkeypatch
 @pytest.mark.slow
 def test_a_program_ends_with_the_process_that_runs_it(tmp_path):
     argv = f"'sh', '-c', 'echo $$ >{tmp_path}/pid; exec sleep 100'"
-    asks = f"from scriptmode.doctor.program_runner import run_program; run_program({argv})"
-    waits = f"while not os.path.exists('{tmp_path}/pid') or not os.path.getsize('{tmp_path}/pid'): time.sleep(0.01)"
-    code = f"import os, threading, time\nthreading.Thread(target=exec, args=({asks!r},), daemon=True).start()\n{waits}"
+    asks = f"program_runner.run_program({argv})"
+    is_running = f"os.path.exists('{tmp_path}/pid') and os.path.getsize('{tmp_path}/pid')"
+    # The program may run before the function that starts it has returned, and has registered its end.
+    code = (
+        "import atexit, os, threading, time\nfrom scriptmode.doctor import program_runner\n"
+        f"before = atexit._ncallbacks()\nthreading.Thread(target=lambda: {asks}, daemon=True).start()\n"
+        f"while not ({is_running} and atexit._ncallbacks() > before): time.sleep(0.01)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
     pid = int((tmp_path / "pid").read_text())
     until(lambda: not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text())
