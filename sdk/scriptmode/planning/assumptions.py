@@ -10,7 +10,9 @@ from scriptmode.aws.image_support import is_aws_image
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
+
+    from scriptmode.spec.job_request import JobRequest
 
 #: GPUs of a host by family and size, from DescribeInstanceTypes (Amazon EC2 API); p2 and p3, which it no longer has,
 #: from "Run GPU jobs" (AWS Batch User Guide).
@@ -52,9 +54,9 @@ class Assumptions:
 NO_ASSUMPTIONS = Assumptions(None, {}, {})
 
 
-def assumptions_for(request: Mapping[str, Any], instance_types: Iterable[str]) -> Assumptions:
-    """Return the assumptions on hosts that start from the image of a request."""
-    image = str(request.get("AlgorithmSpecification", {}).get("TrainingImage", ""))
+def assumptions_for(job: JobRequest, instance_types: Iterable[str]) -> Assumptions:
+    """Return the assumptions on hosts that start from the image of a job."""
+    image = job.algorithm.image_uri or ""
     is_ours = bool(_OUR_IMAGE.search(image))
     major = _OUR_MPI if is_ours else _AWS_MPI
     known = {each: gpu_count(each) for each in dict.fromkeys(instance_types)}
@@ -81,14 +83,13 @@ def _train(image: str) -> str:
     )
 
 
-def list_assumptions(request: Mapping[str, Any], assumptions: Assumptions, strategies: Iterable[str]) -> Iterator[str]:
+def list_assumptions(job: JobRequest, assumptions: Assumptions, strategies: Iterable[str]) -> Iterator[str]:
     """Yield the assumptions that a plan depends on; ``strategies`` are those of its hosts."""
-    parameters, how = request.get("HyperParameters", {}), set(strategies)
-    algorithm = request.get("AlgorithmSpecification", {})
+    parameters, how = job.hyperparameters, set(strategies)
     if not how:
         yield "the image runs its own program: the processes that it starts are unknown"
         return
-    if algorithm.get("ContainerEntrypoint") or algorithm.get("ContainerArguments"):
+    if job.algorithm.container_entry_point or job.algorithm.container_arguments:
         yield "the container's own entry point or arguments start `train` like the image's"
     needed = ["train"]
     if "mpi" in how:

@@ -82,7 +82,7 @@ def changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
 
 def _files(job: JobHandle, description: Mapping[str, Any], own: ArchiveContents | None) -> dict[str, Any]:
     """Return which files of the source differ, or a note why that is unknown."""
-    uri = parse.source_uri(description)
+    uri = parse.parse_description(description).job.source_uri
     if uri is None and own is None:
         return {}
     if uri is None or own is None:

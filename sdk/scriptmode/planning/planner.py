@@ -10,8 +10,9 @@ from scriptmode.planning import archive_contents, assumptions
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
-from scriptmode.platforms.base import is_on_this_machine
 from scriptmode.request import parse
+from scriptmode.spec.hosts import HostKind
+from scriptmode.spec.inputs import TrainingInput
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import PlannedHost, Platform
     from scriptmode.source.archive import Archive
     from scriptmode.source.rule_files import RuleFile
+    from scriptmode.spec.job_request import JobRequest
 
 _FILE = "file://"
 _PARAMETERS = contract.HYPERPARAMETERS_FILE
@@ -49,27 +51,27 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
 
     Raises `SpecError` with the runtime's message for what the hosts would refuse, and what the platform raises.
     """
-    request = sent.request
+    request, job = sent.request, parse.parse_request(sent.request)
     hosts = platform.planned_hosts(request)
-    source = _source(platform, sent, is_compared=against is not None)
+    source = _source(platform, sent, job, is_compared=against is not None)
     comparison = _comparison(request, against, source.contents)
     on_this_machine = any(host.python for host in hosts.values())
     types = [host.instance_type for host in hosts.values()]
-    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(request, types)
+    known = assumptions.NO_ASSUMPTIONS if on_this_machine else assumptions.assumptions_for(job, types)
     parameters = _unique(host.files[_PARAMETERS] for host in hosts.values())
     answer = query_runtime(
         RuntimeQuery(
-            hosts if contract.PROGRAM in request.get("HyperParameters", {}) else {},
+            hosts if job.program else {},
             known.machine,
             known.gpus,
             source.contents.texts if source.contents else {},
             {"request": request, "parameters": parameters, **_sides(comparison)},
-            [request.get("HyperParameters", {}), request.get("Environment", {}), *_secrets(comparison)],
+            [job.hyperparameters, job.environment, *_secrets(comparison)],
         )
     )
     parts, shown = answer["hosts"], answer["shown"]
     strategies = {part["strategy"] for part in parts.values()}
-    notes = [*assumptions.list_assumptions(request, known, strategies), source.note, *_unchecked_inputs(request)]
+    notes = [*assumptions.list_assumptions(job, known, strategies), source.note, *_unchecked_inputs(job)]
     notes += [f"rule {file.rule!r}: {file.path} is stored at {file.uri}" for file in sent.rule_files]
     if any(contract.SECRET_VARIABLE in host.variables for host in hosts.values()):
         notes.append(f"Environment.{contract.SECRET_VARIABLE} is generated and added when the job starts")
@@ -86,27 +88,26 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
     )
 
 
-def _unchecked_inputs(request: Mapping[str, Any]) -> Iterator[str]:
+def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
     """Yield an assumption for each input that is only checked when the job starts; directories are checked earlier."""
-    for channel in request.get("InputDataConfig", ()) if is_on_this_machine(request) else ():
-        uri = channel["DataSource"].get("S3DataSource", {}).get("S3Uri", _FILE)
-        if not uri.startswith(_FILE):
-            yield f"channel {channel['ChannelName']!r}: {uri} exists, and this machine's credentials may read it"
+    for channel in job.channels if job.resources.host_kind is not HostKind.CLOUD else ():
+        source = channel.source
+        if isinstance(source, TrainingInput) and not source.s3_data.startswith(_FILE):
+            yield f"channel {channel.name!r}: {source.s3_data} exists, and this machine's credentials may read it"
 
 
-def _source(platform: Platform, sent: Submission, *, is_compared: bool) -> _Source:
-    program = str(contract.decode(sent.request.get("HyperParameters", {}).get(contract.PROGRAM, "")))
+def _source(platform: Platform, sent: Submission, job: JobRequest, *, is_compared: bool) -> _Source:
     if sent.packed is not None:
         archive, uri = sent.packed
-        return _opened(uri, archive_contents.read_archive(archive.data, program))
-    stored = parse.source_uri(sent.request)
+        return _opened(uri, archive_contents.read_archive(archive.data, job.program))
+    stored = job.source_uri
     if stored is None:
         return _Source()
     assumed = "assumed to have no requirements.txt and not to be a package"
     if not (is_compared or stored.startswith(_FILE)):
         return _Source(SourcePlan(stored), note=f"the source at {stored} is not opened: {assumed}")
     try:
-        return _opened(stored, archive_contents.fetch_archive(platform, stored, program))
+        return _opened(stored, archive_contents.fetch_archive(platform, stored, job.program))
     except PlatformError as error:
         return _Source(SourcePlan(stored), note=f"the source at {stored} cannot be opened: {assumed} ({error})")
 

@@ -10,6 +10,7 @@ from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
 from scriptmode.platforms.base import PlannedHost, has_process_hosts
+from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import LOCAL_PROCESS
 from scriptmode_runtime import contract
 
@@ -37,7 +38,7 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
         return {}
     found = _processes(description) if has_process_hosts(description) else _others(description)
     types = {host.instance_type for host in found.values()}
-    known = assumptions.assumptions_for(description, sorted(types))
+    known = assumptions.assumptions_for(parse_request(description), sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
     if types == {LOCAL_PROCESS}:
         # This interpreter: the one of the job may be removed by now.

@@ -212,11 +212,6 @@ def _is_own(key: str) -> bool:
     return key.startswith(contract.RESERVED_PREFIX) or key in (contract.MODEL_DIR_PARAMETER, contract.TUNING_METRIC)
 
 
-def source_uri(description: Mapping[str, Any]) -> str | None:
-    """Return the URI of the source archive; ``None`` where the image has the script."""
-    return _parse_fields(description).source_uri
-
-
 def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any] | None:
     """Return the distribution; as a dict, which the estimator validates, where it cannot be started."""
     found: dict[str, Any] = {}
