@@ -23,10 +23,11 @@ import stat
 import sys
 from typing import TYPE_CHECKING
 
+# Imported at once: on a full disk Python leaves truncated bytecode of a module, with which the next import fails.
+from scriptmode_runtime.processes.log_backlog import Backlog
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from scriptmode_runtime.processes.log_backlog import Backlog
 
 _CHUNK = 64 * 1024
 #: Requested capacity of a pipe, the default maximum (fs.pipe-max-size): fewer switches between writer and relay.
@@ -143,8 +144,6 @@ class Sink:
             if not self._is_file:
                 return b""
             if self._backlog is None:
-                from scriptmode_runtime.processes.log_backlog import Backlog
-
                 self._backlog = Backlog()
             self._backlog.reason = error.strerror or str(error)
         return bytes(view) if view else b""
