@@ -65,7 +65,7 @@ DISTRIBUTIONS = {
 STARTERS = (
     "entrypoints/scriptmode_runtime/processes/children.py",
     "entrypoints/scriptmode_runtime/overlay.py",
-    "entrypoints/scriptmode_runtime/mpi/rank.py",
+    "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
     "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler

@@ -100,17 +100,12 @@ RUNTIME = {
     "supervisor": (*VALUES, "mpi", "peers", "processes"),
     "tensorflow": ("contract", "processes"),
     "overlay": ("user_code",),
+    "rank": (*VALUES, "environment", "processes", "report", "strategies", "user_code"),
     "sagemaker_training": ("processes",),
     "traceable": (),
     "preview": ("*",),
     "__main__": ("*",),
     "__init__": (),
-}
-#: Arrows that are left from an earlier layout. Take one out when it goes; add none.
-LEFT = {
-    ("mpi", "strategies"),
-    ("mpi", "report"),
-    ("mpi", "user_code"),
 }
 EVERY_TIME = (imports.AT_ONCE, imports.LAZY, imports.TYPES)
 
@@ -135,7 +130,7 @@ def forbidden(prefix, table):
         allowed = (*table.get(one, ()), *(COMMON if table is SDK else ()), one)
         if one is None or other is None:
             yield f"{begin} imports {end}: name its package in the table"
-        elif other not in allowed and (one, other) not in LEFT and ("*" not in allowed or other == "cli"):
+        elif other not in allowed and ("*" not in allowed or other == "cli"):
             yield f"{begin} imports {end}: {one} may not know {other}"
 
 

@@ -160,7 +160,7 @@ def test_mpirun_starts_the_ranks_of_all_hosts(tmp_path, count, gpus, asked, rank
         names = [os.uname().nodename, *(f"algo-{number + 1}" for number in range(1, count))]
         lines = [f"{name} slots={ranks // count}" for name in names]
         assert files(one)[argv[argv.index("--hostfile") + 1]].splitlines() == lines
-    assert argv[-3:] == (sys.executable, "-m", "scriptmode_runtime.mpi.rank")
+    assert argv[-3:] == (sys.executable, "-m", "scriptmode_runtime.rank")
     assert one.main.stop == "ranks"
     assert (events(one.before), events(one.after)) == ((["hosts_ready"], MPI_ENDS) if count > 1 else ([], []))
 
@@ -257,7 +257,7 @@ def test_custom_options_come_last_and_win(tmp_path, options, there, gone):
     argv = list(plan(tmp_path, sagemaker_mpi_custom_mpi_options=options, **MPI).main.argv)
     at = next(at for at in range(len(argv)) if argv[at : at + len(there)] == there)
     ours = max(at for at, word in enumerate(argv) if word == "--mca" and argv[at + 1] == "pml")
-    assert ours < at < argv.index("scriptmode_runtime.mpi.rank")
+    assert ours < at < argv.index("scriptmode_runtime.rank")
     assert gone not in argv
     assert len(pairs(argv, "--bind-to")) == 1
 

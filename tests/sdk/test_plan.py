@@ -98,7 +98,7 @@ def test_an_mpirun_line_is_there_in_full(ours):
     argv = first.main.argv
     assert argv[:3] == ("mpirun", "-np", "16")
     assert "A=b" in argv
-    assert argv[-3:] == ("python", "-m", "scriptmode_runtime.mpi.rank")
+    assert argv[-3:] == ("python", "-m", "scriptmode_runtime.rank")
     assert first.writes["/tmp/scriptmode/hosts"] == "algo-1 slots=8\nalgo-2 slots=8\n"
     assert second.main is None
     assert [wait.event for wait in second.before] == ["hosts_ready"]

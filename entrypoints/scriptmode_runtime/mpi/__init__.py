@@ -1,1 +1,1 @@
-"""Open MPI: its ranks and daemons, what mpirun writes of them, and how it reaches other hosts."""
+"""Open MPI: its daemons, what mpirun writes of its ranks, and how it reaches other hosts."""

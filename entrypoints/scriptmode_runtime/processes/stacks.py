@@ -27,7 +27,7 @@ _STATES = {
     "D": "waits for a disk or a network file system",
 }
 #: Processes of the runtime, which are left out.
-_OWN = frozenset({"scriptmode_runtime.mpi.rank", "rsh.py"})
+_OWN = frozenset({"scriptmode_runtime.rank", "rsh.py"})
 _SHOWN_WORDS = 4
 _HARMLESS = ("-m", "-u")
 

@@ -105,7 +105,7 @@ def _mpirun(environment: TrainingEnvironment, command: Command, per_host: int) -
         if name.partition("=")[0] not in chosen
         for word in ("-x", name)
     )
-    argv = (mpirun.path, *options, *exports, *custom, environment.python, "-m", "scriptmode_runtime.mpi.rank")
+    argv = (mpirun.path, *options, *exports, *custom, environment.python, "-m", "scriptmode_runtime.rank")
     return ProcessSpec("mpirun", argv, env, environment.path(contract.OUTPUT_DIR), STOP_RANKS)
 
 

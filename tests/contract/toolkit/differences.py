@@ -111,7 +111,7 @@ OF_CLUSTERS = [
 OF_MPIRUN = [
     Difference("quotes in options", "the toolkit splits custom_mpi_options at blanks; we as a shell does",
                "a value may hold a blank", clusters.quotes),
-    Difference("rank's program", "the toolkit runs the script through mpi4py; we through scriptmode_runtime.mpi.rank",
+    Difference("rank's program", "the toolkit runs the script through mpi4py; we through scriptmode_runtime.rank",
                "it gives each rank its own host's variables; mpirun itself ends a job whose rank fails", clusters.wrapper),
     Difference("more variables", "we export four more", "every rank has what a single script has", clusters.more_variables),
     Difference("other hosts", "the toolkit reaches them by ssh with keys of the image, by the first word of their names; we through their own launchers",

@@ -55,7 +55,7 @@ def _without(record: Record, part: str, *names: str) -> None:
 
 def wrapper(_case: Case, record: Record) -> None:
     if "program" in _mpirun(record):
-        _mpirun(record)["program"] = [_mpirun(record)["program"][0], "-m", "scriptmode_runtime.mpi.rank"]
+        _mpirun(record)["program"] = [_mpirun(record)["program"][0], "-m", "scriptmode_runtime.rank"]
 
 
 def more_variables(_case: Case, record: Record) -> None:
