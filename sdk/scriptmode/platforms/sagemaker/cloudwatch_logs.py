@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.aws.retry import RETRY_SECONDS, Retry
 from scriptmode.errors import JobNotFoundError, PlatformError, RequestError
 from scriptmode.messages import still_running
-from scriptmode.platforms.base import ENDED, LogEvent, host_count
+from scriptmode.platforms.base import ENDED, LogEvent
+from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
@@ -212,6 +213,6 @@ def _host(stream: str) -> str:
 
 def _expected(description: Mapping[str, Any]) -> int:
     """Return the number of streams to expect: one for each host, and more for each restart."""
-    transitions = description.get("SecondaryStatusTransitions", ())
-    restarts = sum(each["Status"] in _RESTARTS for each in transitions)
-    return host_count(description) * (1 + restarts)
+    described = parse_description(description)
+    restarts = sum(each.status in _RESTARTS for each in described.transitions)
+    return described.job.resources.count * (1 + restarts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.platforms.base import host_count
-from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE, decode
+from scriptmode.request.parse import parse_request
+from scriptmode_runtime.contract import DISTRIBUTION_SWITCHES, SECRET_VARIABLE, enabled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,17 +23,10 @@ def with_host_secret(request: Mapping[str, Any]) -> dict[str, Any]:
     variable; a process that only reaches the hosts' ports may not. The runtime keeps it from the script. A job with as
     many variables as the service takes goes without: with one more it would be refused.
     """
-    parameters = request.get("HyperParameters", {})
-    together = any(_is_on(str(parameters.get(switch, ""))) for switch in DISTRIBUTION_SWITCHES)
-    environment = request.get("Environment", {})
-    if not together or host_count(request) == 1 or SECRET_VARIABLE in environment:
+    job = parse_request(request)
+    together = any(enabled(job.parameter(switch)) for switch in DISTRIBUTION_SWITCHES)
+    if not together or job.resources.count == 1 or SECRET_VARIABLE in job.environment:
         return dict(request)
-    if len(environment) >= _MOST_VARIABLES:
+    if len(job.environment) >= _MOST_VARIABLES:
         return dict(request)
-    return {**request, "Environment": {**environment, SECRET_VARIABLE: secrets.token_hex(_BYTES)}}
-
-
-def _is_on(text: str) -> bool:
-    """Return whether a switch is on, parsed like the runtime does."""
-    value = decode(text)
-    return value.lower() in ("true", "1") if isinstance(value, str) else bool(value)
+    return {**request, "Environment": {**job.environment, SECRET_VARIABLE: secrets.token_hex(_BYTES)}}
