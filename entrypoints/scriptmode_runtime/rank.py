@@ -135,8 +135,7 @@ class Rank:
             self._forward(number)
 
     def _forward(self, number: int) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self._program, number)
+        process_tree.signal_group(self._program, number)
 
     def _hold(self) -> socket.socket | None:
         """Report to the launcher that this rank has saved; return the connection that is closed to release it."""

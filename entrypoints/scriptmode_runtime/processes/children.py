@@ -48,15 +48,15 @@ class Child:
         if self.spec.stop == STOP_RANKS and number != signal.SIGKILL:
             started = mpi_ranks(self.pid)
             for rank in started:
-                _signal_group(rank, number, own_group=self.pid)
+                _signal_rank(rank, number, starter=self.pid)
             if started:
                 return
-        _signal_group(self.pid, number)
+        process_tree.signal_group(self.pid, number)
 
     def kill(self) -> None:
         """Kill the process and all below it."""
         below = process_tree.descendants(self.pid)
-        _signal_group(self.pid, signal.SIGKILL)
+        process_tree.signal_group(self.pid, signal.SIGKILL)
         process_tree.kill_all(below)
 
 
@@ -152,11 +152,12 @@ def kill_orphans() -> bool:
     return True
 
 
-def _signal_group(pid: int, number: int, own_group: int = 0) -> None:
+def _signal_rank(rank: int, number: int, starter: int) -> None:
+    """Send a signal to a rank's group, or to the rank alone where that is the group of its starter."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        group = os.getpgid(pid) if own_group else pid
-        if group == own_group:
-            os.kill(pid, number)
+        group = os.getpgid(rank)
+        if group == starter:
+            os.kill(rank, number)
         else:
             os.killpg(group, number)
 

@@ -85,6 +85,12 @@ def signal_all(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
+def signal_group(group: int, number: int) -> None:
+    """Send a signal to a process group; ignore one that has ended, or that is another user's."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
 def kill_all(pids: Iterable[int]) -> None:
     """Kill processes; ignore those that have ended, and those of other users."""
     signal_all(pids, signal.SIGKILL)
@@ -129,9 +135,9 @@ def stop_group(leader: StartedProcess, grace: float = 0.0) -> None:
         leader.kill()
     else:
         if grace:
-            _signal_group(leader.pid, signal.SIGTERM)
+            signal_group(leader.pid, signal.SIGTERM)
             wait_until(lambda: leader.poll() is not None, grace)
-        _signal_group(leader.pid, signal.SIGKILL)
+        signal_group(leader.pid, signal.SIGKILL)
     leader.wait()
 
 
@@ -222,8 +228,3 @@ def _exists(group: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _signal_group(group: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
