@@ -88,7 +88,18 @@ def test_with_json_a_failure_is_one_json_object(jobs):
     assert described["TrainingJobStatus"] == "Failed"
     (said,) = documents(done.stderr)
     assert (said["error"], said["exit_code"], said["job"]) == ("TrainingJobFailed", 3, described["TrainingJobName"])
+    assert (said["failure"]["host"], said["failure"]["process"], said["failure"]["exit_code"]) == (
+        "algo-1",
+        "script",
+        3,
+    )
     shutil.rmtree(Path("data dir", "jobs", described["TrainingJobName"]))
+
+
+def test_a_described_job_has_its_failure_as_fields_if_it_failed(jobs):
+    failure = json.loads(program("describe", "broken", "--json").stdout)["Failure"]
+    assert (failure["cause"], failure["exit_code"]) == ("algo-1, script: exit code 7", 7)
+    assert "Failure" not in json.loads(program("describe", "of-a-file", "--json").stdout)
 
 
 def test_jobs_are_listed_newest_first_in_utc(jobs, monkeypatch):
