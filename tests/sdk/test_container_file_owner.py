@@ -40,7 +40,7 @@ def uids(folder):
 
 
 def test_all_below_a_folder_of_another_user_is_given_back(folder):
-    assert restore_owner([WrittenFolder(folder, OWNER)], "image", "job") == ""
+    restore_owner([WrittenFolder(folder, OWNER)], "image", "job")
     assert set(uids(folder).values()) == {OWNER[0]}
 
 
@@ -71,7 +71,7 @@ def test_of_a_shared_folder_only_what_is_new_is_given_back(tmp_path):
     (shared / "new" / "file").touch()
     for path in (shared / "before" / "new", shared / "new"):
         owned(path)
-    assert restore_owner([WrittenFolder(shared, OWNER, since, known)], "image", "job") == ""
+    restore_owner([WrittenFolder(shared, OWNER, since, known)], "image", "job")
     assert uids(shared) == {
         "before": 77, "before/old": 77, "before/new": OWNER[0], "new": OWNER[0], "new/file": OWNER[0],
     }  # fmt: skip
@@ -93,7 +93,7 @@ def test_thousands_of_folders_in_each_other_are_given_back(folder):
         os.close(descriptor)
         descriptor = below
     os.close(descriptor)
-    assert restore_owner([WrittenFolder(folder, OWNER)], "image", "job") == ""
+    restore_owner([WrittenFolder(folder, OWNER)], "image", "job")
     with beneath.Directory(folder) as directory:
         assert {entry.status.st_uid for entry in directory.walk()} == {OWNER[0]}
     beneath.remove_tree(folder)

@@ -66,13 +66,13 @@ def find_interpreter(program: str | None) -> str:
     python = str(Path(found).absolute())
     if python == sys.executable:
         return python
-    from scriptmode.platforms.local.hosts.process_host import import_failure
+    from scriptmode.platforms.local.hosts.process_host import check_import
 
-    if failure := import_failure(python, "scriptmode_runtime"):
-        install = install_command(python=python)
-        raise PlatformError(
-            f"{python} cannot run training hosts: {failure}", advice=f"install scriptmode for it: {install}"
-        )
+    try:
+        check_import(python, "scriptmode_runtime")
+    except ImportError as error:
+        advice = f"install scriptmode for it: {install_command(python=python)}"
+        raise PlatformError(f"{python} cannot run training hosts: {error}", advice=advice) from error
     return python
 
 

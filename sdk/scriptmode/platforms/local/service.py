@@ -384,14 +384,16 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
     from scriptmode.platforms.local.hosts.process_host import start_detached
 
     argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
-    if problem := start_detached(argv, log=folder.agent_log, keep=lock):
+    try:
+        start_detached(argv, log=folder.agent_log, keep=lock)
+    except PlatformError as error:
         log = folder.agent_log_tail()
         with suppress(OSError):
             beneath.remove_tree(folder.path)
         raise PlatformError(
-            f"the job's agent did not start: {problem}; check this machine: scriptmode doctor"
-            + (f". The agent's log ends with\n{log}" if log else "")
-        )
+            f"the job's agent did not start: {error}",
+            advice="check this machine: scriptmode doctor" + (f". The agent's log ends with\n{log}" if log else ""),
+        ) from error
 
 
 def _log_events(

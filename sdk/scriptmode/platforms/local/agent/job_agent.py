@@ -198,7 +198,7 @@ class Agent:
         sandboxes = list(self._sandboxes.values())
         for uri in requested_hosts.uris_read_while_training(self._request):
             self._stores.prepare(uri)
-        copied = self._mounts.begin(self._stores, self._spool, self._log_to_host, self._fleet.no_mounts_reason)
+        copied = self._mounts.begin(self._stores, self._spool, self._log_to_host, self._fleet.mount_obstacle)
 
         def stage() -> None:
             with full_disk.translate_full_disk_errors(self._disk):

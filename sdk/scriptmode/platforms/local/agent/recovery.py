@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import DataError
+from scriptmode.errors import ContainerError, DataError
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.store import heartbeat
@@ -196,28 +196,30 @@ def end_orphans(folder: JobFolder) -> str:
         # First of all: access below a mount whose server is dead fails or hangs.
         mounts.detach(folder.hosts)
     problems = [] if process_tree.kill_until_gone(orphaned_processes) else ["some of them could not be killed"]
-    problems += filter(None, [_remove_outside_folder(folder)])
+    try:
+        _remove_outside_folder(folder)
+    except ContainerError as error:
+        problems.append(str(error))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
     return ", and ".join(problems)
 
 
-def _remove_outside_folder(folder: JobFolder) -> str:
-    """Remove what the job has outside its folder: launchers' directories, or containers and network; return a failure.
+def _remove_outside_folder(folder: JobFolder) -> None:
+    """Remove what the job has outside its folder: launchers' directories, or containers and network.
 
-    The owner of files that containers wrote becomes that of the job's folder.
+    Raises `ContainerError`. The owner of files that containers wrote becomes that of the job's folder.
     """
     from scriptmode.platforms.local.hosts import container_fleet, process_fleet
 
     job = folder.read_job()
     if not requested_hosts.has_container_hosts(job.request):
         process_fleet.remove_scratch(job.request, os.environ)
-        return ""
+        return
     from scriptmode.platforms.local.hosts import job_containers
 
-    if problem := job_containers.remove_job_containers(folder.label, retry_seconds=0):
-        return f"not all containers: {problem}"
-    return container_fleet.restore_ownership(folder, job)
+    job_containers.remove_job_containers(folder.label, retry_seconds=0)
+    container_fleet.restore_ownership(folder, job)
 
 
 def _clock(seconds: float) -> str:

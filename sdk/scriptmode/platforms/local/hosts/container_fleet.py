@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_copy, file_uris, regular_files
-from scriptmode.errors import DataError
+from scriptmode.errors import ContainerError, DataError
+from scriptmode.messages import Problem
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
@@ -81,9 +82,9 @@ class ContainerFleet:
         }
 
     @property
-    def no_mounts_reason(self) -> str:
-        """The reason why containers cannot read FUSE mounts of the agent: other users can read only those of root."""
-        return "" if os.geteuid() == 0 else "a user's own mounts are not to be seen in containers"
+    def mount_obstacle(self) -> Problem | None:
+        """Why containers cannot read FUSE mounts of the agent: other users can read only those of root."""
+        return None if os.geteuid() == 0 else Problem("a user's own mounts are not to be seen in containers")
 
     def prepare(self) -> None:
         """Create the network and the sandboxes; from now on a guard process removes them if this process dies."""
@@ -169,11 +170,13 @@ class ContainerFleet:
         if self._guard is None:
             return []
         os.umask(self._umask)
-        if problem := job_containers.remove_job_containers(self._folder.label):
-            return [problem]
-        self._guard.dismiss()
-        problem = restore_ownership(self._folder, self._job)
-        return [problem] if problem else []
+        try:
+            job_containers.remove_job_containers(self._folder.label)
+            self._guard.dismiss()
+            restore_ownership(self._folder, self._job)
+        except ContainerError as error:
+            return [str(error)]
+        return []
 
     def release(self) -> None:
         """Skip: containers have their own ports, so none are reserved."""
@@ -243,8 +246,8 @@ def with_visible_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Pat
     return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: seen}}, source
 
 
-def restore_ownership(folder: JobFolder, job: Job) -> str:
-    """Change the owner of files that the job's containers wrote to the job's owner; return why that failed or ""."""
+def restore_ownership(folder: JobFolder, job: Job) -> None:
+    """Change the owner of files that the job's containers wrote to the job's owner; raise `ContainerError`."""
     status = folder.path.stat()
     owner = status.st_uid, status.st_gid
     written = [WrittenFolder(folder.hosts, owner)]
@@ -256,7 +259,7 @@ def restore_ownership(folder: JobFolder, job: Job) -> str:
             shapes.validate_shape(before, _BEFORE_SHAPE, "")
             written.append(WrittenFolder(model_dir, owner, before["since"], frozenset(before["known"])))
     image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-    return job_containers.restore_owner(written, image, folder.label)
+    job_containers.restore_owner(written, image, folder.label)
 
 
 def _model_dir(job: Job) -> Path | None:

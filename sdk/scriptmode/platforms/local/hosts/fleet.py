@@ -9,6 +9,7 @@ from scriptmode.platforms import requested_hosts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from scriptmode.messages import Problem
     from scriptmode.platforms.local.hosts import Host
     from scriptmode.platforms.local.store.job_store import Job, JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
@@ -26,8 +27,8 @@ class Fleet(Protocol):
         """The ``/opt/ml`` of every host, by the host's name, in order."""
 
     @property
-    def no_mounts_reason(self) -> str:
-        """The reason why the hosts do not see mounts that the agent makes in their sandboxes; "" where they do."""
+    def mount_obstacle(self) -> Problem | None:
+        """Why the hosts do not see mounts that the agent makes in their sandboxes; ``None`` where they do."""
 
     @property
     def mounts_file_systems(self) -> bool:

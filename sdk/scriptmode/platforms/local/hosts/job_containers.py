@@ -34,6 +34,8 @@ _PATHS_AT_ONCE = 1000
 _CHOWN_SECONDS = 600
 #: Mount point of the folder in a container that changes the owner of files.
 _SEEN = "/mnt/written"
+_NOT_REMOVED = "containers of the job cannot be removed"
+_NOT_OWNED = "the owner of the files of the job's containers cannot be changed"
 #: Option of an internal network: without it this machine is its gateway, and all its listening ports can be reached.
 _UNSEEN = {"com.docker.network.bridge.inhibit_ipv4": "true"}
 #: A container that another client is removing holds its network for a moment.
@@ -73,22 +75,22 @@ def disconnected_containers(job: str, network: str) -> list[str]:
     return []
 
 
-def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) -> str:
-    """Remove every container and network of a job; return why one stays, "" when none does.
+def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) -> None:
+    """Remove every container and network of a job; raise `ContainerError` if one stays.
 
     A daemon that does not answer is retried for ``retry_seconds``: it may be restarting.
     """
     begun = time.monotonic()
     while True:
         try:
-            with docker_client.docker_client("containers of the job cannot be removed") as client:
+            with docker_client.docker_client(_NOT_REMOVED) as client:
                 if not _remove_found(client, job):
-                    return ""
-            problem, limit = "new ones appear after each removal", CLEARING_SECONDS
+                    return
+            failure, limit = ContainerError(f"{_NOT_REMOVED}: new ones appear after each removal"), CLEARING_SECONDS
         except ContainerError as error:
-            problem, limit = str(error), retry_seconds
+            failure, limit = error, retry_seconds
         if time.monotonic() - begun > limit:
-            return problem
+            raise failure
         time.sleep(_POLL_SECONDS)
 
 
@@ -154,8 +156,8 @@ def folder_inodes(folder: Path) -> frozenset[int]:
         return frozenset()
 
 
-def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> str:
-    """Change the owner of the files that a job's containers wrote; return why that failed or "".
+def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> None:
+    """Change the owner of the files that a job's containers wrote; raise `ContainerError` where that fails.
 
     Root does so itself; another user needs a container for it, of the job's image.
     """
@@ -163,16 +165,21 @@ def restore_owner(written: Sequence[WrittenFolder], image: str, job: str) -> str
         if os.geteuid() == 0:
             for each in written:
                 _change_owner(each)
-            return ""
+            return
         found = {each: paths for each in written if (paths := _topmost_foreign_paths(each))}
     except OSError as error:
-        return f"the owner of the files of the job's containers cannot be changed: {error}"
-    problems = []
+        raise ContainerError(f"{_NOT_OWNED}: {error}") from error
+    failures = []
     for each, paths_below in found.items():
         paths = [str(Path(_SEEN, top)) for top in paths_below]
         parts = [paths[start : start + _PATHS_AT_ONCE] for start in range(0, len(paths), _PATHS_AT_ONCE)]
-        problems += [_chown(part, each, image, job) for part in parts]
-    return next(filter(None, problems), "")
+        for part in parts:
+            try:
+                _chown(part, each, image, job)
+            except ContainerError as error:  # noqa: PERF203 - the other files are given back nevertheless
+                failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def _change_owner(written: WrittenFolder) -> None:
@@ -191,8 +198,8 @@ def _topmost_foreign_paths(written: WrittenFolder) -> list[str]:
         return [entry.path for entry, depth in written.foreign_entries(directory, lambda *_: None) if depth == 0]
 
 
-def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -> str:
-    """Run a container that changes the owner of these paths, recursively; return why that failed or ""."""
+def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -> None:
+    """Run a container that changes the owner of these paths, recursively; raise `ContainerError`."""
     owner = ":".join(map(str, written.owner))
     container = Container(
         name="",
@@ -205,17 +212,15 @@ def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -
         entrypoint=("chown",),
         command=("-R", "-h", owner, "--", *paths),
     )
-    try:
-        with docker_client.docker_client("the owner of the files of the job's containers cannot be changed") as client:
-            identifier = container_host.create_container(client.api, container, user="0:0")
-            try:
-                client.api.start(identifier)
-                code = client.api.wait(identifier, timeout=_CHOWN_SECONDS)["StatusCode"]
-            finally:
-                container_host.remove_container(client, identifier)
-    except ContainerError as error:
-        return str(error)
-    return f"chown in image {image} ended with exit code {code}" if code else ""
+    with docker_client.docker_client(_NOT_OWNED) as client:
+        identifier = container_host.create_container(client.api, container, user="0:0")
+        try:
+            client.api.start(identifier)
+            code = client.api.wait(identifier, timeout=_CHOWN_SECONDS)["StatusCode"]
+        finally:
+            container_host.remove_container(client, identifier)
+    if code:
+        raise ContainerError(f"chown in image {image} ended with exit code {code}")
 
 
 class Guard:
@@ -252,10 +257,12 @@ def _run_guard(job: str, watched: int) -> None:
         os.setsid()
         reset_signal_handlers(signal.SIG_IGN)
         if not os.read(watched, 1):
-            problem = remove_job_containers(job)
-            time.sleep(_SETTLING_SECONDS)
-            problem = remove_job_containers(job) or problem
-            sys.stderr.write(problem and f"{problem}\n")
+            for pause in (_SETTLING_SECONDS, 0):
+                try:
+                    remove_job_containers(job)
+                except ContainerError as error:
+                    sys.stderr.write(f"{error}\n")
+                time.sleep(pause)
         status = 0
     finally:
         sys.stderr.flush()

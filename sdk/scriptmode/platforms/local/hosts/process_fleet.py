@@ -32,7 +32,7 @@ class ProcessFleet:
         "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that SM_MODEL_DIR "
         "names, not to /opt/ml/model"
     )
-    no_mounts_reason = ""
+    mount_obstacle = None
     mounts_file_systems = False
 
     def __init__(self, folder: JobFolder, job: Job, inherited: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
+from scriptmode.errors import PlatformError
 from scriptmode.platforms.opt_ml import LOOPBACK
 from scriptmode_runtime.processes import process_tree, system
 
@@ -82,8 +83,8 @@ class ProcessHost:
             process_tree.kill_tree(self._process.pid)
 
 
-def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
-    """Run a program that forks into the background; return why it did not start, "" when it did.
+def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
+    """Run a program that forks into the background; raise `PlatformError` if it does not start.
 
     The program's first process ends when the program is ready, so none of its processes is a child of this one
     afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
@@ -100,43 +101,41 @@ def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> str:
                 pass_fds=(keep,),
             )
         except OSError as error:
-            return f"{argv[0]!r} cannot be started: {error}"
+            raise PlatformError(f"{argv[0]!r} cannot be started: {error}") from error
         with process:
             try:
                 code = process.wait(START_SECONDS)
-            except subprocess.TimeoutExpired:
+            except subprocess.TimeoutExpired as error:
                 process.kill()
-                return f"it was not ready after {START_SECONDS:.0f} s"
-    return f"it ended with exit code {code}" if code else ""
+                raise PlatformError(f"it was not ready after {START_SECONDS:.0f} s") from error
+    if code:
+        raise PlatformError(f"it ended with exit code {code}")
 
 
 def versions(python: str, names: Sequence[str]) -> list[str]:
     """Return the versions of the distributions ``names`` that the interpreter ``python`` has, in their order."""
-    result = _run((python, "-c", _VERSIONS, *names))
-    return result.stdout.decode("utf-8", "replace").split() if isinstance(result, subprocess.CompletedProcess) else []
+    return _run((python, "-c", _VERSIONS, *names)).stdout.decode("utf-8", "replace").split()
 
 
 def python_version(python: str) -> tuple[int, int]:
     """Return the major and minor version of the interpreter ``python``; zeros if it cannot be run."""
-    result = _run((python, "-c", "import sys; print(*sys.version_info[:2])"))
-    words = result.stdout.split() if isinstance(result, subprocess.CompletedProcess) else []
+    words = _run((python, "-c", "import sys; print(*sys.version_info[:2])")).stdout.split()
     return (int(words[0]), int(words[1])) if len(words) == 2 else (0, 0)  # noqa: PLR2004 - major and minor
 
 
-def import_failure(python: str, module: str) -> str:
-    """Return why the interpreter ``python`` cannot import ``module``; "" when it can."""
+def check_import(python: str, module: str) -> None:
+    """Raise ``ImportError`` if the interpreter ``python`` cannot import ``module``."""
     result = _run((python, "-c", f"import {module}"))
-    if isinstance(result, str):
-        return result
-    lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
-    return "" if result.returncode == 0 else lines[-1] if lines else f"exit code {result.returncode}"
+    if result.returncode:
+        lines = result.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ImportError(lines[-1] if lines else f"exit code {result.returncode}")
 
 
-def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes] | str:
-    """Run a program to its end; return why that was impossible."""
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end; the result of one that cannot be run has the reason as its error output."""
     try:
         return subprocess.run(
             argv, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+        return subprocess.CompletedProcess(argv, 1, b"", str(error).encode())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
+    from scriptmode.messages import Problem
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
@@ -61,16 +62,16 @@ class ChannelMounts:
         """The process IDs of the children that serve the mounts."""
         return [mount.pid for mount in self._mounts.values()]
 
-    def begin(self, stores: Stores, spool: Path, say: Say, why_not: str = "") -> frozenset[str]:
+    def begin(self, stores: Stores, spool: Path, say: Say, obstacle: Problem | None = None) -> frozenset[str]:
         """Start every mount; return the input modes whose channels must be copied. Raises `DataError`.
 
         ``stores`` must have no open connections, which children would share. ``say`` writes a line to a host's log for
-        a channel that is not mounted; ``why_not`` is a known reason why FUSE mounts are impossible, or "".
+        a channel that is not mounted; ``obstacle`` is a known reason why FUSE mounts are impossible.
         """
         for mounted in self._systems:
             if problem := file_systems.provide_folder(_system(mounted), self._folders, mounted.path):
                 say(mounted.host, problem)
-        if self._fast and (obstacle := why_not or mounts.mount_obstacle(spool)):
+        if self._fast and (obstacle := obstacle or mounts.mount_obstacle(spool)):
             for mounted in self._fast:
                 name = mounted.channel["ChannelName"]
                 say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {obstacle}")
@@ -98,9 +99,14 @@ class ChannelMounts:
 
     def end(self) -> list[str]:
         """Remove every mount; return a message for each that stays."""
-        stay = [_unmount(mount) for mount in self._mounts.values()]
+        problems = []
+        for mount in self._mounts.values():
+            try:
+                mount.end()
+            except DataError as error:  # noqa: PERF203 - the other mounts are removed nevertheless
+                problems.append(str(error))
         self._mounts.clear()
-        return [problem for problem in stay if problem]
+        return problems
 
 
 def _mounted_channels(
@@ -120,15 +126,6 @@ def _mounted_channels(
         elif input_mode(request, channel) == "FastFile":
             fast += found
     return fast, systems
-
-
-def _unmount(mount: FuseMount) -> str:
-    """Remove a mount; return why it stays, "" when it does not."""
-    try:
-        mount.end()
-    except DataError as error:
-        return str(error)
-    return ""
 
 
 def _system(mounted: MountedChannel) -> Mapping[str, Any]:
