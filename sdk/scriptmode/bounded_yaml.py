@@ -9,6 +9,8 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scriptmode.errors import SpecError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -32,7 +34,7 @@ class _Size(NamedTuple):
     depth: int
 
 
-class RefusedError(ValueError):
+class RefusedError(SpecError):
     """A document that is YAML and still not loaded; the message says why, and what to do."""
 
 
@@ -102,7 +104,8 @@ def _loader() -> type[Any]:
                 if (key.tag, key.value) in lines:
                     first = lines[key.tag, key.value]
                     raise RepeatedKeyError(
-                        f"the key {key.value!r} in line {line} is in line {first} already; remove one of the two"
+                        f"the key {key.value!r} in line {line} is in line {first} already",
+                        advice="remove one of the two",
                     )
                 lines[key.tag, key.value] = line
             return node
@@ -110,10 +113,17 @@ def _loader() -> type[Any]:
     return Loader
 
 
+def syntax_error_text(error: Exception) -> str:
+    """Return the error of a text that is not YAML in one line: the position first, where PyYAML knows it."""
+    if (mark := getattr(error, "problem_mark", None)) is None:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', None) or 'it cannot be parsed'}"
+
+
 def require_size(content: str | bytes) -> None:
     """Raise `BoundsError` for a document of more than `MAX_BYTES`."""
     if len(content) > MAX_BYTES:
-        raise BoundsError(f"it has more than {MAX_BYTES // 1024:,} KiB; remove what is not a setting")
+        raise BoundsError(f"it has more than {MAX_BYTES // 1024:,} KiB", advice="remove what is not a setting")
 
 
 def _require_bounds(events: Iterable[Any]) -> None:
@@ -145,19 +155,22 @@ def _require_bounds(events: Iterable[Any]) -> None:
         outer, before = open_nodes[-1]
         if before.values + size.values > MAX_VALUES:
             raise BoundsError(
-                f"it has more than {MAX_VALUES:,} values once its aliases (*name) are expanded; write fewer aliases"
+                f"it has more than {MAX_VALUES:,} values once its aliases (*name) are expanded",
+                advice="write fewer aliases",
             )
         open_nodes[-1] = (outer, _Size(before.values + size.values, max(before.depth, 1 + size.depth)))
 
 
 def _require_depth(levels: int) -> None:
     if levels > MAX_DEPTH:
-        raise BoundsError(f"its values are too deep within one another, over {MAX_DEPTH} levels; make it flatter")
+        raise BoundsError(
+            f"its values are too deep within one another, over {MAX_DEPTH} levels", advice="make it flatter"
+        )
 
 
 def _size_of(anchor: str, anchored: dict[str, _Size | None]) -> _Size:
     """Return the size of what an alias stands for; PyYAML itself refuses one whose anchor is not there."""
     size = anchored.get(anchor, _Size(1, 0))
     if size is None:
-        raise BoundsError(f"the alias *{anchor} stands within the value that it repeats; write the value out")
+        raise BoundsError(f"the alias *{anchor} stands within the value that it repeats", advice="write the value out")
     return size

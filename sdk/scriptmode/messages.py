@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode.errors import SpecError
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
+_T = TypeVar("_T")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 #: Seconds below which a duration has a decimal.
 _SHORT = 10
@@ -33,6 +35,21 @@ def validate_keys(owner: str, keys: Iterable[object], known: Collection[str], *,
     for key in keys:
         if key not in known:
             raise SpecError(f"{owner} has no key {key!r}", argument=argument, advice=did_you_mean(str(key), known))
+
+
+def suggest_fields(kind: type[_T]) -> type[_T]:
+    """Add to a dataclass the suggestion of a field for a misspelled keyword, to Python's ``TypeError``."""
+    create: Any = kind.__init__
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+
+    @functools.wraps(create)
+    def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807 - replaces the dataclass's own
+        for name in named.keys() - known:
+            raise TypeError(str(Problem(f"{kind.__name__} has no argument {name!r}", did_you_mean(name, known))))
+        create(self, *values, **named)
+
+    kind.__init__ = __init__  # type: ignore[method-assign]
+    return kind
 
 
 def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:

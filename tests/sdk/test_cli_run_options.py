@@ -263,6 +263,11 @@ def test_a_wrong_file_names_itself_the_key_the_value_and_the_next_step(text, mes
     assert TrainingJob.list("local") == []
 
 
+def test_an_option_that_takes_a_number_says_so():
+    done = invoke("run", "train.py", "--max-run", "x")
+    assert "'x' is not a valid whole number" in done.stderr
+
+
 WORDS = {
     "no file": (["--file", "nowhere.toml"], "--file 'nowhere.toml' cannot be read"),
     "a file of another kind": (["--file", "train.py"], "--file 'train.py' ends in '.py'; rename it to end in .toml"),

@@ -5,6 +5,7 @@ import pytest
 from fakes.estimators import estimator
 from fakes.platforms import RecordingPlatform
 
+import scriptmode
 from scriptmode import MPI, Estimator, InstanceGroup, MultiWorkerMirrored, ParameterServer, SpecError
 from scriptmode.spec.distribution import parse_distribution
 
@@ -309,3 +310,17 @@ def test_without_an_evaluator_or_roles_nothing_is_said_of_them(code):
     assert [key for key in sent if "parameter_server" in key or "groups" in key] == [
         "sagemaker_parameter_server_enabled"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "keyword", "field"),
+    [
+        (ParameterServer, "coordinater", "coordinator"),
+        (MPI, "process_per_host", "processes_per_host"),
+        (scriptmode.TrainingInput, "s3_dta", "s3_data"),
+        (scriptmode.InstanceGroup, "instance_typ", "instance_type"),
+    ],
+)
+def test_a_misspelled_keyword_of_a_value_names_the_field(kind, keyword, field):
+    with pytest.raises(TypeError, match=f"{kind.__name__} has no argument '{keyword}'; did you mean '{field}'"):
+        kind(**{keyword: 1})

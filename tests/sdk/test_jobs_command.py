@@ -164,7 +164,7 @@ CONFIGS = {
     "trainingInput: {hyperparameters: {}}": "it configures tuning; start one job for each set of values",
     "trainingInput: {scheduling: {maxRunningTime: 2h}}": "maxRunningTime is '2h'; write seconds with an s, such as 7200s",
     "trainingInput: [1]": "write keys and values",
-    "a: [": "is not valid YAML",
+    "a: [": "is not valid YAML: line 1, column 5: expected",
 }
 
 

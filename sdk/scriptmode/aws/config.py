@@ -273,14 +273,11 @@ def _parse_document(name: str, content: bytes) -> Any:
     try:
         return bounded_yaml.load_yaml(content)
     except bounded_yaml.RefusedError as error:
-        raise ConfigError(f"config file {name!r} is refused: {error}") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        position = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise ConfigError(f"{name} is not valid YAML: {position}{error.problem}", advice="correct the file") from error
-    # Bytes that are not text, and values such as the date 2020-13-45.
+        raise ConfigError(f"config file {name!r} is refused: {error.message}", advice=error.advice) from error
+    # ValueError: bytes that are not text, and values such as the date 2020-13-45.
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{name} is not valid YAML: {error}", advice="correct the file") from error
+        what = f"{name} is not valid YAML: {bounded_yaml.syntax_error_text(error)}"
+        raise ConfigError(what, advice="correct the file") from error
 
 
 def _merge(base: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:

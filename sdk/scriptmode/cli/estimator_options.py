@@ -9,8 +9,9 @@ import click
 
 from scriptmode.cli import completers
 from scriptmode.cli.options import account_options, job_name_option, json_option, platform_option
+from scriptmode.cli.values import WholeNumber
 
-_AT_LEAST_1 = click.IntRange(min=1)
+_AT_LEAST_1 = WholeNumber(min=1)
 #: Options that stand for one argument of the estimator each, by that argument.
 SINGLE_OPTIONS = {
     "source_dir": click.option(

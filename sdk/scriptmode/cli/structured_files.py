@@ -57,5 +57,5 @@ def _parse_error(path: Path, kind: str, error: Exception) -> SpecError:
     if isinstance(error, RecursionError):
         return SpecError(f"{path} is refused: its values are nested too deeply", advice="use fewer levels")
     if isinstance(error, bounded_yaml.RefusedError):
-        return SpecError(f"{path} is refused: {error}")
-    return SpecError(f"{path} is not valid {kind}: {' '.join(str(error).split())}", advice="correct it")
+        return SpecError(f"{path} is refused: {error.message}", advice=error.advice)
+    return SpecError(f"{path} is not valid {kind}: {bounded_yaml.syntax_error_text(error)}", advice="correct it")

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+class WholeNumber(click.IntRange):
+    """A whole number of at least ``min``; click calls its own type an "integer range" in errors."""
+
+    name = "whole number"
+
+
 def parse_number_or_text(text: str) -> int | float | str:
     """Return the number that a text spells exactly as Python prints it, else the text.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Union
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean, validate_keys
+from scriptmode.messages import did_you_mean, suggest_fields, validate_keys
 from scriptmode.spec.whole_numbers import set_whole
 from scriptmode_runtime import contract
 from scriptmode_runtime.contract import ROLES
@@ -16,6 +16,7 @@ from scriptmode_runtime.contract import ROLES
 SINGLE_HOST_ROLES = ("master", "chief", "evaluator")
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class ParameterServer:
     """Parameter servers and workers, one of each on a host.
@@ -82,6 +83,7 @@ class ParameterServer:
             )
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class MultiWorkerMirrored:
     """``tf.distribute.MultiWorkerMirroredStrategy``: every host runs the script as one worker.
@@ -105,6 +107,7 @@ class MultiWorkerMirrored:
         _validate_roles(self, ["chief", "worker", "evaluator"], needed=("worker",))
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class MPI:
     """The script under ``mpirun``, for Horovod and mpi4py.

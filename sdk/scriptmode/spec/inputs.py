@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, suggest_fields
 from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
@@ -29,6 +29,7 @@ def _check_choice(owner: str, argument: str, value: object, known: tuple[str, ..
         raise SpecError(f"{owner} {argument} is {value!r}", argument="inputs", advice=did_you_mean(str(value), known))
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class ShuffleConfig:
     """Shuffles the order of a channel's objects, differently in each epoch.
@@ -43,6 +44,7 @@ class ShuffleConfig:
         object.__setattr__(self, "seed", whole_number("ShuffleConfig seed", self.seed))
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class TrainingInput:
     """A channel's data in S3 or, on the local platform, in files of this machine.
@@ -154,6 +156,7 @@ class TrainingInput:
             object.__setattr__(self, name, None if value is None else dict(value))
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class FileSystemInput:
     """A channel's data on an EFS or FSx for Lustre file system; on Amazon SageMaker the job needs a VPC.

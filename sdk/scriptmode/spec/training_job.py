@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, suggest_fields
 from scriptmode.spec.distribution import MPI, SINGLE_HOST_ROLES
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostGroup, HostKind
 from scriptmode.spec.hyperparameters import encode_hyperparameters
@@ -52,6 +52,7 @@ def _switch(name: str, value: object) -> None:
         require_bool(name, value)
 
 
+@suggest_fields
 @dataclass(frozen=True)
 class InstanceGroup:
     """A named group of hosts of one type in a heterogeneous cluster.

@@ -22,7 +22,7 @@ from scriptmode.cli.error_translation import translate_errors_to_options
 from scriptmode.cli.locations import location_uri, resolve_location
 from scriptmode.cli.options import PLATFORMS, PROFILE_HELP, json_option, set_environment, use_profile
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes, parse_hyperparameters
-from scriptmode.cli.values import parse_pairs
+from scriptmode.cli.values import WholeNumber, parse_pairs
 
 #: The key of TrainingInput that each option overrides.
 _KEYS = {
@@ -39,7 +39,7 @@ _KEYS = {
     "runtime_version": "runtimeVersion",
     "python_version": "pythonVersion",
 }
-_COUNT = click.IntRange(min=0)
+_COUNT = WholeNumber(min=0)
 _OPTIONS = (
     click.option(
         "--package-path",
@@ -122,7 +122,7 @@ _OPTIONS = (
     click.option("--image-uri", metavar="URI", help="Training image. Amazon SageMaker only."),
     click.option(
         "--max-processes",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         metavar="N",
         help="Maximum number of processes on this machine, one for each machine of the tier. [default: 4 for each "
         "core, at least 8]",

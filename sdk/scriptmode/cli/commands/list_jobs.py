@@ -12,6 +12,7 @@ import click
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
+from scriptmode.cli.values import WholeNumber
 from scriptmode.messages import format_duration
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
@@ -28,7 +29,7 @@ _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
     metavar="TIME",
     help="List jobs created after this time (UTC) only, such as 2026-01-31 or 2026-01-31T12:00:00.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List the newest N jobs only.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="List the newest N jobs only.")
 @json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
     """List training jobs, newest first.

@@ -9,6 +9,7 @@ import click
 from scriptmode.cli import completers, following, output
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.options import job_options, json_option
+from scriptmode.cli.values import WholeNumber
 
 if TYPE_CHECKING:
     from scriptmode import TrainingJob
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--tail",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="N",
     help="Print only the last N lines of each host; --follow continues after them.",
 )

@@ -13,7 +13,7 @@ _ENDED = ("Completed", "Failed", "Stopped")
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", nargs=-1, shell_complete=completers.complete_running_job)
+@click.argument("jobs", metavar="[JOB...]", nargs=-1, shell_complete=completers.complete_running_job)
 @last_option
 @platform_option()
 @account_options
