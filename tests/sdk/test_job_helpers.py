@@ -104,6 +104,7 @@ def test_a_job_without_metrics_has_an_empty_table_and_says_how_to_get_one():
         Metrics().plot()
 
 
+@pytest.mark.slow  # draws with Matplotlib
 def test_metrics_are_drawn_one_below_the_other(trained):
     figure = trained.plot()
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "accuracy"]
