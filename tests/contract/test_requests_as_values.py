@@ -123,3 +123,9 @@ def test_a_changed_attribute_is_rendered_and_nothing_else_changes():
     changed = replace(job, name="job-2", limits=replace(job.limits, max_run=5))
     condition = {"MaxPendingTimeInSeconds": 9, "MaxRuntimeInSeconds": 5}
     assert render_request(changed) == {**request, "TrainingJobName": "job-2", "StoppingCondition": condition}
+
+
+def test_a_status_that_the_service_adds_later_is_kept_as_text():
+    described = parse_description({"TrainingJobName": "job-1", "TrainingJobStatus": "Paused"})
+    assert (f"{described.status}", described.status.value, described.has_ended) == ("Paused", "Paused", False)
+    assert parse_description({**described.response, "TrainingJobStatus": "Stopped"}).has_ended

@@ -19,6 +19,7 @@ ROOMS = (
     "sdk/scriptmode/estimator.py",  # request()
     "sdk/scriptmode/job.py",  # describe()
     "sdk/scriptmode/spec/estimator_arguments.py",  # arguments that are the service's own objects
+    "sdk/scriptmode/spec/monitoring.py",
     "sdk/scriptmode/aws/config.py",  # files of YAML and JSON
     "sdk/scriptmode/cli/job_file.py",
     "sdk/scriptmode/cli/cloud_ml_engine/config.py",

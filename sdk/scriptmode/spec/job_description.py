@@ -30,6 +30,13 @@ class JobStatus(str, Enum):
 
     __str__ = str.__str__
 
+    @classmethod
+    def _missing_(cls, value: object) -> JobStatus:
+        """Return a status that the service added later; such a job has not ended."""
+        added = str.__new__(cls, value)
+        added._name_ = added._value_ = str(value)
+        return added
+
     @property
     def has_ended(self) -> bool:
         """Whether a job with this status has its outcome."""
