@@ -23,26 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Protocol
 
     from scriptmode_runtime.processes.system import Process
-
-    class StartedProcess(Protocol):
-        """A child, as ``subprocess.Popen`` has it."""
-
-        pid: int
-        returncode: int | None
-
-        def poll(self) -> int | None:
-            """Return its exit status once it has ended."""
-
-        def wait(self) -> int:
-            """Wait for its end; return its exit status."""
-
-        def kill(self) -> None:
-            """Kill it."""
-
 
 #: Seconds between two checks for processes that are left.
 POLL_SECONDS = 0.1
@@ -123,7 +107,7 @@ def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = la
     return wait_until(are_gone, KILL_SECONDS, _KILL_POLL_SECONDS)
 
 
-def stop_group(leader: StartedProcess, grace: float = 0.0) -> None:
+def stop_group(leader: subprocess.Popen[bytes], grace: float = 0.0) -> None:
     """Stop a child with all processes of the group that it leads: SIGTERM, SIGKILL after ``grace`` seconds; reap it.
 
     A child that has been reaped is left: its number may be another process's. Windows has no groups: only the child is
