@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import ScriptmodeError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -28,6 +28,11 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.text}; {self.advice}" if self.advice else self.text
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return an error's text and advice."""
+    return Problem(error.message, error.advice or "") if isinstance(error, ScriptmodeError) else Problem(str(error))
 
 
 def validate_keys(owner: str, keys: Iterable[object], known: Collection[str], *, argument: str | None = None) -> None:

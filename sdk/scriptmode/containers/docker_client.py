@@ -192,14 +192,11 @@ def _remove_step_images(client: Any, steps: Sequence[str], label: str, on_line: 
     """Remove the images of a build's steps that have a label, in reverse order: later images depend on earlier ones."""
     for identifier in reversed(dict.fromkeys(steps)):
         if problem := _remove_labelled(client, identifier, label):
-            on_line(
-                f"image {identifier} holds this machine's settings and cannot be removed: {problem}; remove it: docker "
-                f"image rm {identifier}"
-            )
+            on_line(f"image {identifier} holds this machine's settings and cannot be removed: {problem}")
 
 
-def _remove_labelled(client: Any, identifier: str, label: str) -> str:
-    """Remove an image if it has a label; return why that failed or ""."""
+def _remove_labelled(client: Any, identifier: str, label: str) -> Problem | None:
+    """Remove an image if it has a label; return why that failed."""
     from docker.errors import APIError, ImageNotFound
 
     try:
@@ -207,10 +204,10 @@ def _remove_labelled(client: Any, identifier: str, label: str) -> str:
         if label in ((client.api.inspect_image(identifier).get("Config") or {}).get("Labels") or {}):
             client.api.remove_image(identifier, noprune=True)
     except ImageNotFound:
-        return ""
+        return None
     except APIError as error:
-        return str(error.explanation)
-    return ""
+        return Problem(str(error.explanation), f"remove it: docker image rm {identifier}")
+    return None
 
 
 def tag(image: str, name: str) -> None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scriptmode.errors import DataError
-from scriptmode.messages import Problem
+from scriptmode.messages import Problem, problem_of
 from scriptmode_runtime.files import beneath
 
 DEVICE = "/dev/fuse"
@@ -52,7 +52,7 @@ def mount_obstacle(folder: Path | None = None) -> Problem | None:
         os.close(attach(mount_point))
         detach(mount_point)
     except DataError as error:
-        return Problem(error.message, error.advice or "")
+        return problem_of(error)
     finally:
         with suppress(OSError):
             mount_point.rmdir()

@@ -193,7 +193,7 @@ def experiment(value: object) -> dict[str, str]:
         return {}
     if not isinstance(value, Mapping):
         raise invalid("experiment_config", f"is {value!r}", f"give a dict of {', '.join(EXPERIMENT_KEYS)}")
-    validate_keys("experiment_config", value, EXPERIMENT_KEYS)
+    validate_keys("experiment_config", value, EXPERIMENT_KEYS, argument="experiment_config")
     return dict(value)
 
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import ContainerError, DataError
+from scriptmode.messages import Problem
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.store import heartbeat
@@ -156,8 +157,8 @@ def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> Job
     problem = end_orphans(folder)
     cause = cause or _cause_of_death(folder, state)
     reason = (
-        f"InternalServerError: {cause}; its processes that were found were ended{problem and f', but {problem}'}; "
-        f"its files are in {folder.path}"
+        f"InternalServerError: {cause}; its processes that were found were ended"
+        f"{f', but {problem}' if problem else ''}; its files are in {folder.path}"
     )
     log = folder.agent_log_tail()
     failed = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
@@ -179,8 +180,8 @@ def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     return f"the job's agent{process} was killed or crashed in {state.secondary}"
 
 
-def end_orphans(folder: JobFolder) -> str:
-    """Stop the processes, mounts and containers of a job whose agent is dead; return what failed, else ""."""
+def end_orphans(folder: JobFolder) -> Problem | None:
+    """Stop the processes, mounts and containers of a job whose agent is dead; return what failed."""
     from scriptmode.data import mounts
     from scriptmode_runtime.processes import process_tree
 
@@ -202,7 +203,7 @@ def end_orphans(folder: JobFolder) -> str:
         problems.append(str(error))
     with suppress(OSError):
         cleanup.remove_unneeded_files(folder, failed=True)
-    return ", and ".join(problems)
+    return Problem(", and ".join(problems)) if problems else None
 
 
 def _remove_outside_folder(folder: JobFolder) -> None:

@@ -158,12 +158,13 @@ class ContainerFleet:
         """
         return container_environment(self._job.request, self._inherited)
 
-    def find_disconnected(self) -> str:
-        """Return which containers were disconnected from the job's network; "" for none."""
+    def find_disconnected(self) -> Problem | None:
+        """Return which containers were disconnected from the job's network."""
         network = self._docker_name("network")
         gone = set(job_containers.disconnected_containers(self._folder.label, network))
         found = [name for name in self.sandboxes if self._docker_name(name) in gone]
-        return f"{', '.join(found)}: disconnected from the job's network, {network}; run the job again" if found else ""
+        what = f"{', '.join(found)}: disconnected from the job's network, {network}"
+        return Problem(what, "run the job again") if found else None
 
     def remove_hosts(self) -> list[str]:
         """Remove the containers and the network, then change the owner of their files to the user."""

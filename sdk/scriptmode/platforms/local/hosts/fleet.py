@@ -49,8 +49,8 @@ class Fleet(Protocol):
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Return a host's variables, except for those of `job_variables`."""
 
-    def find_disconnected(self) -> str:
-        """Return which hosts lost their connection to the others, and why; "" where none is known to."""
+    def find_disconnected(self) -> Problem | None:
+        """Return which hosts lost their connection to the others, and why; ``None`` where none is known to."""
 
     def remove_hosts(self) -> list[str]:
         """Remove the hosts, and make the user own their sandboxes; return what failed."""

@@ -73,9 +73,8 @@ class ProcessFleet:
         """Return this process's variables, except for those of other jobs, and the request's."""
         return process_environment(self._job.request, sandbox, self._inherited)
 
-    def find_disconnected(self) -> str:
-        """Return "": processes of one machine reach each other."""
-        return ""
+    def find_disconnected(self) -> None:
+        """Return ``None``: processes of one machine reach each other."""
 
     def remove_hosts(self) -> list[str]:
         """Skip: the agent kills every process below it."""

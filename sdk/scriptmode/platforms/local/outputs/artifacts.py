@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.errors import DataError
+from scriptmode.messages import Problem
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, sync_file
 from scriptmode_runtime import contract
@@ -135,16 +136,12 @@ def collect_files(what: str, sandboxes: Sequence[Sandbox], root: str) -> Artifac
 
         found = {entry.path: entry.status for entry in _entries(sandbox, root, tree.notes.append, left_out)}
         for name in sorted(found):
-            file, why = HostFile(sandbox, os.path.join(root, name), found[name]), ""  # noqa: PTH118
-            if stat.S_ISLNK(file.status.st_mode):
-                file, why = _followed(file)
-            if not why and not (file.is_directory or stat.S_ISREG(file.status.st_mode)):
-                why = "it is not a regular file"
+            file = _followed(HostFile(sandbox, os.path.join(root, name), found[name]))  # noqa: PTH118
             taken = next(
                 (part for part in _paths(name) if part in tree.files and not tree.files[part].is_directory), name
             )
-            if why:
-                left_out(name, why)
+            if isinstance(file, Problem):
+                left_out(name, file.text)
             elif taken not in tree.files:
                 owner[name] = host
                 tree.files[name] = file
@@ -260,12 +257,15 @@ def _paths(name: str) -> Iterator[str]:
     yield from (str(parent) for parent in Path(name).parents if str(parent) != ".")
 
 
-def _followed(file: HostFile) -> tuple[HostFile, str]:
-    """Return the target of a link, and why it cannot be an artifact or ""."""
-    try:
-        file = replace(file, status=file.sandbox.status(file.path))
-    except EscapeError:
-        return file, f"it is a link out of {file.sandbox.root}"
-    except OSError as error:
-        return file, f"it is a link to nothing ({error.strerror})"
-    return file, "it is a link to a folder" if file.is_directory else ""
+def _followed(file: HostFile) -> HostFile | Problem:
+    """Return a file or directory, or the file that a link leads to; a problem if it cannot be an artifact."""
+    if stat.S_ISLNK(file.status.st_mode):
+        try:
+            file = replace(file, status=file.sandbox.status(file.path))
+        except EscapeError:
+            return Problem(f"it is a link out of {file.sandbox.root}")
+        except OSError as error:
+            return Problem(f"it is a link to nothing ({error.strerror})")
+        if file.is_directory:
+            return Problem("it is a link to a folder")
+    return file if file.is_directory or stat.S_ISREG(file.status.st_mode) else Problem("it is not a regular file")

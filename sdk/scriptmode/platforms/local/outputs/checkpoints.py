@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
+from scriptmode.messages import Problem, problem_of
 from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
@@ -85,14 +86,14 @@ class CheckpointSync:
     def run(self) -> None:
         """Copy unchanged files in an endless loop; log an error once and retry."""
         seen: Signatures = {}
-        logged = ""
+        logged: Problem | None = None
         while True:
             time.sleep(REST_SECONDS)
             try:
                 before, seen = seen, _signatures(self._trees())
                 problem = self._copy(_common(before, seen))
             except (OSError, ValueError) as error:
-                problem = str(error)
+                problem = problem_of(error)
             if problem and problem != logged:
                 logged = problem
                 sys.stderr.write(f"checkpoints were not copied, which is tried again: {logged}\n")
@@ -105,7 +106,7 @@ class CheckpointSync:
             say(note)
         now = _signatures(trees)
         if problem := self._copy(now):
-            raise DataError(problem)
+            raise DataError(problem.text, advice=problem.advice)
         kept = self._read()
         for host, files in now.items():
             for name, signature in files.items():
@@ -113,8 +114,8 @@ class CheckpointSync:
                 if owner != host and kept.signatures.get(host, {}).get(name) != signature:
                     say(f"checkpoints: {host}'s {name!r} is left out: {owner} has {name!r} too")
 
-    def _copy(self, files: Signatures) -> str:
-        """Copy the changed files, the oldest first; return why a file was not copied, "" when all were."""
+    def _copy(self, files: Signatures) -> Problem | None:
+        """Copy the changed files, the oldest first; return why a file was not copied."""
         kept = self._read()
         changed = [
             (signature[1], host, name, signature)
@@ -122,7 +123,8 @@ class CheckpointSync:
             for name, signature in own.items()
             if kept.signatures.get(host, {}).get(name) != signature and kept.owners.get(name, host) == host
         ]
-        problem, entries, copied = "", ChangedDirectories(), []
+        problem: Problem | None = None
+        entries, copied = ChangedDirectories(), []
         # The oldest first, because a file that names others is written after them. The first host owns a name of two.
         by_host = sorted(changed, key=lambda each: list(self._folders).index(each[1]))
         for _, host, name, _ in by_host:
@@ -137,14 +139,14 @@ class CheckpointSync:
                 continue
             except (PlatformError, OSError, ValueError) as error:
                 # A file that was written later may name this one.
-                problem = str(error)
+                problem = problem_of(error)
                 break
             else:
                 copied.append((host, name, signature))
         try:
             artifacts.sync_delivered(entries, self._uri)
         except PlatformError as error:
-            return str(error)
+            return problem_of(error)
         for host, name, signature in copied:
             kept.signatures.setdefault(host, {})[name] = signature
         if changed:
