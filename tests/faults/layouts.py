@@ -98,7 +98,7 @@ def _mpi(major, launcher, python):
         {
             "rank 0": Process(0, "rank 0", "rank 0"),
             "rank k": Process(1, "rank 3", "rank 3"),
-            "parent of rank k": Process(1, "rank 3", program=r"\S+ -m scriptmode_runtime\.mpi\.rank", rank="3"),
+            "parent of rank k": Process(1, "rank 3", program=r"\S+ -m scriptmode_runtime\.rank", rank="3"),
             "mpirun": Process(0, "mpirun", program=r"\S*/(mpirun|prterun|orterun)\b"),
             "daemon": Process(1, "daemon", program=r"\S*\b(prted|orted)\b"),
             "ssh connection": Process(0, "mpirun", program=r"\S*/ssh -F"),

@@ -35,7 +35,7 @@ _WEIGHTS = {"single": 4, "mirrored": 4, "mpi": 4, "ps": 1}
 _CHANNELS = ("files", "pipe", "fast")
 #: What a process is, by the words it was started with.
 _ROLES = (
-    ("rank", r"\S+ -m scriptmode_runtime\.mpi\.rank\b"),
+    ("rank", r"\S+ -m scriptmode_runtime\.rank\b"),
     ("server", r"\S+ -m scriptmode_runtime\.tensorflow\.server"),
     ("launcher", r"\S+ -m scriptmode_runtime$"),
     ("mpirun", r"\S*(mpirun|prterun|orterun)\b"),
