@@ -260,7 +260,7 @@ RULE = re.compile(r"; [^;]*\b(?:must|needs|has|have one|one is|comes)\b|; [^;]+\
 #: By what it is worked out.
 WORKED_OUT = {
     "did_you_mean", "did_you_mean_path", "_did_you_mean", "suggestion", "next_step", "step", "hint", "advice", "install_command", "HOW_TO_GIVE_CREDENTIALS",
-    "_LEAVE_ALONE", "_FORM", "_DEFINE", "_OBJECTS", "_ELSEWHERE", "_AWS_ONLY", "_ALTERNATIVES",
+    "_LEAVE_ALONE", "_FORM", "_DEFINE", "instead", "_ELSEWHERE", "_AWS_ONLY", "_ALTERNATIVES",
 }  # fmt: skip
 #: Shorter than that it only says of whom another error's text is, which has a step of its own.
 OWN_TEXT = 45

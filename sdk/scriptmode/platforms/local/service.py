@@ -386,7 +386,7 @@ def _start_agent(folder: JobFolder, lock: int) -> None:
     argv = (sys.executable, "-m", "scriptmode.platforms.local.agent", str(folder.path), str(lock))
     try:
         start_detached(argv, log=folder.agent_log, keep=lock)
-    except PlatformError as error:
+    except OSError as error:
         log = folder.agent_log_tail()
         with suppress(OSError):
             beneath.remove_tree(folder.path)

@@ -86,7 +86,8 @@ def remove_job_containers(job: str, *, retry_seconds: float = CLEARING_SECONDS) 
             with docker_client.docker_client(_NOT_REMOVED) as client:
                 if not _remove_found(client, job):
                     return
-            failure, limit = ContainerError(f"{_NOT_REMOVED}: new ones appear after each removal"), CLEARING_SECONDS
+            advice = "stop the program that creates them: docker ps"
+            failure, limit = ContainerError(f"{_NOT_REMOVED}: new ones appear", advice=advice), CLEARING_SECONDS
         except ContainerError as error:
             failure, limit = error, retry_seconds
         if time.monotonic() - begun > limit:
@@ -220,7 +221,9 @@ def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -
         finally:
             container_host.remove_container(client, identifier)
     if code:
-        raise ContainerError(f"chown in image {image} ended with exit code {code}")
+        raise ContainerError(
+            f"{_NOT_OWNED}: chown in image {image} ended with exit code {code}", advice="run chown -R as root"
+        )
 
 
 class Guard:

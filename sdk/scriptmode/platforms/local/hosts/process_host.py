@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
-from scriptmode.errors import PlatformError
 from scriptmode.platforms.opt_ml import LOOPBACK
 from scriptmode_runtime.processes import process_tree, system
 
@@ -84,32 +83,30 @@ class ProcessHost:
 
 
 def start_detached(argv: Sequence[str], *, log: Path, keep: int) -> None:
-    """Run a program that forks into the background; raise `PlatformError` if it does not start.
+    """Run a program that forks into the background; raise ``OSError`` if it does not start.
 
     The program's first process ends when the program is ready, so none of its processes is a child of this one
     afterwards. It has its own session, writes to ``log`` and inherits the file descriptor ``keep``.
     """
-    with regular_files.open_to_append(log) as output:
+    with (
+        regular_files.open_to_append(log) as output,
+        subprocess.Popen(
+            argv,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=(keep,),
+        ) as process,
+    ):
         try:
-            process = subprocess.Popen(
-                argv,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                pass_fds=(keep,),
-            )
-        except OSError as error:
-            raise PlatformError(f"{argv[0]!r} cannot be started: {error}") from error
-        with process:
-            try:
-                code = process.wait(START_SECONDS)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                raise PlatformError(f"it was not ready after {START_SECONDS:.0f} s") from error
+            code = process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise ChildProcessError(f"it was not ready after {START_SECONDS:.0f} s") from error
     if code:
-        raise PlatformError(f"it ended with exit code {code}")
+        raise ChildProcessError(f"it ended with exit code {code}")
 
 
 def versions(python: str, names: Sequence[str]) -> list[str]:
