@@ -26,20 +26,27 @@ def objects(tmp_path):
 
 @pytest.fixture
 def certificate(tmp_path):
-    """The file of a certificate for 127.0.0.1 that no one else trusts, and the file of its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.timezone.utc)
-    day = dt.timedelta(days=1)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    """The file of a certificate for 127.0.0.1 with that of its authority, which no one else trusts, and of its key."""
+    authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    authority = signed("authority", authority_key, "authority", authority_key, is_authority=True)
+    leaf = signed("127.0.0.1", key, "authority", authority_key, is_authority=False)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     (tmp_path / "key").write_bytes(private)
-    (tmp_path / "certificate").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    pem = serialization.Encoding.PEM
+    (tmp_path / "certificate").write_bytes(leaf.public_bytes(pem) + authority.public_bytes(pem))
     return tmp_path / "certificate", tmp_path / "key"
+
+
+def signed(subject, key, issuer, issuer_key, *, is_authority):
+    """Return a certificate of a key; rustls accepts none of an authority from a server."""
+    subject, issuer = (x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]) for name in (subject, issuer))
+    now, day = dt.datetime.now(dt.timezone.utc), dt.timedelta(days=1)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    return (
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number(), now - day, now + day)
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .sign(issuer_key, hashes.SHA256())
+    )

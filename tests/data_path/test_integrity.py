@@ -138,7 +138,7 @@ def test_a_bit_that_flips_each_time_is_an_error(server, views, tmp_path, mode, k
 def test_a_large_object_without_a_checksum_costs_no_further_request(server, views, tmp_path, mode):
     server.etags["large"] = LARGE, '"no-checksum-3"'
     assert mode(server, "large", views, tmp_path) == LARGE
-    # One looks the object up.
+    # One looks the object up, one asks for its checksum.
     assert sum(request.method == "HEAD" for request in server.asked) <= 2
 
 
@@ -204,16 +204,37 @@ def test_chunks_are_verified_in_any_order():
             wrong.add(starts[-1], bytes(100))
 
 
-def test_a_stream_over_tls_costs_no_md5(monkeypatch, no_credentials, certificate):
+def test_a_stream_of_more_than_a_mebibyte_over_tls_costs_no_md5(monkeypatch, no_credentials, certificate):
     chain, key = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain, key)
-    with FaultyS3({"small": SMALL}, tls=context) as server:
+    with FaultyS3({"more": LARGE[:3_000_000]}, tls=context) as server:
         server.use(monkeypatch)
         monkeypatch.setenv("AWS_CA_BUNDLE", str(chain))
-        server.etags["small"] = SMALL, f'"{"a" * 32}"'
-        assert pipe_mode(server, "small", None, None) == SMALL
+        server.etags["more"] = server.contents["more"], f'"{"a" * 32}"'
+        assert pipe_mode(server, "more", None, None) == LARGE[:3_000_000]
         assert server.gets == 1
-        server.checksums["small"] = {"crc32": "AAAAAA=="}
+        server.checksums["more"] = {"crc32": "AAAAAA=="}
         with pytest.raises(DataError, match="CRC32"):
-            pipe_mode(server, "small", None, None)
+            pipe_mode(server, "more", None, None)
+
+
+@MODES
+@pytest.mark.parametrize("is_right", [True, False], ids=["right", "wrong"])
+def test_an_encrypted_object_is_compared_with_its_checksum(server, views, tmp_path, mode, is_right):
+    server.headers["x-amz-server-side-encryption"] = "aws:kms"
+    server.etags["small"] = SMALL, f'"{"a" * 32}"'
+    server.checksums["small"] = {"crc32": crc32(SMALL if is_right else SMALL[::-1])}
+    if is_right:
+        assert mode(server, "small", views, tmp_path) == SMALL
+        assert server.gets == 1
+    else:
+        with pytest.raises(DataError, match=r"their CRC32 is .*, but S3 has .*, twice"):
+            mode(server, "small", views, tmp_path)
+
+
+def test_a_small_object_costs_one_request(server):
+    store = S3Store()
+    items = list(store.objects("s3://bkt/small"))
+    assert [bytes(store.read(item, 0, item.size)) for item in items] == [SMALL]
+    assert [request.method for request in server.asked if request.key] == ["GET"]

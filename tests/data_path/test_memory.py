@@ -3,13 +3,9 @@
 import random
 import subprocess
 import sys
-from itertools import chain
 
 import pytest
 from fakes.faulty_s3 import FaultyS3
-
-from scriptmode.data.buffers import LEAST_KEPT, Buffers
-from scriptmode.data.object_store import CHUNK_BYTES
 
 MIB = 1024 * 1024
 #: Reads as a producer does, slower than it is fetched, and wraps each object so that framing holds its share, too.
@@ -59,33 +55,3 @@ def test_a_producer_of_files_stays_below_its_bound(tmp_path, sizes):
     got, peak = produced(f"file://{tmp_path}/data", tmp_path)
     assert got >= sum(sizes)
     assert peak < 256 * 1024
-
-
-def resident(buffers):
-    return sum(capacity * len(kept) for capacity, kept in buffers._kept.items())
-
-
-def test_kept_and_used_memory_is_at_most_what_was_used_at_once():
-    chance, buffers, used, most = random.Random(10), Buffers(), [], 0
-    for _ in range(2_000):
-        used.append(buffers.of(chance.randrange(LEAST_KEPT, CHUNK_BYTES)))
-        while sum(map(len, used)) > 64 * MIB:
-            used.pop(chance.randrange(len(used)))
-        most = max(most, resident(buffers))
-    assert most < 64 * MIB * 17 / 16 + 2 * CHUNK_BYTES
-
-
-def test_unused_memory_is_reused_and_used_memory_is_not():
-    buffers = Buffers()
-    first, second = buffers.of(CHUNK_BYTES), buffers.of(CHUNK_BYTES)
-    first[0], second[0] = 1, 2
-    part = first[:1]
-    del first, second
-    again = buffers.of(CHUNK_BYTES - 1)
-    again[0] = 3
-    assert (part[0], len(again), resident(buffers)) == (1, CHUNK_BYTES - 1, 2 * CHUNK_BYTES)
-
-
-@pytest.mark.parametrize("size", [*chain.from_iterable((2**n - 1, 2**n, 2**n + 1) for n in range(16, 24)), 0, 1])
-def test_a_buffer_has_the_requested_length(size):
-    assert len(Buffers().of(size)) == size

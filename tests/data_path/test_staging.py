@@ -220,9 +220,9 @@ def test_an_object_that_is_damaged_in_the_store_is_an_error_where_others_are_not
     whole = StoredObject("s3://bkt/whole", 5, f'"{hashlib.md5(b"whole").hexdigest()}"')
     server.contents["whole"] = b"whole"
     store = S3Store()
-    store.check(whole, {}, lambda: [b"whole"], pytest.fail)
+    store.check(whole, lambda: [b"whole"], pytest.fail)
     with pytest.raises(DataError, match="upload the object again"):
-        store.check(found[0][0], {}, lambda: [b"\1" + bytes(999)], lambda: None)
+        store.check(found[0][0], lambda: [b"\1" + bytes(999)], lambda: None)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import sys
 
 import pytest
 from fakes.faulty_s3 import FaultyS3
+from fakes.processes import until
 
+from scriptmode.aws import s3_reader
 from scriptmode.aws.s3 import S3
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.s3_store import S3Store
@@ -29,14 +31,19 @@ def secure_server(certificate, monkeypatch, no_credentials):
         yield running
 
 
+def is_read_by_obstore(store):
+    """Whether the store's bucket was read without boto3."""
+    return store._bucket("bkt").works and not store._bucket("bkt").failures
+
+
 def test_servers_are_verified_against_a_custom_ca_bundle(secure_server, certificate, monkeypatch):
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate[0]))
     store = S3Store()
     item = store.find("s3://bkt/x")
     assert bytes(store.read(item, 0, item.size)) == CONTENT
     assert bytes(store.read(item, 1_000, 2_000_000)) == CONTENT[1_000:2_000_000]
-    # The fast way, not boto3.
-    assert store._bucket("bkt").works
+    # The obstore of Python 3.9 knows the system's authorities alone.
+    assert is_read_by_obstore(store) == (sys.version_info >= (3, 10))
 
 
 def test_an_untrusted_server_is_not_read(secure_server, monkeypatch):
@@ -70,14 +77,30 @@ def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch
     with FaultyS3({"x": CONTENT}) as server:
         server.use(monkeypatch)
         process_credentials(tmp_path, monkeypatch, soon)
-        wire = S3(settings={"read_timeout": 5}).wire("bkt")
+        settings = S3(settings={"read_timeout": 5}).bucket_settings("bkt")
         # boto3 renews them in the last 15 minutes.
-        first, second = wire.credentials(), wire.credentials()
+        first, second = settings.credentials(), settings.credentials()
         assert first != second
         assert second[2] == "token"
         store = S3Store()
         item = store.find("s3://bkt/x")
         assert bytes(store.read(item, 0, item.size)) == CONTENT
+        assert is_read_by_obstore(store)
+
+
+def test_obstore_asks_boto3_again_for_credentials_that_expire_soon(monkeypatch, no_credentials):
+    monkeypatch.setattr(s3_reader, "CREDENTIALS_LAST", dt.timedelta(minutes=4))
+    asked = []
+
+    def credentials():
+        asked.append(len(asked))
+        return f"key-{len(asked)}", "secret", "token"
+
+    with FaultyS3({"x": CONTENT}) as server:
+        settings = s3_reader.BucketSettings(f"{server.endpoint}/bkt", "us-east-1", credentials)
+        reader = s3_reader.S3Reader(settings, connect_seconds=5, stall=5)
+        about = {"size": len(CONTENT), "etag": server.etag("x")}
+        until(lambda: bytes(reader.read("x", 0, 5, **about)) == CONTENT[:5] and len(asked) > 2)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +121,22 @@ def test_credentials_that_expire_are_renewed_while_reading(tmp_path, monkeypatch
 def test_a_bucket_is_where_boto3_has_it(monkeypatch, no_credentials, settings, url, region):
     for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", **settings}.items():
         monkeypatch.setenv(name, value)
-    wire = S3(settings={"read_timeout": 5}).wire("bkt")
-    assert (wire.url, wire.region, wire.credentials()) == (url, region, ("a", "b", None))
+    settings = S3(settings={"read_timeout": 5}).bucket_settings("bkt")
+    assert (settings.url, settings.region, settings.credentials()) == (url, region, ("a", "b", None))
 
 
-def test_requests_through_a_proxy_are_left_to_boto3(monkeypatch, no_credentials):
+def test_a_named_endpoint_of_s3_wins(monkeypatch, no_credentials):
+    with FaultyS3({"x": CONTENT}) as server:
+        server.use(monkeypatch)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.endpoint)
+        store = S3Store()
+        item = store.find("s3://bkt/x")
+        assert bytes(store.read(item, 7, item.size)) == CONTENT[7:]
+        assert is_read_by_obstore(store)
+
+
+def test_requests_go_through_the_proxy(monkeypatch, no_credentials):
     with FaultyS3({"x": CONTENT}) as proxy:
         proxy.use(monkeypatch)
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://s3.example")
@@ -111,7 +145,36 @@ def test_requests_through_a_proxy_are_left_to_boto3(monkeypatch, no_credentials)
         store = S3Store()
         item = store.find("s3://bkt/x")
         assert bytes(store.read(item, 7, item.size)) == CONTENT[7:]
-        assert store._bucket("bkt").gets is None
+        assert is_read_by_obstore(store)
+
+
+def test_a_store_that_was_prepared_reads_in_forked_children(monkeypatch, no_credentials):
+    with FaultyS3({"x": CONTENT}) as server:
+        server.use(monkeypatch)
+        code = (
+            "import os, sys; from scriptmode.data.stores import Stores\n"
+            "stores = Stores(); stores.prepare('s3://bkt/x')\n"
+            "for _ in range(3):\n"
+            "    if not (child := os.fork()):\n"
+            "        store = stores.store_of('s3://bkt/x'); item = store.find('s3://bkt/x')\n"
+            "        same = [len(store.read(item, start, item.size)) == item.size - start for start in (0, 1, 2)]\n"
+            "        os._exit(0 if all(same) and store._bucket('bkt').works else 1)\n"
+            "    assert os.waitpid(child, 0)[1] == 0\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    assert server.gets == 9
+
+
+def test_a_child_of_a_process_that_read_reads_through_boto3(monkeypatch, no_credentials):
+    with FaultyS3({"x": CONTENT}) as server:
+        server.use(monkeypatch)
+        code = (
+            "import os; from scriptmode.data.s3_store import S3Store\n"
+            "item = S3Store().find('s3://bkt/x'); S3Store().read(item, 0, item.size)\n"
+            "if not (child := os.fork()): os._exit(len(S3Store().read(item, 0, item.size)) != item.size)\n"
+            "assert os.waitpid(child, 0)[1] == 0\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 @pytest.mark.slow

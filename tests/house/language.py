@@ -20,9 +20,6 @@ from tests.house import sources
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-#: Deleted by a change that is under way; not worth rewording. `main` names those of its paths that it skipped.
-EXEMPT = tuple(f"sdk/scriptmode/data/{name}.py" for name in ("signed_get", "targets", "buffers"))
-
 #: Checked if no path is given.
 DEFAULT_PATHS = (sources.SDK, sources.RUNTIME, "tests")
 #: Imperatives that Python's, AWS's and POSIX's own documentation uses. Add a verb that readers would look for.
@@ -77,8 +74,6 @@ class Offence(NamedTuple):
 
 def of_source(source: sources.Source) -> list[Offence]:
     """Return what is not plain English in a Python file, by line; tests are searched for idioms in prose alone."""
-    if source.path in EXEMPT:
-        return []
     is_test = source.path.startswith("tests/")
     found = [] if is_test else [*_docstring_offences(source)]
     # To tokenize a file takes a hundred times as long as to search it for idioms of any kind.
@@ -90,8 +85,7 @@ def of_source(source: sources.Source) -> list[Offence]:
 
 def of_texts(source: sources.Source) -> list[Offence]:
     """Return the idioms in what a Python file prints: errors, help, log lines."""
-    texts = () if source.path in EXEMPT else _texts(source)
-    return [offence for line, text in texts for offence in _idioms(source.path, line, text)]
+    return [offence for line, text in _texts(source) for offence in _idioms(source.path, line, text)]
 
 
 def of_markdown(path: str, text: str) -> list[Offence]:
@@ -193,16 +187,6 @@ def offences(root: Path, paths: Iterable[str] = ()) -> list[Offence]:
     return found
 
 
-def not_checked(root: Path, paths: Iterable[str] = ()) -> list[str]:
-    """Return the modules of `EXEMPT` that these paths of a checkout contain."""
-    chosen = [Path(path) for path in tuple(paths) or DEFAULT_PATHS]
-    return [
-        name
-        for name in EXEMPT
-        if (root / name).exists() and any(path in (Path(name), *Path(name).parents) for path in chosen)
-    ]
-
-
 def main() -> int:
     """List the offences; return 1 if there are any."""
     summary = (__doc__ or "").partition("\n")[0].partition(": ")[2]
@@ -215,8 +199,6 @@ def main() -> int:
         print(offence)
     docstrings = sum(offence.kind == "docstring" for offence in found)
     print(f"{docstrings} docstrings, {len(found) - docstrings} idioms")
-    if skipped := not_checked(sources.ROOT, paths):
-        print(f"not checked: {', '.join(skipped)}")
     return 1 if found else 0
 
 

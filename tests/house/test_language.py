@@ -54,11 +54,3 @@ class A:
     ]
     in_tests = [offence.line for offence in language.of_source(sources.Source("tests/x.py", text))]
     assert in_tests == [14, 17]
-
-
-def test_the_modules_that_are_not_checked_are_named():
-    existing = [name for name in language.EXEMPT if (sources.ROOT / name).exists()]
-    assert language.not_checked(sources.ROOT) == existing
-    assert language.not_checked(sources.ROOT, ["."]) == existing
-    assert language.not_checked(sources.ROOT, [*existing[:1], "tests"]) == existing[:1]
-    assert language.not_checked(sources.ROOT, ["sdk/scriptmode/cli"]) == []

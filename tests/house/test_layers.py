@@ -60,6 +60,7 @@ DISTRIBUTIONS = {
         "sdk/scriptmode/testing/",  # the fake raises its errors
         "entrypoints/scriptmode_runtime/user_code.py",
     ),
+    "obstore": ("sdk/scriptmode/aws/s3_reader.py",),
 }
 #: Modules that start processes.
 STARTERS = (
@@ -157,7 +158,7 @@ def test_the_runtime_imports_the_standard_library_alone():
     expect_none(offending(check), "the runtime is started in images that have nothing else")
 
 
-def test_tensorflow_boto3_and_botocore_are_imported_in_few_modules():
+def test_tensorflow_boto3_botocore_and_obstore_are_imported_in_few_modules():
     def check(path, item):
         table = DISTRIBUTIONS.get(item.module.partition(".")[0])
         return table is not None and not is_in(path, table)

@@ -7,10 +7,11 @@ import re
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from scriptmode.aws.s3_errors import HOW_TO_GIVE_CREDENTIALS, translate_s3_errors
+from scriptmode.aws.s3_reader import BucketSettings
 from scriptmode.errors import CredentialsError, DataAccessError, DataError, DataNotFoundError
 from scriptmode_runtime.files import beneath
 
@@ -47,16 +48,6 @@ class S3Object:
     location: S3Location
     size: int
     etag: str = ""
-
-
-@dataclass(frozen=True)
-class Wire:
-    """What another HTTP client needs to read a bucket just as boto3 would."""
-
-    url: str  # the bucket's own, without a slash at its end
-    region: str
-    authorities: str  # the file of certificates that a server's must come from
-    credentials: Callable[[], tuple[str, str, str | None]]  # access key, secret key, token; fresh ones each time
 
 
 def parse_s3_uri(uri: str) -> S3Location:
@@ -114,20 +105,17 @@ class S3:
             found = self._connected(uri).head_object(Bucket=location.bucket, Key=location.key, **mode, **_owned(owner))
         return S3Object(location, int(found["ContentLength"]), str(found.get("ETag", ""))), found
 
-    def stream(
-        self, item: S3Object, start: int, end: int, tell: Callable[[Mapping[str, str]], None] = lambda _: None
-    ) -> Iterator[bytes]:
+    def stream(self, item: S3Object, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes from ``start`` up to ``end`` as they come, of the object of just that ETag if it has one.
 
-        Where that is all of it, ``tell`` gets the response's headers first; comparing its checksum is the caller's.
-        Raises `DataError` for another range or ETag.
+        Raises `DataError` for another range or ETag; comparing checksums is the caller's.
         """
         from botocore.exceptions import FlexibleChecksumError
 
         uri = str(item.location)
         asked: dict[str, str] = {"IfMatch": item.etag} if item.etag else {}
         is_part = (start, end) != (0, item.size)
-        asked.update({"Range": f"bytes={start}-{end - 1}"} if is_part else {"ChecksumMode": "ENABLED"})
+        asked.update({"Range": f"bytes={start}-{end - 1}"} if is_part else {})
         with self._translated(uri):
             answer = self._connected(uri).get_object(Bucket=item.location.bucket, Key=item.location.key, **asked)
             with closing(answer["Body"]) as body:
@@ -135,14 +123,12 @@ class S3:
                     raise changed_object_error(item)
                 if is_part:
                     _check_range(item, start, end, str(answer.get("ContentRange", "")))
-                else:
-                    tell(answer["ResponseMetadata"]["HTTPHeaders"])
                 with suppress(FlexibleChecksumError):
                     yield from iter(lambda: body.read(STREAM_BYTES), b"")
 
-    def wire(self, bucket: str) -> Wire | None:
-        """Return how to read a bucket without boto3; ``None`` where a proxy is needed."""
-        from botocore import httpsession, utils
+    def bucket_settings(self, bucket: str) -> BucketSettings:
+        """Return how boto3 reads a bucket, for another client."""
+        from botocore import utils
 
         uri = f"{SCHEME}{bucket}"
         with self._translated(uri):
@@ -153,10 +139,9 @@ class S3:
         # A presigned URL names the first Region's host, whatever the Region is.
         host = re.sub(r"\.s3\.amazonaws\.com$", f".s3.{region}.amazonaws.com", signed.netloc)
         url = f"{signed.scheme}://{host}{signed.path[: -len('/-')]}"
-        if utils.get_environ_proxies(url).get(signed.scheme):
-            return None
-        bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
-        return Wire(url, region, bundle or httpsession.get_cert_path(verify=True), lambda: _frozen(uri, credentials))
+        proxy = utils.get_environ_proxies(url).get(signed.scheme) or ""
+        bundle = self._session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE") or ""
+        return BucketSettings(url, region, lambda: _frozen(uri, credentials), bundle, proxy)
 
     @property
     def is_encrypted(self) -> bool:

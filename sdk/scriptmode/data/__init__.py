@@ -13,9 +13,7 @@ What to read:
 Where to read from:
     object_store: The `ObjectStore` protocol and its values.
     stores: Open the store of a URI.
-    s3_store: Amazon S3. **Failed downloads are retried here** (`S3Store._retry`, `S3Store._resume`).
-    signed_get: GETs of S3 objects over connections of its own: the fast path of `s3_store`.
-    targets, buffers: Where received bytes are written: memory or files.
+    s3_store: Amazon S3, by obstore and boto3. **Failed downloads are retried here** (`S3Store._retry`).
     file_store: Files of this machine.
     integrity: Verify bytes by checksums and ETags.
     file_uris: Parse ``file://`` URIs.
@@ -23,6 +21,7 @@ Where to read from:
 How it is served:
     staging: File mode: download to files.
     layout: The directory tree that a channel's objects are in, for files and for mounts.
+    cancellation: Cancel what threads read ahead of a consumer that has gone.
     prefetch: Prefetch a stream with threads, in order.
     framing, recordio: Decompress a stream, and wrap its pieces in RecordIO.
     pipes: Pipe mode: write a stream into FIFOs, one an epoch.

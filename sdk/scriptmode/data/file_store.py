@@ -9,7 +9,6 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from scriptmode.data import file_uris
-from scriptmode.data.buffers import Buffers
 from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 
@@ -29,9 +28,6 @@ class FileStore:
 
     A file's version is its identity: device, inode, size and time of change.
     """
-
-    def __init__(self) -> None:
-        self._buffers = Buffers()
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
         """Yield the file of that URI, or every file below the directory, in the order of an S3 listing, links followed.
@@ -54,17 +50,16 @@ class FileStore:
             raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file; name a file")
         return found
 
-    def read(self, item: StoredObject, start: int, end: int) -> memoryview:
+    def read(self, item: StoredObject, start: int, end: int) -> bytes:
         """Return all bytes from ``start`` up to ``end``; raise `DataError` where the file was changed meanwhile."""
+        content = b""
         with translated(item.uri, path_of(item)), open_unchanged(item) as file:
-            content, done = self._buffers.of(end - start), 0
-            while done < end - start:
-                count = os.preadv(file, (content[done:],), start + done)
-                if not count:
-                    break
-                done += count
-        if done < end - start:
-            raise DataError(f"{item.uri}: the file ended at byte {start + done} while the job read it; {_LEAVE_ALONE}")
+            while more := os.pread(file, end - start - len(content), start + len(content)):
+                # Nearly always all of them come at once.
+                content = content + more if content else more
+        if len(content) < end - start:
+            at = start + len(content)
+            raise DataError(f"{item.uri}: the file ended at byte {at} while the job read it; {_LEAVE_ALONE}")
         return content
 
 

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 from scriptmode.aws import s3
 from scriptmode.data import augmented_manifests, file_uris, manifests
+from scriptmode.data.cancellation import cancelled_by
 from scriptmode.data.object_store import StoredObject
 from scriptmode.data.sharding import Shard, shard_records
-from scriptmode.data.targets import reading_while
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iter
     waiting: deque[Future[_Found]] = deque()
 
     def work(each: _Given) -> _Found:
-        with reading_while(lambda: not closed.is_set()):
+        with cancelled_by(closed.is_set):
             return look(each)
 
     try:

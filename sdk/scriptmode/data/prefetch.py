@@ -20,13 +20,15 @@ Scheduling stops at the end of the pieces, after the first error, and when the c
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
+from ctypes import CDLL
 from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Callable
 
+from scriptmode.data.cancellation import cancelled_by
 from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES, Chunk, Literal
-from scriptmode.data.targets import reading_while
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from scriptmode.data.integrity import ObjectCheck
     from scriptmode.data.object_store import Buffer, ObjectStore, Piece, StoredObject
 
-WINDOW_BYTES = 128 * 1024 * 1024
+WINDOW_BYTES = 112 * 1024 * 1024
 WAITING_SECONDS = 0.2
 #: What a chunk costs of the window beside its bytes: it is an object with a name, and many chunks are small or empty.
 CHUNK_OVERHEAD_BYTES = 4096
@@ -55,6 +57,7 @@ def prefetch(
     prefetching: no request is sent afterwards, and those in progress are aborted. ``waiting`` is called every
     `WAITING_SECONDS` without a chunk; what it raises is raised here.
     """
+    _share_arena()
     window = _PrefetchWindow(store_of, iter(pieces), window_bytes)
     for number in range(workers):
         Thread(target=window.run_worker, name=f"prefetch-{number}", daemon=True).start()
@@ -62,6 +65,17 @@ def prefetch(
         yield from window.chunks(waiting)
     finally:
         window.close()
+
+
+def _share_arena() -> None:
+    """Allocate in all threads from one arena of glibc, so that one reuses what another has freed.
+
+    With an arena for each thread 128 MiB of chunks took up to 400 MiB, and as much CPU time.
+    """
+    m_arena_max = -8  # malloc.h
+    # Other C libraries have no such function.
+    with suppress(AttributeError):
+        CDLL(None).mallopt(m_arena_max, 1)
 
 
 class _SharedCheck:
@@ -139,7 +153,7 @@ class _PrefetchWindow:
 
     def run_worker(self) -> None:
         """Schedule and read one chunk after another until scheduling stops."""
-        with reading_while(lambda: not self._closed):
+        with cancelled_by(lambda: self._closed):
             while (pending := self._schedule()) is not None:
                 self._read(pending)
 

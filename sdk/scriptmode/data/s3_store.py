@@ -1,38 +1,36 @@
 """Amazon S3 as a store of objects, with its downloads and their retries.
 
-A download takes the fast path, `SignedGets`, first. boto3 knows all settings and the reasons of errors, but takes 1,500
-microseconds of CPU for a GET: it reads what the fast path cannot read, and what is left where the fast path failed.
+obstore reads first (`S3Reader`). boto3 lists, looks objects up, and reads what obstore cannot read, which finds the
+reason.
 
-**This is where a failed download is retried**: `S3Store._resume` reads the rest of an object from the byte where the
-connection broke, within `S3Store._retry`, which retries each transient error (`s3_errors.is_transient`) with
-exponential backoff and jitter until `RETRY_SECONDS` pass without a new byte, or `FIRST_RETRY_SECONDS` where S3 has not
-answered yet.
+**This is where a failed download is retried**: obstore resumes a read where the connection broke, `s3_reader.RETRIES`
+times. If that fails, `S3Store._resume` reads through boto3 within `S3Store._retry`, which retries each transient error
+(`s3_errors.is_transient`) with exponential backoff and jitter until `RETRY_SECONDS` pass without a new byte, or
+`FIRST_RETRY_SECONDS` where S3 has not answered yet; each attempt starts after the bytes that have come.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode.aws import s3, s3_errors
-from scriptmode.data.buffers import Buffers
+from scriptmode.aws.s3_reader import S3Reader
+from scriptmode.data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode.data.integrity import ObjectCheck, Verifier
 from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
-from scriptmode.data.signed_get import CONNECT_SECONDS, Answer, SignedGets, UnexpectedAnswerError
-from scriptmode.data.targets import Memory, require_wanted, sleep_while_wanted
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from scriptmode.data.integrity import Checksum
-    from scriptmode.data.targets import Target
 
+CONNECT_SECONDS = 10
 #: Seconds without a byte after which a connection counts as broken.
 STALL = 15.0
 #: Seconds without progress after which retrying ends; fewer before S3 has answered for the first time.
@@ -40,7 +38,7 @@ RETRY_SECONDS = 60.0
 FIRST_RETRY_SECONDS = 10.0
 #: Seconds of backoff: doubled after each attempt without progress.
 FIRST_BACKOFF, LONGEST_BACKOFF = 0.1, 5.0
-#: Failures of the fast path after which it is given up, if it has never worked.
+#: Failures of obstore after which a bucket is read through boto3 alone, if obstore has never read it.
 FAILURES = 8
 
 _T = TypeVar("_T")
@@ -60,14 +58,13 @@ class S3Store:
         self._s3 = s3.S3(settings=settings)
         self._buckets: dict[str, _Bucket] = {}
         self._opening = Lock()
-        self._buffers = Buffers()
         self._retry_seconds = retry_seconds
         self._stall = stall
         self._answered = False
         self._verifier = Verifier(self._headers)
 
     def prepare(self, uri: str) -> None:
-        """Load the clients and find the credentials for a bucket, without connecting."""
+        """Load boto3's client and find the credentials for a bucket, without connecting."""
         self._bucket(s3.parse_s3_uri(uri).bucket)
 
     def objects(self, prefix: str) -> Iterator[StoredObject]:
@@ -90,27 +87,39 @@ class S3Store:
 
         The checksum of a whole object is compared; the object is read once more if it differs.
         """
-        content = self._buffers.of(end - start)
-        headers = self.read_to(Memory(content), item, start)
+        content = [self.read_unverified(item, start, end)]
         if (start, end) == (0, item.size):
-            expected = self._verifier.checksum(item, headers, md5=self._verifies_md5(item))
-            read_again = partial(self.read_to, Memory(content), item, start)
-            self._verifier.check(item, expected, lambda: (content,), read_again)
-        return content
+            expected = self._verifier.checksum(item, thorough=self._is_thorough(item))
+
+            def read_again() -> None:
+                content[:] = [self.read_unverified(item, start, end)]
+
+            self._verifier.check(item, expected, lambda: content, read_again)
+        return content[0]
+
+    def read_unverified(self, item: StoredObject, start: int, end: int) -> Buffer:
+        """Return bytes as `read`, whose caller compares the checksum by `check`."""
+        wanted = _s3_object(item)
+        bucket = self._bucket(wanted.location.bucket)
+        if bucket.works or bucket.failures < FAILURES:
+            content = bucket.reader.read(wanted.location.key, start, end, size=item.size, etag=item.version)
+            if content is not None:
+                bucket.works = self._answered = True
+                return content
+            bucket.failures += 1
+        try:
+            return self._resume(wanted, start, end)
+        except PlatformError as error:
+            if (explained := _explained(wanted, error)) is error:
+                # An error that is its own cause is an endless chain.
+                raise
+            raise explained from error
 
     def check(
-        self,
-        item: StoredObject,
-        headers: Mapping[str, str] | None,
-        content: Callable[[], Iterable[Buffer]],
-        read_again: Callable[[], object],
+        self, item: StoredObject, content: Callable[[], Iterable[Buffer]], read_again: Callable[[], object]
     ) -> None:
-        """Verify a whole object that `read_to` wrote elsewhere; raise `DataError` if it differs after reading again.
-
-        ``headers`` are what `read_to` returned.
-        """
-        expected = self._verifier.checksum(item, headers, md5=True)
-        self._verifier.check(item, expected, content, read_again)
+        """Verify a whole object that was written to a file; raise `DataError` if it differs after reading again."""
+        self._verifier.check(item, self._verifier.checksum(item, thorough=True), content, read_again)
 
     def object_check(self, item: StoredObject) -> ObjectCheck:
         """Return the check of an object that is read in chunks."""
@@ -120,81 +129,42 @@ class S3Store:
                 yield self.read(item, start, min(start + CHUNK_BYTES, item.size))
 
         def ask() -> Checksum | None:
-            return self._verifier.checksum(item, None, md5=self._verifies_md5(item))
+            return self._verifier.checksum(item, thorough=self._is_thorough(item))
 
         return ObjectCheck(item, self._verifier, ask, chunks)
 
-    def _verifies_md5(self, item: StoredObject) -> bool:
-        """Return whether a stream's bytes are worth an MD5: TLS already authenticates each record."""
+    def _is_thorough(self, item: StoredObject) -> bool:
+        """Return whether a stream's bytes are compared at any cost: not over TLS, which authenticates each record."""
         return not self._bucket(s3.parse_s3_uri(item.uri).bucket).is_encrypted
 
     def _headers(self, item: StoredObject) -> Mapping[str, str]:
         """Return the headers of HeadObject about an object's content."""
-        wanted = _s3_object(item)
-        bucket = self._bucket(wanted.location.bucket)
-        if bucket.gets is not None and bucket.works:
-            with suppress(UnexpectedAnswerError):
-                return bucket.gets.head(wanted.location.key, total=item.size, etag=item.version)
         found, response = self._retry(lambda: self._s3.head(item.uri, checksum=True))
         if item.version not in ("", found.etag):
-            raise s3.changed_object_error(wanted)
+            raise s3.changed_object_error(_s3_object(item))
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
-    def read_to(self, target: Target, item: StoredObject, start: int) -> Mapping[str, str] | None:
-        """Fill ``target`` with an object's bytes from ``start`` on; raise as `read` does.
-
-        Return the headers about the content where the whole object was asked for and S3 answered.
-        """
-        wanted = _s3_object(item)
-        done, headers = self._read_fast(wanted, target, start)
-        if done < target.size:
-            try:
-                headers = self._resume(wanted, target, start, done) or headers
-            except PlatformError as error:
-                if (explained := _explained(wanted, error)) is error:
-                    # An error that is its own cause is an endless chain.
-                    raise
-                raise explained from error
-        return headers
-
-    def _read_fast(self, item: s3.S3Object, target: Target, start: int) -> Answer:
-        """Read over the fast path; return how many bytes came."""
-        bucket = self._bucket(item.location.bucket)
-        if bucket.gets is None or not (bucket.works or bucket.failures < FAILURES):
-            return Answer(0, None)
-        try:
-            answer = bucket.gets.read(target, item.location.key, start, total=item.size, etag=item.etag)
-        except UnexpectedAnswerError:
-            bucket.failures += 1
-            return Answer(0, None)
-        bucket.works = True
-        self._answered = True
-        return answer
-
-    def _resume(self, item: s3.S3Object, target: Target, start: int, done: int) -> Mapping[str, str] | None:
-        """Read the rest through boto3, with retries; each attempt starts after the bytes that have come."""
-        headers: Mapping[str, str] | None = None
-
-        def keep_headers(found: Mapping[str, str]) -> None:
-            nonlocal headers
-            headers = found
+    def _resume(self, item: s3.S3Object, start: int, end: int) -> Buffer:
+        """Read through boto3, with retries; each attempt starts after the bytes that have come."""
+        content, done = memoryview(bytearray(end - start)), 0
 
         def read_rest() -> None:
             nonlocal done
-            for chunk in self._s3.stream(item, start + done, start + target.size, keep_headers):
-                if len(chunk) > target.size - done:
+            for chunk in self._s3.stream(item, start + done, end):
+                raise_if_cancelled()
+                if len(chunk) > len(content) - done:
                     raise s3.changed_object_error(item)
-                target.put(done, chunk)
+                content[done : done + len(chunk)] = chunk
                 done += len(chunk)
-            if done != target.size:
+            if done != len(content):
                 raise DataError(
                     f"{item.location}: the connection to the S3 endpoint broke: it was closed after {done} of "
-                    f"{target.size} bytes; retry, and check the network to it"
+                    f"{len(content)} bytes; retry, and check the network to it"
                 ) from ConnectionResetError()
 
         self._retry(read_rest, lambda: done)
-        return headers
+        return content
 
     def _retry(self, action: Callable[[], _T], progress: Callable[[], int] = lambda: 0) -> _T:
         """Call ``action`` until it succeeds; raise its last error after a time without progress.
@@ -202,12 +172,12 @@ class S3Store:
         The time is the constructor's ``retry_seconds``, `RETRY_SECONDS` by default, and at most `FIRST_RETRY_SECONDS`
         as long as S3 has not answered this store. Only transient errors are retried, with exponential backoff and
         jitter. ``progress`` returns the bytes that have come: when it grows, the time limit and the backoff start
-        again. A thread whose result is not wanted any more stops retrying (`targets.reading_while`).
+        again. A thread whose result is not needed any more stops retrying (`cancellation`).
         """
         backoff, before, began = FIRST_BACKOFF, progress(), time.monotonic()
         attempts = 0
         while True:
-            require_wanted()
+            raise_if_cancelled()
             attempts += 1
             try:
                 done = action()
@@ -221,7 +191,7 @@ class S3Store:
                 if waited + backoff > limit:
                     raise _after_retries(error, attempts, waited) from error.__cause__
                 # Jitter: threads that were throttled together must not come back together.
-                sleep_while_wanted(backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
+                sleep_unless_cancelled(backoff * random.uniform(0.5, 1))  # noqa: S311 - no secret
                 backoff = min(backoff * 2, LONGEST_BACKOFF)
             else:
                 self._answered = True
@@ -230,9 +200,8 @@ class S3Store:
     def _bucket(self, name: str) -> _Bucket:
         with self._opening:
             if name not in self._buckets:
-                wire = self._s3.wire(name)
-                gets = None if wire is None else SignedGets(wire, self._stall)
-                self._buckets[name] = _Bucket(gets, self._s3.is_encrypted)
+                reader = S3Reader(self._s3.bucket_settings(name), connect_seconds=CONNECT_SECONDS, stall=self._stall)
+                self._buckets[name] = _Bucket(reader, self._s3.is_encrypted)
             return self._buckets[name]
 
 
@@ -249,9 +218,9 @@ def _after_retries(error: PlatformError, attempts: int, seconds: float) -> Platf
 
 @dataclass
 class _Bucket:
-    """One bucket, and whether the fast path can read it."""
+    """One bucket, and whether obstore can read it."""
 
-    gets: SignedGets | None
+    reader: S3Reader
     #: Whether its connections use TLS.
     is_encrypted: bool
     works: bool = False

@@ -16,12 +16,11 @@ from scriptmode.data.file_store import open_unchanged, path_of, translated
 from scriptmode.data.layout import Layout
 from scriptmode.data.object_store import CHUNK_BYTES
 from scriptmode.data.stores import Stores
-from scriptmode.data.targets import STEP_BYTES, File
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from scriptmode.data.object_store import StoredObject
     from scriptmode.data.s3_store import S3Store
@@ -106,8 +105,6 @@ class _File:
     item: StoredObject
     descriptor: int
     left: int
-    #: The response's headers about the whole object, where one request read it.
-    headers: Mapping[str, str] | None = None
 
 
 class _Downloads:
@@ -127,9 +124,8 @@ class _Downloads:
     def run(self) -> None:
         """Download one chunk after another until there are no more or one failed."""
         try:
-            scratch = memoryview(bytearray(STEP_BYTES))
             while (chunk := self._next_chunk()) is not None:
-                self._fetch(*chunk, scratch)
+                self._fetch(*chunk)
         except PlatformError as error:
             self._fail(error)
         except BaseException as error:
@@ -165,34 +161,38 @@ class _Downloads:
                 self._open.add(chunk[0].descriptor)
             return chunk
 
-    def _fetch(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
+    def _fetch(self, file: _File, start: int, end: int) -> None:
         try:
-            self._fill(file, start, end, scratch)
+            self._fill(file, start, end)
         except OSError as error:
             raise _cannot_store(error, file.item, self._folder) from error
 
-    def _fill(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
+    def _fill(self, file: _File, start: int, end: int) -> None:
         if file_uris.is_file(file.item.uri):
             _copy(file)
         elif end > start:
-            self._read(file, start, end, scratch)
+            self._read(file, start, end)
         with self._changing:
             self.done += end - start
             file.left -= 1
             if file.left:
                 return
         if file.item.size and not file_uris.is_file(file.item.uri):
-            read_again = partial(self._read, file, 0, file.item.size, scratch)
-            self._s3(file.item).check(file.item, file.headers, lambda: _content(file.descriptor), read_again)
+            self._s3(file.item).check(file.item, lambda: _content(file.descriptor), partial(self._read_again, file))
         os.fchmod(file.descriptor, READ_ONLY)
         with self._changing:
             self._open.discard(file.descriptor)
         os.close(file.descriptor)
 
-    def _read(self, file: _File, start: int, end: int, scratch: memoryview) -> None:
-        failed = partial(_cannot_store, item=file.item, folder=self._folder)
-        target = File(file.descriptor, start, end - start, scratch=scratch, failed=failed)
-        file.headers = self._s3(file.item).read_to(target, file.item, start)
+    def _read(self, file: _File, start: int, end: int) -> None:
+        data = memoryview(self._s3(file.item).read_unverified(file.item, start, end))
+        while data:
+            written = os.pwrite(file.descriptor, data, start)
+            start, data = start + written, data[written:]
+
+    def _read_again(self, file: _File) -> None:
+        for start in range(0, file.item.size, CHUNK_BYTES):
+            self._read(file, start, min(start + CHUNK_BYTES, file.item.size))
 
     def _s3(self, item: StoredObject) -> S3Store:
         return cast("S3Store", self._stores.store_of(item.uri))
