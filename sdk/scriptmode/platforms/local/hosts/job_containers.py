@@ -222,7 +222,7 @@ def _chown(paths: Sequence[str], written: WrittenFolder, image: str, job: str) -
             container_host.remove_container(client, identifier)
     if code:
         raise ContainerError(
-            f"{_NOT_OWNED}: chown in image {image} ended with exit code {code}", advice="run chown -R as root"
+            f"{_NOT_OWNED}: chown in image {image} ended with exit code {code}", advice="use chown -R as root"
         )
 
 
