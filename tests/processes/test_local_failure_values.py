@@ -1,6 +1,7 @@
 """The failures of real jobs as values: what the runtime recorded, through the agent, to the error and the command."""
 
 import pytest
+from fakes.local_jobs import channel
 
 from scriptmode import Failure, TrainingJob, TrainingJobFailed
 
@@ -92,6 +93,13 @@ def test_a_source_without_the_script(jobs):
     failure = failure_of(jobs, "", hyperparameters={"sagemaker_program": "missing.py"})
     assert (failure.host, failure.process, failure.exit_code) == ("algo-1", "launcher", 1)
     assert "missing.py" in failure.cause
+
+
+def test_an_input_that_cannot_be_read(jobs):
+    (jobs.folder / "empty").mkdir()
+    failure = failure_of(jobs, "pass", channels=[channel("train", f"file://{jobs.folder}/empty")])
+    assert failure.cause.startswith("Data download failed: channel 'train', file://")
+    assert (failure.process, failure.exit_code) == ("", None)
 
 
 @pytest.mark.parametrize("host", ["algo-9", "algo-1; rm -rf /", "algo-1\n"])

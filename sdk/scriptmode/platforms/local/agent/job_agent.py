@@ -71,6 +71,11 @@ class _JobDeletedError(Exception):
     """The job's folder was removed: the job is deleted."""
 
 
+def _client_error(reason: str) -> Outcome:
+    cause, _, rest = reason.partition("\n")
+    return Outcome.failed("ClientError", Failure(cause, traceback=rest))
+
+
 class Agent:
     """Owner of one running job."""
 
@@ -143,10 +148,10 @@ class Agent:
             self._end_processes()
         except Exception:  # noqa: BLE001 - the job must end in any case
             traceback.print_exc()
-        reason = f"InternalServerError: {type(error).__name__}: {error}; see {self._folder.agent_log}"
+        kind, cause = "InternalServerError", f"{type(error).__name__}: {error}; see {self._folder.agent_log}"
         if full_disk.is_full(error):
-            reason = f"ClientError: {full_disk.full_disk_error(error, self._disk)}"
-        self._end(Outcome("Failed", reason))
+            kind, cause = "ClientError", str(full_disk.full_disk_error(error, self._disk))
+        self._end(Outcome.failed(kind, Failure(cause)))
 
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
@@ -155,13 +160,13 @@ class Agent:
                 self._spool.mkdir(parents=True, exist_ok=True)
                 self._fleet.prepare()
         except (ContainerError, DataError, OSError) as error:
-            return Outcome("Failed", f"ClientError: the hosts cannot be prepared: {error}")
+            return _client_error(f"the hosts cannot be prepared: {error}")
         self._enter("Downloading")
         try:
             with full_disk.translate_full_disk_errors(self._disk):
                 task = self._begin_staging()
         except (DataError, OSError) as error:
-            return Outcome("Failed", f"ClientError: Data download failed: {error}")
+            return _client_error(f"Data download failed: {error}")
         while not task.poll() or not (task.error or self._mounts.is_ready_or_failed() or self._stop_requested()):
             if self._stop_requested():
                 self._enter("Stopping")
@@ -172,8 +177,8 @@ class Agent:
         if self._stop_requested():
             return Outcome("Stopped")
         if failure := self._mounts.failure():
-            return Outcome("Failed", failure)
-        return Outcome("Failed", f"ClientError: Data download failed: {task.error}") if task.error else None
+            return Outcome.failed("ClientError", failure)
+        return _client_error(f"Data download failed: {task.error}") if task.error else None
 
     def _pull_image(self) -> Outcome | None:
         """Pull the image if it is missing on this machine; return an outcome only if the job ends here."""
@@ -181,7 +186,7 @@ class Agent:
             if self._fleet.has_image():
                 return None
         except ContainerError as error:
-            return Outcome("Failed", f"ClientError: {error}")
+            return _client_error(str(error))
         self._enter("DownloadingTrainingImage")
         task = self._tasks.start(self._fleet.pull_image)
         while not task.poll():
@@ -191,7 +196,7 @@ class Agent:
             self._wait(supervision.POLL_SECONDS)
         if self._stop_requested():
             return Outcome("Stopped")
-        return Outcome("Failed", f"ClientError: {task.error}") if task.error else None
+        return _client_error(task.error) if task.error else None
 
     def _begin_staging(self) -> ForkedTask:
         """Start the mounts, and the task that copies File mode channels and checkpoints."""
@@ -221,7 +226,7 @@ class Agent:
                     host.start()
                 self._producers.start()
         except (DataError, OSError) as error:
-            return Outcome("Failed", f"ClientError: the hosts cannot be started with {self._job.python!r}: {error}")
+            return _client_error(f"the hosts cannot be started with {self._job.python!r}: {error}")
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         self._record_processes()
@@ -244,10 +249,9 @@ class Agent:
     def _describe_failure(self, name: str, code: int) -> Outcome:
         machine_failure = next(host.machine_failure for host in self._hosts if host.name == name)
         if machine_failure:
-            failure = Failure(f"{name}: {machine_failure}", host=name)
-            return Outcome("Failed", f"ClientError: {failure.cause}", failure)
+            return Outcome.failed("ClientError", Failure(f"{name}: {machine_failure}", host=name))
         if disconnected := self._fleet.find_disconnected():
-            return Outcome("Failed", f"InternalServerError: {disconnected}")
+            return Outcome.failed("InternalServerError", Failure(str(disconnected)))
         exit_code = code if code >= 0 else 128 - code
         if text := self._sandboxes[name].read_failure():
             return Outcome("Failed", algorithm_error(text, exit_code), self._read_failure_record(name))
@@ -302,7 +306,7 @@ class Agent:
             self._log_to_user(f"artifacts were not delivered: {task.error}")
             if with_model:
                 location = f"the hosts' files are kept in {self._folder.output} and {self._folder.hosts}"
-                return Outcome("Failed", f"ClientError: Artifact upload failed: {task.error}; {location}")
+                return _client_error(f"Artifact upload failed: {task.error}; {location}")
         self._state = replace(self._state, artifacts=str(task.value or ""))
         return outcome
 

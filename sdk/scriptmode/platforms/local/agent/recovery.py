@@ -21,9 +21,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from scriptmode.errors import ContainerError, DataError
+from scriptmode.failure import Failure
 from scriptmode.messages import Problem
 from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup
+from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.store import heartbeat
 from scriptmode.platforms.local.store.description import max_runtime
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
@@ -156,12 +158,15 @@ def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> Job
     """Record a job whose agent died as Failed, after ending its remaining processes; ``cause`` is "" if unknown."""
     problem = end_orphans(folder)
     cause = cause or _cause_of_death(folder, state)
-    reason = (
-        f"InternalServerError: {cause}; its processes that were found were ended"
-        f"{f', but {problem}' if problem else ''}; its files are in {folder.path}"
+    cause += (
+        f"; its processes that were found were ended{f', but {problem}' if problem else ''}; "
+        f"its files are in {folder.path}"
     )
     log = folder.agent_log_tail()
-    failed = state.with_status("Failed", time.time(), reason=f"{reason}; agent.log ends with\n{log}" if log else reason)
+    outcome = Outcome.failed(
+        "InternalServerError", Failure(cause + ("; agent.log ends with" if log else ""), traceback=log)
+    )
+    failed = state.with_status("Failed", time.time(), reason=outcome.reason, failure=outcome.failure)
     # On a full disk the caller still gets the state; the next call tries to write it again.
     with suppress(OSError):
         folder.write_state(failed)

@@ -32,6 +32,11 @@ class Outcome:
     reason: str = ""
     failure: Failure | None = None
 
+    @classmethod
+    def failed(cls, kind: str, failure: Failure) -> Outcome:
+        """Return the end of a job by a failure outside the script; ``kind`` is the service's name of its kind."""
+        return cls("Failed", "\n".join(filter(None, (f"{kind}: {failure.cause}", failure.traceback))), failure)
+
 
 @dataclass(frozen=True)
 class SupervisionHooks:
@@ -44,8 +49,8 @@ class SupervisionHooks:
     on_stopping: Callable[[str], None]
     #: Return the outcome of a job whose host failed, from its name and exit code (``-n`` for signal n).
     describe_failure: Callable[[str, int], Outcome]
-    #: Return why the hosts' inputs cannot be served any more; "" while they can.
-    input_failure: Callable[[], str] = lambda: ""
+    #: Return why the hosts' inputs cannot be served any more; None while they can.
+    input_failure: Callable[[], Failure | None] = lambda: None
     clock: Callable[[], float] = time.monotonic
 
 
@@ -57,7 +62,7 @@ def supervise(hosts: Sequence[Host], max_runtime: float, stop_grace: float, hook
         # Checked after the hosts were polled: when an input broke, that is the cause, however the hosts ended.
         if failure := hooks.input_failure():
             end_hosts(hosts, FAILURE_GRACE_SECONDS, hooks)
-            return Outcome("Failed", failure)
+            return Outcome.failed("ClientError", failure)
         failed = next(((name, code) for name, code in codes.items() if code), None)
         if failed:
             outcome = hooks.describe_failure(*failed)

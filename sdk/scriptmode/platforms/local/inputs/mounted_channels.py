@@ -13,6 +13,7 @@ from scriptmode.data import listing, mounts
 from scriptmode.data.channel_source import input_mode, parse_channel
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
+from scriptmode.failure import Failure
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
@@ -85,17 +86,17 @@ class ChannelMounts:
 
     def is_ready_or_failed(self) -> bool:
         """Return whether every mount is in place, or one has failed."""
-        return bool(self.failure()) or all(mount.is_up for mount in self._mounts.values())
+        return self.failure() is not None or all(mount.is_up for mount in self._mounts.values())
 
-    def failure(self) -> str:
-        """Return why a mount failed, disappeared or could not be read; "" without a failure."""
+    def failure(self) -> Failure | None:
+        """Return why a mount failed, disappeared or could not be read; None without a failure."""
         for mounted, mount in self._mounts.items():
             mount.poll()
             if failure := mount.error or next(iter(mount.unreadable), ""):
                 channel = f"channel {mounted.channel['ChannelName']!r}"
                 problem = failure if failure.startswith(channel) else f"{channel}: {failure}"
-                return f"ClientError: Data download failed: {mounted.host}: {problem}"
-        return ""
+                return Failure(f"Data download failed: {mounted.host}: {problem}", host=mounted.host)
+        return None
 
     def end(self) -> list[str]:
         """Remove every mount; return a message for each that stays."""

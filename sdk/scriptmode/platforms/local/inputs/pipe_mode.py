@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from scriptmode.data import framing, listing, pipes, prefetch
 from scriptmode.data.channel_source import input_mode, parse_channel
+from scriptmode.failure import Failure
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.opt_ml import channel_sandboxes
@@ -84,12 +85,12 @@ class PipeProducers:
         for stream, counters in self._streams.items():
             self._producers[stream] = self._tasks.start(partial(self._feed, stream, counters), stays=True)
 
-    def failure(self) -> str:
-        """Return why a producer ended, which none should do; "" while all run."""
+    def failure(self) -> Failure | None:
+        """Return why a producer ended, which none should do; None while all run."""
         for stream, producer in self._producers.items():
             if producer.poll():
-                return f"ClientError: Data download failed: {stream.host}: {producer.error}"
-        return ""
+                return Failure(f"Data download failed: {stream.host}: {producer.error}", host=stream.host)
+        return None
 
     def progress(self) -> list[ChannelProgress]:
         """Return the number of bytes streamed of each channel that at least one host opened."""
