@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from scriptmode.aws import s3
 from scriptmode.data import augmented_manifests, file_uris, manifests
-from scriptmode.data.cancellation import cancelled_by
 from scriptmode.data.object_store import StoredObject
+from scriptmode.data.prefetch import ordered_prefetch
 from scriptmode.data.sharding import Shard, shard_records
 from scriptmode.errors import DataError
 
@@ -23,8 +20,7 @@ if TYPE_CHECKING:
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.object_store import ObjectStore, Piece
 
-#: Threads that look up the objects a manifest names, and how many of them are looked up ahead of the consumer.
-LOOKUP_THREADS = 16
+#: How many of the objects that a manifest names are looked up ahead of the consumer.
 LOOKUP_WINDOW = 64
 
 _Given = TypeVar("_Given")
@@ -140,39 +136,7 @@ def _look_up_all(look: Callable[[str], _Found], names: Iterable[str], prefix: st
 
 
 def _in_order(look: Callable[[_Given], _Found], given: Iterable[_Given]) -> Iterator[_Found]:
-    """Look up ahead of the consumer, with threads; results, and the first error, come in the order of ``given``."""
-    pool = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="look-up")
-    closed = Event()
-    waiting: deque[Future[_Found]] = deque()
-
-    def work(each: _Given) -> _Found:
-        with cancelled_by(closed.is_set):
-            return look(each)
-
-    try:
-        for future in _submit_all(pool, work, given):
-            waiting.append(future)
-            # The first result is yielded when every thread is busy; then one for each that is submitted.
-            if len(waiting) == LOOKUP_WINDOW or (len(waiting) > LOOKUP_THREADS and waiting[0].done()):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        closed.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _submit_all(
-    pool: ThreadPoolExecutor, work: Callable[[_Given], _Found], given: Iterable[_Given]
-) -> Iterator[Future[_Found]]:
-    """Submit one call after another; an error of ``given`` becomes a future in its place."""
-    try:
-        for each in given:
-            yield pool.submit(work, each)
-    except Exception as error:  # noqa: BLE001 - raised where the consumer comes to it
-        broken: Future[_Found] = Future()
-        broken.set_exception(error)
-        yield broken
+    return ordered_prefetch(iter(given), look, budget=LOOKUP_WINDOW)
 
 
 def _require_any(found: Iterable[_Found], source: ChannelSource, why: str) -> Iterator[_Found]:

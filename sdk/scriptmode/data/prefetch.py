@@ -1,6 +1,6 @@
-"""Prefetch the pieces of a stream with threads, and yield their bytes in order.
+"""Prefetch with threads, and yield in order: the bytes of a stream's pieces, or what is looked up for a manifest.
 
-A piece is cut into chunks of `CHUNK_BYTES`. A chunk goes through these states, in the order of the stream:
+A piece is cut into chunks of `CHUNK_BYTES`. A chunk, or another item, goes through these states, in order:
 
     not scheduled --worker--> pending --worker--> ready --consumer--> yielded --consumer--> released
                                  |                  ^
@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections import deque
 from contextlib import suppress
 from ctypes import CDLL
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Callable, Generic, NamedTuple, TypeVar
 
 from scriptmode.data.cancellation import cancelled_by
 from scriptmode.data.integrity import Verifying
@@ -36,8 +36,12 @@ if TYPE_CHECKING:
     from scriptmode.data.integrity import ObjectCheck
     from scriptmode.data.object_store import Buffer, ObjectStore, Piece, StoredObject
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
 WINDOW_BYTES = 112 * 1024 * 1024
 WAITING_SECONDS = 0.2
+WORKERS = 16
 #: What a chunk costs of the window beside its bytes: it is an object with a name, and many chunks are small or empty.
 CHUNK_OVERHEAD_BYTES = 4096
 
@@ -47,7 +51,7 @@ def prefetch(
     pieces: Iterable[Piece],
     *,
     window_bytes: int = WINDOW_BYTES,
-    workers: int = 16,
+    workers: int = WORKERS,
     waiting: Callable[[], None] = lambda: None,
 ) -> Generator[Chunk, None, None]:
     """Yield the bytes of all pieces in their order; about ``window_bytes`` at most are prefetched at a time.
@@ -58,11 +62,41 @@ def prefetch(
     `WAITING_SECONDS` without a chunk; what it raises is raised here.
     """
     _share_arena()
-    window = _PrefetchWindow(store_of, iter(pieces), window_bytes)
+
+    def read(chunk: _PendingChunk) -> Chunk:
+        piece = chunk.piece
+        if isinstance(piece, Literal):
+            return Chunk(piece.data, ends=True, uri=piece.uri)
+        if chunk.start == chunk.end:
+            return Chunk(b"", ends=True, uri=piece.uri)
+        store = store_of(piece.uri)
+        data = store.read(piece, chunk.start, chunk.end)
+        if chunk.check is not None:
+            chunk.check.add(store, chunk.start, data)
+        return Chunk(data, chunk.end == piece.size, piece.uri)
+
+    return ordered_prefetch(_chunks_of(pieces), read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
+
+
+def ordered_prefetch(
+    items: Iterator[_Item],
+    fetch: Callable[[_Item], _Result],
+    *,
+    cost: Callable[[_Item], int] = lambda _: 1,
+    budget: int,
+    workers: int = WORKERS,
+    waiting: Callable[[], None] = lambda: None,
+) -> Generator[_Result, None, None]:
+    """Yield what ``fetch`` returns for each item, in the order of the items, prefetched by ``workers`` threads.
+
+    The sum of their costs is at most the ``budget`` at a time, exceeded by less than one item. Errors, closing and
+    ``waiting`` are as in `prefetch`.
+    """
+    window = _PrefetchWindow(items, fetch, cost, budget)
     for number in range(workers):
         Thread(target=window.run_worker, name=f"prefetch-{number}", daemon=True).start()
     try:
-        yield from window.chunks(waiting)
+        yield from window.results(waiting)
     finally:
         window.close()
 
@@ -96,39 +130,47 @@ class _SharedCheck:
         self._check.add(start, data)
 
 
-@dataclass
-class _PendingChunk:
-    """A chunk that was scheduled; it is ready once it has its ``data`` or an ``error``."""
+class _PendingChunk(NamedTuple):
+    """A range of a piece."""
 
-    piece: Piece | None
+    piece: Piece
     start: int
     end: int
-    ends: bool
     #: Shared by the chunks of one piece.
     check: _SharedCheck | None = None
-    data: Buffer | None = None
+
+
+def _cost(chunk: _PendingChunk) -> int:
+    return chunk.end - chunk.start + CHUNK_OVERHEAD_BYTES
+
+
+@dataclass
+class _Pending(Generic[_Item, _Result]):
+    """An item that was scheduled; it is ready once it has its ``result`` or an ``error``."""
+
+    item: _Item | None
+    cost: int = 0
+    result: list[_Result] = field(default_factory=list)
     error: BaseException | None = None
 
     @property
     def is_ready(self) -> bool:
-        return self.data is not None or self.error is not None
-
-    @property
-    def cost(self) -> int:
-        return self.end - self.start + CHUNK_OVERHEAD_BYTES
+        return bool(self.result) or self.error is not None
 
 
-class _PrefetchWindow:
-    """The queue of pending and ready chunks, and the bytes of the budget that are left (the module has the picture)."""
+class _PrefetchWindow(Generic[_Item, _Result]):
+    """The queue of pending and ready items, and the cost of the budget that is left (the module has the picture)."""
 
-    def __init__(self, store_of: Callable[[str], ObjectStore], pieces: Iterator[Piece], budget: int) -> None:
-        self._store_of = store_of
-        self._pieces = pieces
-        self._unscheduled = _chunks_of(pieces)
-        self._queue: deque[_PendingChunk] = deque()
-        #: Bytes left; less than 0 by at most one chunk.
+    def __init__(
+        self, items: Iterator[_Item], fetch: Callable[[_Item], _Result], cost: Callable[[_Item], int], budget: int
+    ) -> None:
+        self._items = items
+        self._fetch = fetch
+        self._cost = cost
+        self._queue: deque[_Pending[_Item, _Result]] = deque()
+        #: What is left; less than 0 by at most one item.
         self._budget = budget
-        #: No chunk is scheduled any more: all were, one failed, or the consumer closed the generator.
+        #: No item is scheduled any more: all were, one failed, or the consumer closed the generator.
         self._stopped = False
         self._closed = False
         #: Held by the worker that schedules: the order of the locking is the order of the queue.
@@ -137,15 +179,14 @@ class _PrefetchWindow:
         self._first_is_ready = Condition(changing)
         self._has_budget = Condition(changing)
 
-    def chunks(self, waiting: Callable[[], None]) -> Iterator[Chunk]:
-        """Yield chunks in order as they become ready; each is released when the next one is asked for."""
+    def results(self, waiting: Callable[[], None]) -> Iterator[_Result]:
+        """Yield results in order as they become ready; each is released when the next one is asked for."""
         pending = self._wait_for_first(waiting)
         while pending is not None:
             if pending.error is not None:
                 raise pending.error
-            if pending.data is not None and pending.piece is not None:
-                yield Chunk(pending.data, pending.ends, pending.piece.uri)
-            pending.data = None
+            yield pending.result[0]
+            pending.result.clear()
             with self._has_budget:
                 self._budget += pending.cost
                 self._has_budget.notify()
@@ -165,10 +206,10 @@ class _PrefetchWindow:
             self._queue.clear()
         # A worker that is scheduling closes the pieces itself when its call of them returns.
         if self._scheduling.acquire(blocking=False):
-            self._close_pieces()
+            self._close_items()
             self._scheduling.release()
 
-    def _wait_for_first(self, waiting: Callable[[], None]) -> _PendingChunk | None:
+    def _wait_for_first(self, waiting: Callable[[], None]) -> _Pending[_Item, _Result] | None:
         """Wait for the first chunk of the queue and remove it; return None after the last one."""
         with self._first_is_ready:
             while not self._queue or not self._queue[0].is_ready:
@@ -178,7 +219,7 @@ class _PrefetchWindow:
                     waiting()
             return self._queue.popleft()
 
-    def _schedule(self) -> _PendingChunk | None:
+    def _schedule(self) -> _Pending[_Item, _Result] | None:
         """Append the next chunk to the queue once there is budget; return None when scheduling has stopped."""
         with self._scheduling:
             with self._has_budget:
@@ -188,11 +229,12 @@ class _PrefetchWindow:
                     return None
             return self._append_next()
 
-    def _append_next(self) -> _PendingChunk | None:
+    def _append_next(self) -> _Pending[_Item, _Result] | None:
         try:
-            pending = next(self._unscheduled, None)
+            item = next(self._items, None)
+            pending = None if item is None else _Pending[_Item, _Result](item, self._cost(item))
         except Exception as error:  # noqa: BLE001 - raised where the consumer comes to it
-            pending = _PendingChunk(None, 0, 0, ends=True, error=error)
+            pending = _Pending[_Item, _Result](None, error=error)
         with self._first_is_ready:
             if self._stopped:
                 pending = None
@@ -204,23 +246,19 @@ class _PrefetchWindow:
             elif pending.is_ready:
                 self._first_is_ready.notify()
         if pending is None:
-            self._close_pieces()
+            self._close_items()
         return pending
 
-    def _read(self, pending: _PendingChunk) -> None:
-        piece = pending.piece
-        if pending.is_ready or piece is None or isinstance(piece, Literal):
+    def _read(self, pending: _Pending[_Item, _Result]) -> None:
+        if pending.item is None:
             return
-        data, error = None, None
+        result, error = [], None
         try:
-            store = self._store_of(piece.uri)
-            data = store.read(piece, pending.start, pending.end)
-            if pending.check is not None:
-                pending.check.add(store, pending.start, data)
+            result.append(self._fetch(pending.item))
         except Exception as caught:  # noqa: BLE001 - raised where the consumer comes to it
             error = caught
         with self._first_is_ready:
-            pending.data, pending.error = data, error
+            pending.result, pending.error = result, error
             if error is not None:
                 # The consumer gets no further than here.
                 self._stop()
@@ -233,21 +271,25 @@ class _PrefetchWindow:
         self._first_is_ready.notify()
         self._has_budget.notify_all()
 
-    def _close_pieces(self) -> None:
-        close = getattr(self._pieces, "close", None)
+    def _close_items(self) -> None:
+        close = getattr(self._items, "close", None)
         if close is not None:
             close()
 
 
-def _chunks_of(pieces: Iterator[Piece]) -> Iterator[_PendingChunk]:
-    for piece in pieces:
-        if isinstance(piece, Literal):
-            yield _PendingChunk(piece, 0, len(piece.data), ends=True, data=piece.data)
-        elif piece.size == 0:
-            yield _PendingChunk(piece, 0, 0, ends=True, data=b"")
-        else:
-            # The store itself verifies an object that is read as a whole.
-            check = _SharedCheck(piece) if piece.size > CHUNK_BYTES else None
-            for start in range(0, piece.size, CHUNK_BYTES):
-                end = min(start + CHUNK_BYTES, piece.size)
-                yield _PendingChunk(piece, start, end, ends=end == piece.size, check=check)
+def _chunks_of(pieces: Iterable[Piece]) -> Iterator[_PendingChunk]:
+    iterator = iter(pieces)
+    try:
+        for piece in iterator:
+            size = len(piece.data) if isinstance(piece, Literal) else piece.size
+            if isinstance(piece, Literal) or size <= CHUNK_BYTES:
+                # The store itself verifies an object that is read as a whole.
+                yield _PendingChunk(piece, 0, size)
+                continue
+            check = _SharedCheck(piece)
+            for start in range(0, size, CHUNK_BYTES):
+                yield _PendingChunk(piece, start, min(start + CHUNK_BYTES, size), check)
+    finally:
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            close()
