@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure, amount, in_turn
 
-from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.request.parse import parse_request
 
 JOBS = amount(10_000, smallest=10)
 LIVES = ("Downloading", "Training", "Uploading", "Completed")
@@ -52,6 +53,7 @@ def _make_jobs(store: JobStore) -> None:
         path = store.folder(name).path
         path.mkdir(parents=True)
         resources = {"InstanceType": "local_process", "InstanceCount": 1}
-        job = Job({"TrainingJobName": name, "ResourceConfig": resources}, state.arn, "us-east-1", sys.executable, 120.0)
-        (path / "job.json").write_text(json.dumps(asdict(job), indent=1))
+        request = parse_request({"TrainingJobName": name, "ResourceConfig": resources})
+        job = Job(request, state.arn, "us-east-1", sys.executable, 120.0)
+        (path / "job.json").write_text(json.dumps(job.to_json(), indent=1))
         (path / "state.json").write_text(json.dumps(state.to_json(), indent=1))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scriptmode.platforms.local.store.description import algorithm_error, render_describe_response
 from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.request.parse import parse_request
 from scriptmode_runtime import contract, environment, report
 from scriptmode_runtime.hints import _TABLE, hint
 from scriptmode_runtime.plan import ProcessSpec
@@ -29,7 +30,7 @@ def reason_of(status, output, host="algo-1"):
         report.write(str(base / "output"), cause)
         said = (base / "output" / "failure").read_text()
     state = starting_state("job", "arn", 0.0).with_status("Failed", 1.0, reason=algorithm_error(said, cause.exit_code))
-    return render_describe_response({}, state)["FailureReason"], cause.exit_code
+    return render_describe_response(parse_request({}), state)["FailureReason"], cause.exit_code
 
 
 def output_of(lines, width, last, *, fails):

@@ -2,11 +2,17 @@
 
 import pytest
 
-from scriptmode.data.channel_source import ChannelSource, parse_channel
+from scriptmode.data.channel_source import ChannelSource, source_of
+from scriptmode.request.parse import parse_request
 
 
 def request(**algorithm):
     return {"AlgorithmSpecification": {"TrainingImage": "i", **algorithm}}
+
+
+def parse(request, entry):
+    job = parse_request({**request, "InputDataConfig": [entry]})
+    return source_of(job, job.channels[0])
 
 
 def entry(source=(), **fields):
@@ -15,7 +21,7 @@ def entry(source=(), **fields):
 
 
 def test_the_smallest_entry_is_a_replicated_prefix_in_file_mode():
-    assert parse_channel(request(), entry()) == ChannelSource("train", "File", "S3Prefix", "s3://b/x")
+    assert parse(request(), entry()) == ChannelSource("train", "File", "S3Prefix", "s3://b/x")
 
 
 def test_every_field_of_an_entry_is_parsed():
@@ -31,7 +37,7 @@ def test_every_field_of_an_entry_is_parsed():
         "ShuffleConfig": {"Seed": 0},
         "ContentType": "text/csv",
     }
-    assert parse_channel(request(TrainingInputMode="File"), entry(source, **fields)) == ChannelSource(
+    assert parse(request(TrainingInputMode="File"), entry(source, **fields)) == ChannelSource(
         name="train",
         mode="Pipe",
         data_type="AugmentedManifestFile",
@@ -54,11 +60,9 @@ def test_every_field_of_an_entry_is_parsed():
     ],
 )
 def test_a_channel_has_its_own_mode_else_the_jobs(own, of_the_job, mode):
-    assert parse_channel(request(**of_the_job), entry(**own)).mode == mode
+    assert parse(request(**of_the_job), entry(**own)).mode == mode
 
 
 def test_an_explicit_none_is_the_default():
     fields = {"CompressionType": "None", "RecordWrapperType": "None"}
-    assert parse_channel(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **fields)) == parse_channel(
-        request(), entry()
-    )
+    assert parse(request(), entry({"S3DataDistributionType": "FullyReplicated"}, **fields)) == parse(request(), entry())

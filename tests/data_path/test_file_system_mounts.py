@@ -12,14 +12,16 @@ from fakes import plain_user
 
 from scriptmode.data import mounts
 from scriptmode.platforms.local.system import file_systems
+from scriptmode.spec.inputs import FileSystemInput
 
 ID = "fs-0123456789abcdef0"
-SOURCE = {"FileSystemId": ID, "DirectoryPath": "/", "FileSystemAccessMode": "ro"}
+SOURCE = FileSystemInput(ID, "EFS", "/")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a folder")
 PROVIDE = f"""
 import sys
 from pathlib import Path
 from scriptmode.platforms.local.system import file_systems
+from scriptmode.spec.inputs import FileSystemInput
 data, place = map(Path, sys.argv[1:])
 print(file_systems.provide_folder({SOURCE!r}, {{{ID!r}: str(data)}}, place))
 (place / "new").write_text("mine")

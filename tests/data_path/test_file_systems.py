@@ -1,6 +1,5 @@
 """EFS and FSx channels are folders of this machine that the user names."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,17 +7,14 @@ import pytest
 from scriptmode.errors import DataError, SpecError
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.local.system.file_systems import FILE_SYSTEMS_VARIABLE
+from scriptmode.request.parse import parse_request
+from scriptmode.spec.inputs import FileSystemInput
 
 ID = "fs-0123456789abcdef0"
 
 
 def source(path="/", mode="rw", name=ID):
-    return {
-        "FileSystemId": name,
-        "FileSystemType": "EFS",
-        "DirectoryPath": path,
-        "FileSystemAccessMode": mode,
-    }
+    return FileSystemInput(name, "EFS", path, mode)
 
 
 VARIABLES = {
@@ -120,7 +116,9 @@ def test_an_existing_path_is_left_unchanged(tmp_path):
     assert (place / "kept").exists()
 
 
-@pytest.mark.parametrize("without", ["FileSystemAccessMode", None])
-def test_the_service_mounts_read_only_by_default(without):
-    asked = {name: value for name, value in source(mode="ro").items() if name != without}
-    assert file_systems.is_read_only(json.loads(json.dumps(asked)))
+@pytest.mark.parametrize("mode", [{"FileSystemAccessMode": "ro"}, {}])
+def test_the_service_mounts_read_only_by_default(mode):
+    asked = {"FileSystemId": ID, "FileSystemType": "EFS", "DirectoryPath": "/", **mode}
+    channel = {"ChannelName": "train", "DataSource": {"FileSystemDataSource": asked}}
+    job = parse_request({"TrainingJobName": "job", "InputDataConfig": [channel]})
+    assert file_systems.is_read_only(job.channels[0].source)

@@ -34,7 +34,7 @@ SDK = {
         "request",
         "spec",
     ),
-    "platforms.local.system": ("data",),
+    "platforms.local.system": ("data", "spec"),
     "platforms.local.store": ("data", "platforms", "platforms.base", "platforms.local.system", "request", "spec"),
     "platforms.local.inputs": (
         "data",

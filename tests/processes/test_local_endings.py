@@ -183,10 +183,12 @@ def test_a_client_that_is_killed_before_it_started_the_agent_leaves_a_job_that_s
     code = """
 import os, sys, time
 from scriptmode.platforms.local.store.state import starting_state
-from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.request.parse import parse_request
 request = {"TrainingJobName": "job-1", "ResourceConfig": {"InstanceType": "local_process", "InstanceCount": 1}}
 with JobStore(__import__("pathlib").Path(sys.argv[1])).create(
-    Job(request, "arn", "us-east-1", sys.executable, 120.0), starting_state("job-1", "arn", time.time())
+    Job(parse_request(request), "arn", "us-east-1", sys.executable, 120.0), starting_state("job-1", "arn", time.time())
 ):
     os.kill(os.getpid(), 9)
 """

@@ -4,7 +4,6 @@ import pytest
 from fakes.local_jobs import channel, request_for
 
 from scriptmode.errors import RequestError
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local import validation
 
 IMAGE = "000000000000.dkr.ecr.us-east-1.amazonaws.com/image:tag"
@@ -39,13 +38,11 @@ def test_hosts_that_are_containers_are_taken(kind):
     made = request()
     made["ResourceConfig"]["InstanceType"] = kind
     validation.validate_request(made)
-    assert requested_hosts.has_container_hosts(made)
 
 
 def test_hosts_with_and_without_gpus_are_taken_together():
     made = request() | {"ResourceConfig": groups("local", "local_gpu")}
     validation.validate_request(made)
-    assert requested_hosts.has_container_hosts(made)
 
 
 def test_entry_point_arguments_and_isolation_are_taken():
@@ -89,7 +86,6 @@ def test_instance_types_of_the_service_are_refused_with_those_that_run_here():
     made = request()
     made["ResourceConfig"]["InstanceType"] = "ml.p3.2xlarge"
     assert "the local platform runs 'local_process' and 'local' and 'local_gpu'" in problem(made)
-    assert not requested_hosts.has_container_hosts(made)
 
 
 def test_checkpoints_lie_below_opt_ml():

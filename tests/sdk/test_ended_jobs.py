@@ -12,11 +12,14 @@ from scriptmode import UnreadableJobError
 from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.local import LocalPlatform, job_index
 from scriptmode.platforms.local.store import probe
-from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.request.parse import parse_request
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
-JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
+REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})
+JOB = Job(REQUEST, "arn", "us-east-1", "/usr/bin/python3", 120.0)
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def ended(store, name, created=0.0, secondary="Completed"):
         .with_status("Downloading", created + 1)
         .with_status(secondary, created + 9)
     )
-    job = replace(JOB, request={**JOB.request, "TrainingJobName": name})
+    job = replace(JOB, request=replace(REQUEST, name=name))
     with store.create(job, state) as (folder, _):
         return folder
 
@@ -116,7 +119,7 @@ def test_a_changed_digit_is_found_by_the_checksum(store):
 
 
 def test_a_job_that_goes_on_is_asked_each_time(store):
-    job = replace(JOB, request={**JOB.request, "TrainingJobName": "a"})
+    job = replace(JOB, request=replace(REQUEST, name="a"))
     with store.create(job, starting_state("a", "arn/a", 0.0)) as (folder, _):
         assert listed(store) == [("a", "InProgress")]
         assert not store.ended_jobs.exists()

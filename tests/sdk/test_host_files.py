@@ -9,6 +9,7 @@ from scriptmode.errors import DataError
 from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.spec.training_job import Output
 from scriptmode_runtime.files.archive import DEEPEST
 
 
@@ -102,11 +103,9 @@ def test_a_failure_file_is_read_no_further_than_its_limit(container):
 
 
 def test_a_checkpoint_that_becomes_a_link_to_this_machine_is_not_delivered(container, tmp_path, secret):
-    folder = container.checkpoints({})
+    folder = container.checkpoints(Output())
     (folder / "state").write_text("s")
-    keeper = CheckpointSync(
-        {"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, [container], tmp_path / "record.json"
-    )
+    keeper = CheckpointSync(Output(checkpoint_uri=f"file://{tmp_path}/kept"), [container], tmp_path / "record.json")
     found = keeper._trees()
     (folder / "state").unlink()
     (folder / "state").symlink_to(f"{link_chains.write_folder(folder, 3)}/secret")
@@ -124,16 +123,16 @@ def test_a_link_out_of_the_place_of_checkpoints_is_not_restored(container, tmp_p
     (kept / "deep" / "state").write_text("s")
     (kept / "latest").symlink_to("deep/state")
     (kept / "gone").symlink_to("nowhere")
-    config = {"CheckpointConfig": {"S3Uri": f"file://{kept}"}}
-    CheckpointSync(config, [container], tmp_path / "record.json").restore()
-    folder = container.checkpoints({})
+    output = Output(checkpoint_uri=f"file://{kept}")
+    CheckpointSync(output, [container], tmp_path / "record.json").restore()
+    folder = container.checkpoints(Output())
     assert {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()} == {
         "state": "s",
         "latest": "s",
     }
     (kept / "stolen").symlink_to(f"{link_chains.write_folder(kept, 1)}/secret")
     with pytest.raises(DataError, match="'stolen'; put the file there"):
-        CheckpointSync(config, [container], tmp_path / "record.json").restore()
+        CheckpointSync(output, [container], tmp_path / "record.json").restore()
     assert not (folder / "stolen").exists()
 
 
@@ -163,9 +162,7 @@ def test_folders_are_packed_as_deep_as_they_are_unpacked(container):
 def test_a_link_at_the_place_of_a_delivery_is_replaced_and_not_written_through(container, tmp_path, secret):
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / ".state.part").symlink_to(secret)
-    (container.checkpoints({}) / "state").write_text("s")
-    CheckpointSync({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, [container], tmp_path / "r").finish(
-        print
-    )
+    (container.checkpoints(Output()) / "state").write_text("s")
+    CheckpointSync(Output(checkpoint_uri=f"file://{tmp_path}/kept"), [container], tmp_path / "r").finish(print)
     assert secret.read_text().startswith("root:")
     assert (tmp_path / "kept" / "state").read_text() == "s"

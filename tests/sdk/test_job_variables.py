@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from scriptmode.platforms.local.hosts import job_variables
+from scriptmode.request.parse import parse_request
 
 GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
 
@@ -26,5 +27,7 @@ GRACE = "SCRIPTMODE_STOP_GRACE_SECONDS"
     ],
 )
 def test_a_job_may_ask_for_less_time_to_stop_than_the_platform_grants(asked, told):
-    job = SimpleNamespace(request={"TrainingJobName": "job-1"}, region="us-east-1", arn="arn:aws:x", stop_grace=20.0)
+    job = SimpleNamespace(
+        request=parse_request({"TrainingJobName": "job-1"}), region="us-east-1", arn="arn:aws:x", stop_grace=20.0
+    )
     assert job_variables.with_job_variables({} if asked is None else {GRACE: asked}, job)[GRACE] == told

@@ -7,23 +7,24 @@ import pytest
 from scriptmode.errors import DataError
 from scriptmode.platforms.local.outputs.checkpoints import CheckpointSync
 from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.spec.training_job import Output
 
 
 @pytest.fixture
 def hosts(tmp_path):
     sandboxes = [Sandbox(name, tmp_path / name) for name in ("algo-1", "algo-2")]
     for sandbox in sandboxes:
-        sandbox.checkpoints({}).mkdir(parents=True)
+        sandbox.checkpoints(Output()).mkdir(parents=True)
     return sandboxes
 
 
 def sync(tmp_path, hosts):
     (tmp_path / "kept").mkdir(exist_ok=True)
-    return CheckpointSync({"CheckpointConfig": {"S3Uri": f"file://{tmp_path}/kept"}}, hosts, tmp_path / "record.json")
+    return CheckpointSync(Output(checkpoint_uri=f"file://{tmp_path}/kept"), hosts, tmp_path / "record.json")
 
 
 def write(host, name, text, *, moment):
-    path = host.checkpoints({}) / name
+    path = host.checkpoints(Output()) / name
     path.write_text(text)
     os.utime(path, (moment, moment))
 
@@ -51,7 +52,7 @@ def test_what_only_another_host_changed_since_it_was_restored_is_kept(tmp_path, 
     made = sync(tmp_path, hosts)
     (tmp_path / "kept" / "state").write_text("old")
     made.restore()
-    assert [(host.checkpoints({}) / "state").read_text() for host in hosts] == ["old", "old"]
+    assert [(host.checkpoints(Output()) / "state").read_text() for host in hosts] == ["old", "old"]
     write(hosts[1], "state", "new", moment=5)
     assert finished(made) == []
     assert kept(tmp_path) == {"state": "new"}
@@ -92,13 +93,13 @@ def test_a_draft_of_a_job_that_was_killed_is_not_a_checkpoint(tmp_path, hosts):
     made = sync(tmp_path, hosts)
     (tmp_path / "kept" / ".state.part").write_text("half")
     made.restore()
-    assert list(hosts[0].checkpoints({}).iterdir()) == []
+    assert list(hosts[0].checkpoints(Output()).iterdir()) == []
 
 
 def test_a_link_out_of_a_containers_tree_is_left_out(tmp_path):
     (tmp_path / "secret").write_text("of this machine")
     host = Sandbox("algo-1", tmp_path / "algo-1", root="/opt/ml")
-    folder = host.checkpoints({})
+    folder = host.checkpoints(Output())
     folder.mkdir(parents=True)
     (folder / "out").symlink_to(tmp_path / "secret")
     (folder / "real").write_text("r")

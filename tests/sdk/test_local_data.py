@@ -13,6 +13,7 @@ from scriptmode.platforms.local.inputs import file_mode
 from scriptmode.platforms.local.outputs import artifacts
 from scriptmode.platforms.local.system.durable import ChangedDirectories
 from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.request.parse import parse_request
 
 
 def sandboxes(folder, count=1):
@@ -20,9 +21,9 @@ def sandboxes(folder, count=1):
 
 
 def staged(folder, *wanted, hosts=1):
-    request = request_for("job", hosts=hosts, channels=wanted)
+    job = parse_request(request_for("job", hosts=hosts, channels=wanted))
     file_mode.stage_channels(
-        request, sandboxes(folder / "hosts", hosts), Stores(), folder / "channels", report=lambda *_: None
+        job, sandboxes(folder / "hosts", hosts), Stores(), folder / "channels", report=lambda *_: None
     )
     return folder / "hosts"
 

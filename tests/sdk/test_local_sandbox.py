@@ -6,12 +6,13 @@ import pytest
 from fakes.local_jobs import channel, request_for
 
 from scriptmode.data import file_uris
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
 from scriptmode.platforms.local.hosts.process_fleet import ProcessFleet
-from scriptmode.platforms.local.store.job_store import Job, JobFolder
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.system.forked_tasks import Tasks
 from scriptmode.platforms.opt_ml import Sandbox
+from scriptmode.request.parse import parse_request
 
 GROUPS = [
     {"InstanceGroupName": "gpus", "InstanceType": "local_process", "InstanceCount": 2},
@@ -21,7 +22,7 @@ GROUPS = [
 
 def prepared(folder, request, host="algo-1", scriptmode=None):
     sandbox = Sandbox(host, folder / host)
-    sandbox.prepare(request, scriptmode or {})
+    sandbox.prepare(parse_request(request), scriptmode or {})
     return {file.stem: json.loads(file.read_text()) for file in (folder / host / "input" / "config").iterdir()}
 
 
@@ -85,13 +86,21 @@ def test_inputdataconfig_has_the_services_keys(tmp_path):
     }
 
 
+def test_a_file_system_is_read_as_files_also_where_other_channels_are_piped(tmp_path):
+    system = {"FileSystemId": "fs-1", "FileSystemType": "EFS", "DirectoryPath": "/"}
+    mounted = {"ChannelName": "mounted", "DataSource": {"FileSystemDataSource": system}, "InputMode": "File"}
+    request = request_for("job", channels=[channel("train", "file:///a"), mounted])
+    request["AlgorithmSpecification"]["TrainingInputMode"] = "Pipe"
+    config = prepared(tmp_path, request)["inputdataconfig"]
+    assert {name: each["TrainingInputMode"] for name, each in config.items()} == {"train": "Pipe", "mounted": "File"}
+
+
 def test_a_channel_of_one_group_is_unknown_to_the_other(tmp_path):
     request = request_for("job", channels=[channel("train", "file:///a")])
     request["ResourceConfig"] = {"InstanceGroups": GROUPS}
     request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["InstanceGroupNames"] = ["cpus"]
     assert prepared(tmp_path, request, "algo-1")["inputdataconfig"] == {}
     assert list(prepared(tmp_path, request, "algo-3")["inputdataconfig"]) == ["train"]
-    assert requested_hosts.channel_hosts(request, request["InputDataConfig"][0]) == ("algo-3",)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +158,7 @@ def test_the_environment_of_a_container_is_the_requests_and_the_callers_credenti
 
 
 def job_of(request):
-    return Job(request, "arn", "us-east-1", "python", 120.0)
+    return Job(parse_request(request), "arn", "us-east-1", "python", 120.0)
 
 
 def test_a_checkpoint_folder_of_ones_own_is_made(tmp_path):

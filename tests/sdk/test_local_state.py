@@ -11,6 +11,7 @@ from fakes.local_jobs import channel, request_for
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store.description import render_describe_response, render_summary
 from scriptmode.platforms.local.store.state import MESSAGES, STATUS_OF, starting_state, state_from_json
+from scriptmode.request.parse import parse_request
 
 SERVICE = botocore.model.ServiceModel(botocore.loaders.Loader().load_service_model("sagemaker", "service-2"))
 DESCRIBED = SERVICE.operation_model("DescribeTrainingJob").output_shape
@@ -48,7 +49,7 @@ def test_a_description_has_exactly_the_services_shape(statuses):
     request = request_for("job", channels=[channel("train", "file:///data")])
     request["Tags"] = [{"Key": "a", "Value": "b"}]
     state = lived(*statuses)
-    description = render_describe_response(request, state)
+    description = render_describe_response(parse_request(request), state)
     assert against(DESCRIBED, description) == ""
     assert against(SUMMARY, render_summary(state.summary)) == ""
     assert description["SecondaryStatus"] in DESCRIBED.members["SecondaryStatus"].enum
@@ -65,7 +66,7 @@ def test_every_status_is_one_of_the_services():
 
 
 def test_every_stay_begins_where_the_one_before_ended():
-    description = render_describe_response(request_for("job"), lived(*LIVES["completed"]))
+    description = render_describe_response(parse_request(request_for("job")), lived(*LIVES["completed"]))
     stays = description["SecondaryStatusTransitions"]
     assert [stay["Status"] for stay in stays] == ["Starting", *LIVES["completed"]]
     assert all(before["EndTime"] == after["StartTime"] for before, after in zip(stays, stays[1:]))
@@ -73,9 +74,11 @@ def test_every_stay_begins_where_the_one_before_ended():
 
 
 def test_training_time_counts_from_the_download_to_the_end():
-    description = render_describe_response(request_for("job"), lived(*LIVES["completed"]))
+    description = render_describe_response(parse_request(request_for("job")), lived(*LIVES["completed"]))
     assert description["TrainingTimeInSeconds"] == description["BillableTimeInSeconds"] == 3
-    assert "TrainingTimeInSeconds" not in render_describe_response(request_for("job"), lived(*LIVES["training"]))
+    assert "TrainingTimeInSeconds" not in render_describe_response(
+        parse_request(request_for("job")), lived(*LIVES["training"])
+    )
 
 
 def test_a_status_entered_twice_is_entered_once():
@@ -91,9 +94,9 @@ def test_a_state_comes_back_from_its_file_as_it_was(statuses):
 
 def test_a_long_reason_keeps_its_first_line_and_its_last_lines():
     text = "AlgorithmError: algo-2, worker: exit code 1\n" + "frame\n" * 1000 + "ValueError: the end, exit code: 1"
-    short = render_describe_response({}, starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text))[
-        "FailureReason"
-    ]
+    short = render_describe_response(
+        parse_request({}), starting_state("job", ARN, 1.0).with_status("Failed", 2.0, reason=text)
+    )["FailureReason"]
     assert 1018 < len(short) <= 1024
     assert short.startswith("AlgorithmError: algo-2, worker: exit code 1\n[...]\nframe\n")
     assert short.endswith("frame\nValueError: the end, exit code: 1")

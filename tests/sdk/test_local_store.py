@@ -1,27 +1,32 @@
 """The job store: whole or not at all, and fast."""
 
+import copy
 import json
 import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.promptness import soon
 
 from scriptmode.data_dir import default_data_dir
-from scriptmode.errors import DataError, JobExistsError, JobNotFoundError
+from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
 from scriptmode.platforms.local import LocalPlatform
-from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.logs import last_lines
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system.durable import replace_file
+from scriptmode.request.fields import FIELDS
+from scriptmode.request.parse import parse_request
 from scriptmode.spec.training_job import Resources, Script, TrainingJobSpec
 
 RESOURCES = {"InstanceType": "local_process", "InstanceCount": 1}
-JOB = Job({"TrainingJobName": "job", "ResourceConfig": RESOURCES}, "arn", "us-east-1", "/usr/bin/python3", 120.0)
+REQUEST = parse_request({"TrainingJobName": "job", "ResourceConfig": RESOURCES})
+JOB = Job(REQUEST, "arn", "us-east-1", "/usr/bin/python3", 120.0)
 
 
 @pytest.fixture
@@ -39,6 +44,32 @@ def test_a_job_is_read_back_as_it_was_written(store):
     assert folder.read_job() == JOB
     assert folder.read_state() == starting_state("job", "arn/job", 0.0)
     assert store.find("job").path == folder.path
+
+
+def raises(call):
+    try:
+        call()
+    except UnreadableJobError as error:
+        return "job.json" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("path", sorted({row.path for row in FIELDS if not row.path.startswith("Enable")}))
+def test_a_damaged_part_of_a_request_is_an_error_for_the_list_and_for_the_job(store, path):
+    folder = made(store)
+    record = json.loads((folder.path / "job.json").read_text())
+    *parents, last = path.split(".")
+    damaged = [{**record["request"], path.partition(".")[0]: 5}, copy.deepcopy(record["request"])]
+    part = damaged[1]
+    for key in parents:
+        part = part.setdefault(key, {})
+    part[last] = 5
+    found = []
+    for request in damaged:
+        (folder.path / "job.json").write_text(json.dumps({**record, "request": request}))
+        found.append(raises(folder.read_job))
+        assert raises(folder.validate_job) == found[-1]
+    assert found[0]
 
 
 def test_a_second_job_of_one_name_leaves_nothing_behind(store):
@@ -105,8 +136,8 @@ def test_thousands_of_jobs_are_listed_in_a_second_newest_first(store):
         folder.mkdir(exist_ok=True)
         state = starting_state(name, "arn", float(number)).with_status("Failed", float(number))
         folder.joinpath("state.json").write_text(json.dumps(state.to_json()))
-        job = replace(JOB, request={**JOB.request, "TrainingJobName": name})
-        folder.joinpath("job.json").write_text(json.dumps(asdict(job)))
+        job = replace(JOB, request=replace(REQUEST, name=name))
+        folder.joinpath("job.json").write_text(json.dumps(job.to_json()))
     begun = time.monotonic()
     summaries = LocalPlatform(data_dir=store.data_dir).list()
     soon(time.monotonic() - begun, 1.0)
@@ -121,16 +152,17 @@ def test_an_empty_store_is_an_empty_list(store):
     assert not store.data_dir.exists()
 
 
-class Interrupted:
+class Interrupted(dict):
     """Content of a request at which Ctrl-C is pressed."""
 
-    def __deepcopy__(self, memo):
+    def items(self):
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(("content", "raised"), [(Interrupted(), KeyboardInterrupt), (object(), TypeError)])
+@pytest.mark.parametrize(("content", "raised"), [(Interrupted(x=1), KeyboardInterrupt), ({"x": object()}, TypeError)])
 def test_a_creation_that_is_interrupted_leaves_no_draft(store, content, raised):
-    with pytest.raises(raised), store.create(replace(JOB, request={"X": content}), starting_state("job", "arn", 0.0)):
+    job = replace(JOB, limits=content)
+    with pytest.raises(raised), store.create(job, starting_state("job", "arn", 0.0)):
         pass
     assert list(store.jobs.iterdir()) == []
 

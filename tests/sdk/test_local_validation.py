@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scriptmode.errors import CredentialsError, DataError, RequestError
 from scriptmode.platforms.local import validation
 from scriptmode.request import service_model
+from scriptmode.request.parse import parse_request
 
 
 def problem(request):
@@ -55,7 +56,7 @@ def at(path, value):
 
 
 def check_locations(folder, path, value):
-    validation.check_paths(changed(path, value, output=f"file://{folder}"), folder / "jobs", {})
+    validation.check_paths(parse_request(changed(path, value, output=f"file://{folder}")), folder / "jobs", {})
 
 
 SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
@@ -225,7 +226,8 @@ def test_a_missing_local_input_and_missing_credentials_are_told(tmp_path, no_cre
 class TestOutputPlace:
     def check(self, folder, path, uri):
         value = {"S3Uri": uri} if path == "CheckpointConfig" else uri
-        validation.check_paths(request_for("job", output=f"file://{folder}/out") | at(path, value), folder, {})
+        request = request_for("job", output=f"file://{folder}/out") | at(path, value)
+        validation.check_paths(parse_request(request), folder, {})
 
     @pytest.mark.parametrize(
         ("place", "why"),

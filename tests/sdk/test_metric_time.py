@@ -39,7 +39,7 @@ def events():
 def test_a_metric_that_takes_too_long_is_switched_off_and_the_others_are_found(events, caplog):
     began = time.monotonic()
     with caplog.at_level(logging.WARNING, "scriptmode"):
-        found = parse_metrics(events, DESCRIPTION)
+        found = parse_metrics(events, parse_description(DESCRIPTION).job.algorithm)
     assert [each.name for each in found] == ["good"] * 100
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == 1

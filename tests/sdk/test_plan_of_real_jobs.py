@@ -8,6 +8,7 @@ import pytest
 
 from scriptmode import MPI, Estimator, MultiWorkerMirrored
 from scriptmode.platforms.local import LocalPlatform
+from scriptmode.request.render import render_request
 
 #: Writes down what one process sees; under mpirun what that was started with too.
 SCRIPT = """
@@ -73,7 +74,7 @@ class Both:
         self.plan = estimator.plan(f"file://{folder}/in", job_name="job-1")
         self.untouched = not (folder / "data dir").exists()
         job = estimator.fit(f"file://{folder}/in", job_name="job-1", logs=False)
-        self.request = estimator.platform._store.find(job.name).read_job().request
+        self.request = render_request(estimator.platform._store.find(job.name).read_job().request)
         self.seen = [json.loads(path.read_text()) for path in (folder / "seen").iterdir()]
         self.description = job.describe()
 

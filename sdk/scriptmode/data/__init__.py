@@ -4,7 +4,7 @@ It knows requests (`channel_source`) and stores, but no platform and no job: pla
 them. It needs Linux where it serves pipes and mounts. Nothing here is public.
 
 What to read:
-    channel_source: Parse an entry of InputDataConfig into a `ChannelSource`.
+    channel_source: The source of a job's channel, as the data path reads it.
     listing: List the objects or pieces that a host gets of a channel in an epoch.
     manifests: Parse manifests and the lines of augmented manifests, a chunk at a time.
     augmented_manifests: Parse one line of an augmented manifest into pieces.

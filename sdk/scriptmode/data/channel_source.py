@@ -1,12 +1,15 @@
-"""Parse one entry of CreateTrainingJob's InputDataConfig for the data path. Pure."""
+"""The source of a job's channel, as the data path reads it. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from scriptmode.spec.inputs import TrainingInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from scriptmode.spec.inputs import Channel
+    from scriptmode.spec.job_request import JobRequest
 
 
 @dataclass(frozen=True)
@@ -30,24 +33,20 @@ class ChannelSource:
     content_type: str | None = None
 
 
-def input_mode(request: Mapping[str, Any], channel: Mapping[str, Any]) -> str:
-    """Return how a channel's data reaches its hosts: File, Pipe or FastFile."""
-    job_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
-    return str(channel.get("InputMode", job_mode))
-
-
-def parse_channel(request: Mapping[str, Any], channel: Mapping[str, Any]) -> ChannelSource:
-    """Parse an entry of a valid request's InputDataConfig that has an S3DataSource."""
-    source = channel["DataSource"]["S3DataSource"]
+def source_of(job: JobRequest, channel: Channel) -> ChannelSource | None:
+    """Return the source of a channel of a job; ``None`` for one that is not read from objects or files."""
+    source = channel.source
+    if not isinstance(source, TrainingInput):
+        return None
     return ChannelSource(
-        name=channel["ChannelName"],
-        mode=input_mode(request, channel),
-        data_type=source["S3DataType"],
-        uri=source["S3Uri"],
-        is_sharded=source.get("S3DataDistributionType") == "ShardedByS3Key",
-        is_gzipped=channel.get("CompressionType") == "Gzip",
-        is_wrapped=channel.get("RecordWrapperType") == "RecordIO",
-        attribute_names=tuple(source.get("AttributeNames", ())),
-        shuffle_seed=channel.get("ShuffleConfig", {}).get("Seed"),
-        content_type=channel.get("ContentType"),
+        name=channel.name,
+        mode=job.input_mode(channel),
+        data_type=source.s3_data_type,
+        uri=source.s3_data,
+        is_sharded=source.is_sharded,
+        is_gzipped=source.is_gzipped,
+        is_wrapped=source.is_wrapped,
+        attribute_names=tuple(source.attribute_names),
+        shuffle_seed=None if source.shuffle_config is None else source.shuffle_config.seed,
+        content_type=source.content_type,
     )

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import ScriptmodeError
 from scriptmode.planning import assumptions
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
-from scriptmode.platforms.base import PlannedHost, has_process_hosts
+from scriptmode.platforms.base import PlannedHost
 from scriptmode.request.parse import parse_request
-from scriptmode.spec.hosts import LOCAL_PROCESS
+from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from scriptmode.spec.job_request import JobRequest
 
 
 def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
@@ -32,13 +34,12 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
         the runtime would refuse.
 
     """
-    resources = description.get("ResourceConfig", {})
-    has_hosts = resources.get("InstanceGroups") or "InstanceType" in resources
-    if not has_hosts or contract.PROGRAM not in description.get("HyperParameters", {}):
+    job = parse_request(description)
+    if not job.resources.hosts or contract.PROGRAM not in job.hyperparameters:
         return {}
-    found = _processes(description) if has_process_hosts(description) else _others(description)
+    found = _processes(job) if job.resources.host_kind is HostKind.PROCESS else _others(job)
     types = {host.instance_type for host in found.values()}
-    known = assumptions.assumptions_for(parse_request(description), sorted(types))
+    known = assumptions.assumptions_for(job, sorted(types))
     machine, gpus = dict(known.machine or {}), known.gpus
     if types == {LOCAL_PROCESS}:
         # This interpreter: the one of the job may be removed by now.
@@ -50,20 +51,18 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
     return {name: host["roles"] for name, host in answer["hosts"].items()}
 
 
-def _others(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
+def _others(job: JobRequest) -> dict[str, PlannedHost]:
     from scriptmode.platforms import planned_containers
 
-    return planned_containers.plan_container_hosts(description, description.get("Environment", {}))
+    return planned_containers.plan_container_hosts(job, job.environment)
 
 
-def _processes(description: Mapping[str, Any]) -> dict[str, PlannedHost]:
-    from scriptmode.platforms import requested_hosts
+def _processes(job: JobRequest) -> dict[str, PlannedHost]:
     from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
 
-    sandboxes = {name: Sandbox(name, Path("/", name)) for name in requested_hosts.hosts(description)}
+    sandboxes = {name: Sandbox(name, Path("/", name)) for name in job.resources.hosts}
     content = single_machine_cluster(sandboxes, dict.fromkeys(sandboxes, dict.fromkeys(contract.DEFAULT_PORTS, 0)), "")
-    variables = description.get("Environment", {})
     return {
-        name: PlannedHost(LOCAL_PROCESS, str(sandbox.base), sandbox.config_files(description, content), variables)
+        name: PlannedHost(LOCAL_PROCESS, str(sandbox.base), sandbox.config_files(job, content), job.environment)
         for name, sandbox in sandboxes.items()
     }

@@ -2,7 +2,7 @@
 
 - `base`: the protocol, and the values that it takes and returns
 - `registry`: chooses a platform by instance type, by name, or by which one has a job
-- `requested_hosts`, `opt_ml`, `planned_containers`: what both platforms compute from a request
+- `opt_ml`, `planned_containers`: what both platforms compute from a request
 - `sagemaker`, `local`: the platforms
 
 The estimator, the job handle and the command line get a platform from `registry` and use it by the protocol alone.

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import SpecError, invalid
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -123,34 +122,6 @@ class PlannedHost:
     python: str = ""
 
 
-def instance_groups(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the instance groups of a described job or a request; without any it is one group of all hosts."""
-    resources = description.get("ResourceConfig") or {}
-    return resources.get("InstanceGroups") or [resources]
-
-
-def host_count(description: Mapping[str, Any]) -> int:
-    """Return the number of hosts of a described job, of all its instance groups together."""
-    return sum(int(group.get("InstanceCount", 1)) for group in instance_groups(description))
-
-
-def host_names(description: Mapping[str, Any]) -> list[str]:
-    """Return the names of a described job's hosts, in order; none where their number is not described."""
-    if "ResourceConfig" not in description:
-        return []
-    return [f"algo-{number}" for number in range(1, host_count(description) + 1)]
-
-
-def is_on_this_machine(description: Mapping[str, Any]) -> bool:
-    """Return whether a described job's hosts are processes or containers of this machine."""
-    return _instance_types(description) <= {LOCAL_PROCESS, *LOCAL_CONTAINER}
-
-
-def has_process_hosts(description: Mapping[str, Any]) -> bool:
-    """Return whether each host of a described job is a plain process of this machine."""
-    return _instance_types(description) == {LOCAL_PROCESS}
-
-
 class Platform(Protocol):
     """A training service. Its methods raise only errors of `scriptmode.errors`."""
 
@@ -236,11 +207,6 @@ class Platform(Protocol):
 
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
-
-
-def _instance_types(description: Mapping[str, Any]) -> set[str]:
-    """Return the instance types of the hosts, "" for a group without one."""
-    return {str(group.get("InstanceType", "")) for group in instance_groups(description)}
 
 
 class DeprecatedMethods:

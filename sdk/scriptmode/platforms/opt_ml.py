@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from scriptmode.data import regular_files
-from scriptmode.data.channel_source import input_mode
-from scriptmode.platforms import requested_hosts
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from scriptmode.spec.inputs import Channel
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import Output
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_INTERFACE = "lo"
@@ -55,9 +57,9 @@ class Sandbox:
         """Return ``text`` with ``/opt/ml``, or a path below it, changed to the same path of this host's tree."""
         return _rebase(text, self.root or str(self.base))
 
-    def checkpoints(self, config: Mapping[str, Any]) -> Path:
-        """Return the directory that a CheckpointConfig names, by default ``/opt/ml/checkpoints``."""
-        return self.base / checkpoints_path(config)
+    def checkpoints(self, output: Output) -> Path:
+        """Return the directory of the checkpoints."""
+        return self.base / checkpoints_path(output)
 
     def directory(self) -> beneath.Directory:
         """Open the host's tree; absolute links of a container are resolved as the container sees them."""
@@ -119,7 +121,7 @@ class Sandbox:
         except (OSError, ValueError):
             return None
 
-    def prepare(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any]) -> None:
+    def prepare(self, job: JobRequest, scriptmode: Mapping[str, Any]) -> None:
         """Create the folders and write the configuration files; ``scriptmode`` is the content of the cluster file."""
         for folder in (
             contract.CONFIG_DIR,
@@ -131,21 +133,24 @@ class Sandbox:
             contract.OUTPUT_INTERMEDIATE_DIR,
         ):
             (self.base / folder).mkdir(parents=True, exist_ok=True)
-        self.checkpoints(request.get("CheckpointConfig", {})).mkdir(parents=True, exist_ok=True)
-        for file, content in self.config_files(request, scriptmode).items():
+        self.checkpoints(job.output).mkdir(parents=True, exist_ok=True)
+        for file, content in self.config_files(job, scriptmode).items():
             (self.base / file).write_text(json.dumps(content), encoding="utf-8")
 
-    def config_files(self, request: Mapping[str, Any], scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def config_files(self, job: JobRequest, scriptmode: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the content of each configuration file by its path; None for ``scriptmode``: no cluster file."""
         files = {
-            contract.HYPERPARAMETERS_FILE: self._hyperparameters(request),
-            contract.INPUT_DATA_CONFIG_FILE: self._input_data_config(request),
-            contract.RESOURCE_CONFIG_FILE: self._resource_config(request),
+            contract.HYPERPARAMETERS_FILE: {
+                name: self._map_hyperparameter(text) for name, text in job.hyperparameters.items()
+            },
+            contract.INPUT_DATA_CONFIG_FILE: {
+                channel.name: _input_data(job, channel)
+                for channel in job.channels
+                if self.host in job.channel_hosts(channel)
+            },
+            contract.RESOURCE_CONFIG_FILE: self._resource_config(job),
         }
         return files if scriptmode is None else {**files, contract.CLUSTER_FILE: scriptmode}
-
-    def _hyperparameters(self, request: Mapping[str, Any]) -> dict[str, str]:
-        return {name: self._map_hyperparameter(text) for name, text in request.get("HyperParameters", {}).items()}
 
     def _map_hyperparameter(self, text: str) -> str:
         value = contract.decode(text)
@@ -154,21 +159,14 @@ class Sandbox:
         # Text that is not JSON is a plain string, and stays one.
         return self.map_paths(value) if value == text else contract.encode(self.map_paths(value))
 
-    def _input_data_config(self, request: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-        return {
-            channel["ChannelName"]: _input_data(request, channel)
-            for channel in request.get("InputDataConfig", ())
-            if self.host in requested_hosts.channel_hosts(request, channel)
-        }
-
-    def _resource_config(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        groups = requested_hosts.host_groups(request)
+    def _resource_config(self, job: JobRequest) -> dict[str, Any]:
+        groups = job.resources.host_groups
         own = next(group for group in groups if self.host in group.hosts)
         return {
             "current_host": self.host,
             "current_instance_type": own.instance_type,
             "current_group_name": own.name,
-            "hosts": list(requested_hosts.hosts(request)),
+            "hosts": list(job.resources.hosts),
             "instance_groups": [
                 {
                     "instance_group_name": group.name,
@@ -196,10 +194,10 @@ def single_machine_cluster(
     }
 
 
-def checkpoints_path(config: Mapping[str, Any]) -> str:
+def checkpoints_path(output: Output) -> str:
     """Return the path of the checkpoints relative to ``/opt/ml``; validation refuses a path elsewhere."""
     default = f"{contract.DEFAULT_BASE_DIR}/{contract.CHECKPOINTS_DIR}"
-    return os.path.relpath(config.get("LocalPath", default), contract.DEFAULT_BASE_DIR)
+    return os.path.relpath(output.checkpoint_local_path or default, contract.DEFAULT_BASE_DIR)
 
 
 def _rebase(path: str, base: str) -> str:
@@ -208,20 +206,19 @@ def _rebase(path: str, base: str) -> str:
     return base + path[len(root) :] if path == root or path.startswith(root + "/") else path
 
 
-def channel_sandboxes(
-    request: Mapping[str, Any], channel: Mapping[str, Any], sandboxes: Sequence[Sandbox]
-) -> list[Sandbox]:
+def channel_sandboxes(job: JobRequest, channel: Channel, sandboxes: Sequence[Sandbox]) -> list[Sandbox]:
     """Return the sandboxes of the hosts that a channel is for, in order."""
-    hosts = requested_hosts.channel_hosts(request, channel)
+    hosts = job.channel_hosts(channel)
     return [sandbox for sandbox in sandboxes if sandbox.host in hosts]
 
 
-def _input_data(request: Mapping[str, Any], channel: Mapping[str, Any]) -> dict[str, str]:
-    source = channel["DataSource"].get("S3DataSource", {})
-    fields = {
+def _input_data(job: JobRequest, channel: Channel) -> dict[str, str]:
+    source = channel.source
+    content_type = getattr(source, "content_type", None)
+    return {
+        **({} if content_type is None else {"ContentType": content_type}),
         # The script sees files in FastFile mode, and the service writes File, too.
-        "TrainingInputMode": "Pipe" if input_mode(request, channel) == "Pipe" else "File",
-        "S3DistributionType": source.get("S3DataDistributionType", "FullyReplicated"),
-        "RecordWrapperType": channel.get("RecordWrapperType", "None"),
+        "TrainingInputMode": "Pipe" if job.input_mode(channel) == "Pipe" else "File",
+        "S3DistributionType": getattr(source, "distribution", "FullyReplicated"),
+        "RecordWrapperType": getattr(source, "record_wrapping", None) or "None",
     }
-    return {**({"ContentType": channel["ContentType"]} if "ContentType" in channel else {}), **fields}

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, TrainingInput
+from scriptmode.spec.inputs import MODEL_CONTENT_TYPE, FileSystemInput, TrainingInput
 from scriptmode.spec.training_job import CODE_CHANNEL
 from scriptmode_runtime import contract
 
@@ -121,6 +121,9 @@ class JobRequest:
 
     def input_mode(self, channel: Channel) -> str:
         """Return how a channel's data reaches its hosts: File, Pipe or FastFile."""
+        if isinstance(channel.source, FileSystemInput):
+            # It is mounted, whatever the mode of the other channels.
+            return "File"
         return getattr(channel.source, "input_mode", None) or self.algorithm.input_mode
 
     def channel_hosts(self, channel: Channel) -> tuple[str, ...]:

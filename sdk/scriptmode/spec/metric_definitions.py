@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 #: Seconds for one line; what takes longer backtracks, as `(a|aa)+$` does, and would do so for years.
 LINE_SECONDS = 1.0
@@ -112,9 +112,3 @@ def _number(text: str | None) -> float | None:
         return float(text or "")
     except ValueError:
         return None
-
-
-def parse_definitions(description: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the name and the regular expression of each metric of a described job."""
-    found = description.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
-    return [(each["Name"], each["Regex"]) for each in found]

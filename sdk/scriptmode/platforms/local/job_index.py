@@ -61,7 +61,7 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
     folder = store.folder(name)
     try:
         # A damaged request would be met by every verb of the job alone.
-        folder.read_job()
+        folder.validate_job()
         return recovery.reconcile(folder).summary
     except JobNotFoundError:  # removed meanwhile
         return None

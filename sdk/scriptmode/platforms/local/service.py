@@ -24,19 +24,20 @@ from scriptmode.errors import (
     UnreadableJobError,
     invalid,
 )
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
 from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
 from scriptmode.platforms.local.outputs import metrics
 from scriptmode.platforms.local.store.description import render_describe_response, render_summary
-from scriptmode.platforms.local.store.job_store import Job, JobStore
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
-from scriptmode.spec.hosts import LOCAL_CONTAINER
+from scriptmode.request.parse import parse_request
+from scriptmode.spec.hosts import LOCAL_CONTAINER, HostKind
 from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_runtime.files import beneath
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from scriptmode.platforms.base import ChannelProgress, JobFilter, Metric, PlannedHost
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.logs import LogReader
+    from scriptmode.spec.job_request import JobRequest
     from scriptmode.spec.training_job import TrainingJobSpec
 
 ACCOUNT = "000000000000"
@@ -159,9 +161,10 @@ class LocalPlatform(DeprecatedMethods):
         from scriptmode.platforms.local import validation
         from scriptmode.platforms.local.hosts import planned_hosts
 
-        self._require_new(str(request["TrainingJobName"]))
-        validation.check_inputs(request, self._file_systems)
-        return planned_hosts.plan_local_hosts(self._job(request), self._store.jobs, os.environ)
+        job = parse_request(request)
+        self._require_new(job.name)
+        validation.check_inputs(job, self._file_systems)
+        return planned_hosts.plan_local_hosts(self._job(job), self._store.jobs, os.environ)
 
     def put_source(
         self,
@@ -217,15 +220,15 @@ class LocalPlatform(DeprecatedMethods):
         from scriptmode.platforms.local import validation
 
         self.validate(request)
-        name = str(request["TrainingJobName"])
-        self._require_new(name)
-        validation.check_paths(request, self._store.jobs, self._file_systems)
-        if requested_hosts.has_container_hosts(request):
+        parsed = parse_request(request)
+        self._require_new(parsed.name)
+        validation.check_paths(parsed, self._store.jobs, self._file_systems)
+        if parsed.resources.host_kind is HostKind.CONTAINER:
             from scriptmode.containers.training_images import require_built
 
-            require_built(str(request["AlgorithmSpecification"]["TrainingImage"]))
-        job = self._job(request)
-        with self._store.create(job, starting_state(name, job.arn, time.time())) as (folder, lock):
+            require_built(str(parsed.algorithm.image_uri))
+        job = self._job(parsed)
+        with self._store.create(job, starting_state(parsed.name, job.arn, time.time())) as (folder, lock):
             _start_agent(folder, lock)
         return job.arn
 
@@ -252,8 +255,7 @@ class LocalPlatform(DeprecatedMethods):
 
     def tags(self, description: Mapping[str, Any]) -> dict[str, str]:
         """Return the tags that the job was created with."""
-        request = self._store.find(str(description["TrainingJobName"])).read_job().request
-        return {tag["Key"]: tag["Value"] for tag in request.get("Tags", ())}
+        return dict(self._store.find(str(description["TrainingJobName"])).read_job().request.tags)
 
     def stop(self, name: str) -> None:
         """Request that a job stop; a job that ended is left as it is.
@@ -302,13 +304,13 @@ class LocalPlatform(DeprecatedMethods):
 
     def metrics(self, description: Mapping[str, Any]) -> list[Metric]:
         """Return the job's metrics, found in its log by their regular expressions; they have no timestamps."""
-        name = str(description["TrainingJobName"])
-        return metrics.parse_metrics(self.log_events(name, follow=False), description)
+        job = parse_request(description)
+        return metrics.parse_metrics(self.log_events(job.name, follow=False), job.algorithm)
 
     def host_folders(self, name: str) -> dict[str, Path]:
         """Return the hosts' folders by host; they exist while the job runs, and after a failure."""
         folder = self._store.find(name)
-        found = {host: folder.host(host) for host in requested_hosts.hosts(folder.read_job().request)}
+        found = {host: folder.host(host) for host in folder.read_job().request.resources.hosts}
         return {host: path for host, path in found.items() if path.is_dir()}
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
@@ -318,7 +320,7 @@ class LocalPlatform(DeprecatedMethods):
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""
         folder = self._store.find(name)
-        logs = {host: folder.log(host) for host in requested_hosts.hosts(folder.read_job().request)}
+        logs = {host: folder.log(host) for host in folder.read_job().request.resources.hosts}
         return {host: str(path) for host, path in logs.items() if path.exists()}
 
     def fetch(self, uri: str, folder: Path) -> list[Path]:
@@ -350,16 +352,16 @@ class LocalPlatform(DeprecatedMethods):
         if self._store.exists(name):
             raise JobExistsError(f"there is a training job named {name!r} already", advice="use another name")
 
-    def _job(self, request: Mapping[str, Any]) -> Job:
+    def _job(self, request: JobRequest) -> Job:
         """Return the part of a job that does not change after its creation."""
         return Job(
             request,
-            f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{request['TrainingJobName']}",
+            f"arn:aws:sagemaker:{self._region}:{ACCOUNT}:training-job/{request.name}",
             self._region,
             host_software.find_interpreter(self._python),
             self._stop_grace,
             self._file_systems,
-            asdict(self._limits()) if requested_hosts.has_container_hosts(request) else {},
+            asdict(self._limits()) if request.resources.host_kind is HostKind.CONTAINER else {},
         )
 
     def _check_script(self, spec: TrainingJobSpec) -> None:
@@ -403,7 +405,7 @@ def _log_events(
 
     request = folder.read_job().request
     watched = recovery.ReconciledJob(folder)
-    readers = [(host, LogReader(folder.log(host))) for host in requested_hosts.hosts(request)]
+    readers = [(host, LogReader(folder.log(host))) for host in request.resources.hosts]
     shown = None
     try:
         while True:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
-from scriptmode.data.channel_source import input_mode
 from scriptmode.errors import DataError, RequestError
 from scriptmode.messages import did_you_mean, did_you_mean_path
-from scriptmode.platforms import requested_hosts
-from scriptmode.platforms.base import host_count
 from scriptmode.platforms.local.system import file_systems, ports
 from scriptmode.request import service_model
-from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS
-from scriptmode.spec.metric_definitions import Definition, parse_definitions
-from scriptmode_runtime.contract import DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
+from scriptmode.request.parse import parse_request
+from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostKind
+from scriptmode.spec.inputs import FileSystemInput, TrainingInput
+from scriptmode.spec.metric_definitions import Definition
+from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.spec.inputs import Channel
+    from scriptmode.spec.job_request import JobRequest
+    from scriptmode.spec.training_job import InstanceGroup, Resources
 
 #: Fields that may hold a file:// URI here, which the service does not accept ...
 FILE_URI_FIELDS = frozenset(
@@ -38,50 +42,59 @@ def validate_request(request: Mapping[str, Any]) -> None:
     """Raise `RequestError` listing every problem of a request."""
     _refuse("the request is not valid", list(service_model.problems(request, _extension)))
     # The rules rely on a request of the right shape.
-    _refuse("the local platform cannot run this job", [problem for rule in _RULES for problem in rule(request)])
+    job = parse_request(request)
+    found = (
+        _algorithm(request, job.resources.host_kind),
+        _instances(job.resources),
+        _port_limit(job.resources),
+        _channels(request),
+        _locations(job),
+        _model_dir(job),
+        _metrics(job),
+    )
+    _refuse("the local platform cannot run this job", list(chain.from_iterable(found)))
 
 
-def check_paths(request: Mapping[str, Any], own: Path, folders: Mapping[str, str]) -> None:
+def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:
     """Raise `DataError` for a local path that cannot be used, `CredentialsError` for an S3 URI without credentials.
 
     ``folders`` are those of file systems by ID. Creates the output folders on this machine, which is the only way to
     find out whether that is possible, except for ``own``, which the job store creates.
     """
-    outputs = {"OutputDataConfig.S3OutputPath": request["OutputDataConfig"]["S3OutputPath"]}
-    if "CheckpointConfig" in request:
-        outputs["CheckpointConfig.S3Uri"] = request["CheckpointConfig"]["S3Uri"]
-    check_inputs(request, folders)
-    sources = [channel["DataSource"].get("S3DataSource", {}) for channel in request.get("InputDataConfig", ())]
-    for uri in (*(source["S3Uri"] for source in sources if source), *outputs.values()):
+    given = {"OutputDataConfig.S3OutputPath": job.output.path, "CheckpointConfig.S3Uri": job.output.checkpoint_uri}
+    outputs = {field: uri for field, uri in given.items() if uri}
+    check_inputs(job, folders)
+    sources = [channel.source for channel in job.channels]
+    for uri in (*(source.s3_data for source in sources if isinstance(source, TrainingInput)), *outputs.values()):
         _check_credentials(uri)
     for field, uri in outputs.items():
         if file_uris.is_file(uri) and file_uris.file_path(uri) != own:
             _make_writable(field, file_uris.file_path(uri))
 
 
-def check_inputs(request: Mapping[str, Any], folders: Mapping[str, str]) -> None:
+def check_inputs(job: JobRequest, folders: Mapping[str, str]) -> None:
     """Raise `DataError` for a channel on this machine that cannot be read; S3 is not accessed.
 
     ``folders`` are those of file systems by ID. Has no side effect.
     """
-    for channel in request.get("InputDataConfig", ()):
+    for channel in job.channels:
         _check_input(channel, folders)
 
 
-def _check_input(channel: Mapping[str, Any], folders: Mapping[str, str]) -> None:
-    name, source = f"channel {channel['ChannelName']!r}", channel["DataSource"]
-    if "FileSystemDataSource" in source:
+def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
+    name, source = f"channel {channel.name!r}", channel.source
+    if isinstance(source, FileSystemInput):
         try:
-            file_systems.find_folder(source["FileSystemDataSource"], folders)
+            file_systems.find_folder(source, folders)
         except DataError as error:
             raise DataError(f"{name}: {error.message}", advice=error.advice) from error
-        return
-    uri = source["S3DataSource"]["S3Uri"]
-    if file_uris.is_file(uri) and not file_uris.exists(file_uris.file_path(uri)):
-        raise DataError(
-            f"{name}: there is no file or folder {str(file_uris.file_path(uri))!r}",
-            advice=did_you_mean_path(file_uris.file_path(uri)) or "correct the path or create it",
-        )
+    elif isinstance(source, TrainingInput) and file_uris.is_file(source.s3_data):
+        path = file_uris.file_path(source.s3_data)
+        if not file_uris.exists(path):
+            raise DataError(
+                f"{name}: there is no file or folder {str(path)!r}",
+                advice=did_you_mean_path(path) or "correct the path or create it",
+            )
 
 
 def _refuse(why: str, found: Sequence[str]) -> None:
@@ -116,11 +129,11 @@ def _extension(field: str, value: object) -> bool:
     return field in INSTANCE_TYPE_FIELDS and value in INSTANCE_TYPES
 
 
-def _algorithm(request: Mapping[str, Any]) -> Iterator[str]:
+def _algorithm(request: Mapping[str, Any], hosts: HostKind) -> Iterator[str]:
     if "AlgorithmSpecification" not in request:
         yield "the request lacks 'AlgorithmSpecification'"
     algorithm = request.get("AlgorithmSpecification", {})
-    in_containers = requested_hosts.has_container_hosts(request)
+    in_containers = hosts is HostKind.CONTAINER
     yield from _image(algorithm) if in_containers else _no_image(algorithm)
     if "ServerlessJobConfig" in request:
         yield f"ServerlessJobConfig {NOT_YET}; leave it out"
@@ -145,29 +158,28 @@ def _no_image(algorithm: Mapping[str, Any]) -> Iterator[str]:
             yield f"AlgorithmSpecification.{field}: hosts that are processes run no container; leave it out"
 
 
-def _instances(request: Mapping[str, Any]) -> Iterator[str]:
-    resources = request.get("ResourceConfig", {})
-    groups = resources.get("InstanceGroups", [])
-    single = "InstanceType" in resources or "InstanceCount" in resources
-    if single == bool(groups):
+def _instances(resources: Resources) -> Iterator[str]:
+    groups = resources.instance_groups
+    if (resources.instance_type is not None or resources.instance_count is not None) == bool(groups):
         yield "ResourceConfig must have either InstanceType and InstanceCount, or InstanceGroups"
         return
-    parts = [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
-    for path, part in parts or [("ResourceConfig", resources)]:
-        if part.get("InstanceCount", 0) < 1:
-            yield f"{path}.InstanceCount is {part.get('InstanceCount')!r}; give at least 1"
-        if part.get("InstanceType") not in INSTANCE_TYPES:
+    parts: list[tuple[str, InstanceGroup | Resources]] = [("ResourceConfig", resources)]
+    if groups:
+        parts = [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
+    for path, part in parts:
+        if (part.instance_count or 0) < 1:
+            yield f"{path}.InstanceCount is {part.instance_count!r}; give at least 1"
+        if part.instance_type not in INSTANCE_TYPES:
             runs = " and ".join(map(repr, INSTANCE_TYPES))
-            yield f"{path}.InstanceType is {part.get('InstanceType')!r}; the local platform runs {runs}"
-    kinds = {part.get("InstanceType") == LOCAL_PROCESS for _, part in parts}
-    if len(kinds) > 1:
+            yield f"{path}.InstanceType is {part.instance_type!r}; the local platform runs {runs}"
+    if len({group.instance_type == LOCAL_PROCESS for group in groups}) > 1:
         yield f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} cannot be combined with others; use one kind"
-    yield from _repeated("instance group", [group["InstanceGroupName"] for group in groups])
+    yield from _repeated("instance group", [group.instance_group_name for group in groups])
 
 
-def _port_limit(request: Mapping[str, Any]) -> Iterator[str]:
-    count = host_count(request)
-    if not requested_hosts.has_container_hosts(request) and count > (most := ports.max_hosts()):
+def _port_limit(resources: Resources) -> Iterator[str]:
+    count = resources.count
+    if resources.host_kind is not HostKind.CONTAINER and count > (most := ports.max_hosts()):
         yield f"ResourceConfig asks for {count:,} hosts; this machine has ports for {most:,} hosts that are processes"
 
 
@@ -176,11 +188,12 @@ def _channels(request: Mapping[str, Any]) -> Iterator[str]:
     names = [channel["ChannelName"] for channel in channels]
     yield from _repeated("channel", names)
     groups = {group["InstanceGroupName"] for group in request.get("ResourceConfig", {}).get("InstanceGroups", ())}
+    job_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
     for channel in channels:
         name = f"channel {channel['ChannelName']!r}"
         if channel["ChannelName"] in (".", ".."):
             yield f"{name}: a channel name is the name of a folder; choose another one"
-        mode = input_mode(request, channel)
+        mode = channel.get("InputMode", job_mode)
         if mode == "Pipe":
             yield from _fifo_names(channel["ChannelName"], names)
         for field in ("CompressionType", "RecordWrapperType"):
@@ -222,21 +235,20 @@ def _s3_data_source(name: str, source: Mapping[str, Any], mode: str, groups: set
     yield from _uri(f"{name}: S3Uri", source["S3Uri"])
 
 
-def _places(request: Mapping[str, Any]) -> Iterator[str]:
-    yield from _uri("OutputDataConfig.S3OutputPath", request["OutputDataConfig"]["S3OutputPath"])
-    if "TensorBoardOutputConfig" in request:
+def _locations(job: JobRequest) -> Iterator[str]:
+    yield from _uri("OutputDataConfig.S3OutputPath", job.output.path or "")
+    if job.monitoring.tensorboard is not None:
         yield f"TensorBoardOutputConfig {NOT_YET}; leave it out and write the events below SM_OUTPUT_DATA_DIR"
-    checkpoints = request.get("CheckpointConfig")
-    if checkpoints is None:
+    if job.output.checkpoint_uri is None:
         return
-    yield from _uri("CheckpointConfig.S3Uri", checkpoints["S3Uri"])
-    local = checkpoints.get("LocalPath", DEFAULT_BASE_DIR + "/checkpoints")
+    yield from _uri("CheckpointConfig.S3Uri", job.output.checkpoint_uri)
+    local = job.output.checkpoint_local_path or f"{DEFAULT_BASE_DIR}/{CHECKPOINTS_DIR}"
     if ".." in local.split("/") or not local.startswith(DEFAULT_BASE_DIR + "/"):
         yield f"CheckpointConfig.LocalPath is {local!r}; give a path below {DEFAULT_BASE_DIR}/, without '..'"
 
 
-def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
-    value = requested_hosts.model_dir_parameter(request)
+def _model_dir(job: JobRequest) -> Iterator[str]:
+    value = job.model_dir
     if not file_uris.is_file(value):
         return
     field = f"HyperParameters[{MODEL_DIR_PARAMETER!r}]"
@@ -246,13 +258,14 @@ def _model_dir(request: Mapping[str, Any]) -> Iterator[str]:
         yield f"{field}: {error}"
         return
     root = Path(DEFAULT_BASE_DIR)
-    if requested_hosts.has_container_hosts(request) and (path == root or root in path.parents or path in root.parents):
+    overlaps = path == root or root in path.parents or path in root.parents
+    if overlaps and job.resources.host_kind is HostKind.CONTAINER:
         yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}; use {DEFAULT_BASE_DIR}/model"
 
 
-def _metrics(request: Mapping[str, Any]) -> Iterator[str]:
+def _metrics(job: JobRequest) -> Iterator[str]:
     # The service uses regular expressions of Java, which only the service can validate.
-    problems = (_no_pattern(name, regex) for name, regex in parse_definitions(request))
+    problems = (_no_pattern(name, regex) for name, regex in job.algorithm.metric_definitions)
     yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in problems if error)
 
 
@@ -278,6 +291,3 @@ def _repeated(what: str, names: list[str]) -> Iterator[str]:
     for name, count in Counter(names).items():
         if count > 1:
             yield f"the {what} name {name!r} occurs {count} times; names must differ"
-
-
-_RULES = (_algorithm, _instances, _port_limit, _channels, _places, _model_dir, _metrics)

@@ -97,8 +97,9 @@ class SageMakerPlatform(DeprecatedMethods):
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
         from scriptmode.platforms import planned_containers
+        from scriptmode.request.parse import parse_request
 
-        return planned_containers.plan_sagemaker_hosts(with_host_secret(request), self.region)
+        return planned_containers.plan_sagemaker_hosts(parse_request(with_host_secret(request)), self.region)
 
     def put_source(self, archive: bytes, uri: str, *, kms_key: str | None = None, role: str | None = None) -> None:
         """Upload the archive unless the object exists: its name contains its digest.

@@ -36,14 +36,13 @@ from scriptmode.data import mounts
 from scriptmode.data.stores import Stores
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
 from scriptmode.platforms.local.hosts import fleet, job_variables
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
 from scriptmode.platforms.local.outputs import artifacts, checkpoints
 from scriptmode.platforms.local.store import heartbeat, logs
-from scriptmode.platforms.local.store.description import algorithm_error, max_runtime
+from scriptmode.platforms.local.store.description import algorithm_error
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.local.store.state import MESSAGES, failure_from_json
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
@@ -99,9 +98,9 @@ class Agent:
         streams = pipe_mode.pipe_streams(self._request, sandboxes)
         self._spool = folder.channels / "spool"
         self._checkpoints: checkpoints.CheckpointSync | None = None
-        if "CheckpointConfig" in self._request:
+        if self._request.output.checkpoint_uri:
             record = folder.channels / "checkpoints.json"
-            self._checkpoints = checkpoints.CheckpointSync(self._request, sandboxes, record)
+            self._checkpoints = checkpoints.CheckpointSync(self._request.output, sandboxes, record)
         self._stores = Stores()
         self._producers = pipe_mode.PipeProducers(streams, self._stores, self._spool, self._tasks)
         folders = None if self._fleet.mounts_file_systems else self._job.file_systems
@@ -201,7 +200,7 @@ class Agent:
     def _begin_staging(self) -> ForkedTask:
         """Start the mounts, and the task that copies File mode channels and checkpoints."""
         sandboxes = list(self._sandboxes.values())
-        for uri in requested_hosts.uris_read_while_training(self._request):
+        for uri in self._request.streamed_uris:
             self._stores.prepare(uri)
         copied = self._mounts.begin(self._stores, self._spool, self._log_to_host, self._fleet.mount_obstacle)
 
@@ -232,7 +231,7 @@ class Agent:
         self._record_processes()
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, max_runtime(self._request), grace, self._hooks())
+        return supervision.supervise(self._hosts, self._request.limits.max_run, grace, self._hooks())
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(

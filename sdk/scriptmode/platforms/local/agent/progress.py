@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
-from scriptmode.data.channel_source import input_mode
 from scriptmode.data.shared_counters import SharedCounters
 from scriptmode.platforms.base import ChannelProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.spec.job_request import JobRequest
 
 #: Interval of recording; the live view is drawn as often.
 _SECONDS = 0.5
@@ -21,10 +19,8 @@ _SECONDS = 0.5
 class StagingProgress:
     """Number of staged bytes of each channel in shared memory: the child that stages writes it, its parent reads it."""
 
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        self._channels = [
-            (channel["ChannelName"], input_mode(request, channel)) for channel in request.get("InputDataConfig", ())
-        ]
+    def __init__(self, job: JobRequest) -> None:
+        self._channels = [(channel.name, job.input_mode(channel)) for channel in job.channels]
         # The index of the channel that is being staged; then for each channel the bytes staged and their total.
         self._numbers = SharedCounters(1 + 2 * len(self._channels))
 

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
 from scriptmode.messages import Problem
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.agent import cleanup
 from scriptmode.platforms.local.agent.supervision import Outcome
 from scriptmode.platforms.local.store import heartbeat
-from scriptmode.platforms.local.store.description import max_runtime
+from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import BASE_DIR_VARIABLE
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def _reason_to_end(folder: JobFolder, state: JobState) -> str:
     if started is None:
         return ""
     job = folder.read_job()
-    limit = max_runtime(job.request)
+    limit = job.request.limits.max_run
     # A working agent ends the job after the limit and the grace period.
     overdue = time.time() - (started + limit + job.stop_grace)
     return f"MaxRuntimeInSeconds, {limit} s, had passed" if overdue > heartbeat.SILENT_SECONDS else ""
@@ -219,7 +218,7 @@ def _remove_outside_folder(folder: JobFolder) -> None:
     from scriptmode.platforms.local.hosts import container_fleet, process_fleet
 
     job = folder.read_job()
-    if not requested_hosts.has_container_hosts(job.request):
+    if job.request.resources.host_kind is not HostKind.CONTAINER:
         process_fleet.remove_scratch(job.request, os.environ)
         return
     from scriptmode.platforms.local.hosts import job_containers

@@ -11,21 +11,21 @@ import stat
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.containers import docker_client, training_images
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import ContainerError, DataError
 from scriptmode.messages import Problem
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.hosts import job_containers
 from scriptmode.platforms.local.hosts.container_host import BindMount, Container, ContainerHost
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits, default_pids
 from scriptmode.platforms.local.hosts.job_containers import WrittenFolder
 from scriptmode.platforms.local.store import shapes
 from scriptmode.platforms.local.system import file_systems
-from scriptmode.platforms.opt_ml import Sandbox, channel_sandboxes
+from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.spec.hosts import LOCAL_GPU
+from scriptmode.spec.inputs import FileSystemInput
 from scriptmode_runtime import contract
 from scriptmode_runtime.files import beneath
 
@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.store.job_store import Job, JobFolder
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
+    from scriptmode.spec.job_request import JobRequest
 
 #: The first network interface of a container on the job's network.
 NETWORK_INTERFACE = "eth0"
@@ -73,12 +75,12 @@ class ContainerFleet:
         self._job = job
         self._tasks = tasks
         self._inherited = inherited
-        self._image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
+        self._image = str(job.request.algorithm.image_uri)
         self._guard: job_containers.Guard | None = None
         self._umask = _READABLE
         self.sandboxes = {
             name: Sandbox(name, folder.host(name), root=contract.DEFAULT_BASE_DIR, network_interface=NETWORK_INTERFACE)
-            for name in requested_hosts.hosts(job.request)
+            for name in job.request.resources.hosts
         }
 
     @property
@@ -92,13 +94,13 @@ class ContainerFleet:
         # The image's user, whose ID is unknown, must be able to read the files. The job's folder is closed to others.
         self._umask = os.umask(_READABLE)
         self._guard = job_containers.Guard(job, self._tasks)
-        isolated = bool(self._job.request.get("EnableNetworkIsolation"))
+        isolated = bool(self._job.request.network.isolation)
         job_containers.create_network(self._docker_name("network"), job, is_internal=isolated)
         content = {"secret": secrets.token_hex(32)}
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._with_source(sandbox), content)
-            for channel in self._file_systems(sandbox):
-                sandbox.channel(channel["ChannelName"]).mkdir(parents=True, exist_ok=True)
+            for name in self._file_systems(sandbox):
+                sandbox.channel(name).mkdir(parents=True, exist_ok=True)
             _open_to_all_users(sandbox.base)
         if model_dir := _model_dir(self._job):
             before = {"since": time.time(), "known": sorted(job_containers.folder_inodes(model_dir))}
@@ -119,16 +121,12 @@ class ContainerFleet:
         """Create the hosts, not started."""
         limits = ContainerLimits(**self._job.limits)
         limits = replace(limits, pids=limits.pids or default_pids(len(self.sandboxes)))
-        algorithm = self._job.request["AlgorithmSpecification"]
-        entry, arguments = algorithm.get("ContainerEntrypoint", ()), algorithm.get("ContainerArguments", ())
-        types = {
-            name: group.instance_type
-            for group in requested_hosts.host_groups(self._job.request)
-            for name in group.hosts
-        }
+        request = self._job.request
+        entry, arguments = request.algorithm.container_entry_point, request.algorithm.container_arguments
+        types = {name: group.instance_type for group in request.resources.host_groups for name in group.hosts}
         for sandbox in self.sandboxes.values():
             # Checkpoints were restored since `prepare`.
-            _open_to_all_users(sandbox.checkpoints(self._job.request.get("CheckpointConfig", {})), files=True)
+            _open_to_all_users(sandbox.checkpoints(request.output), files=True)
         return [
             ContainerHost(
                 Container(
@@ -139,9 +137,9 @@ class ContainerFleet:
                     network=self._docker_name("network"),
                     environment=environments[name],
                     binds=self._binds(sandbox),
-                    entrypoint=tuple(entry),
+                    entrypoint=entry,
                     # `train` is the argument of the image's entry point, if the request sets neither.
-                    command=tuple(arguments) if entry or arguments else ("train",),
+                    command=arguments if entry or arguments else ("train",),
                     limits=limits,
                     has_gpus=types[name] == LOCAL_GPU,
                 ),
@@ -187,7 +185,7 @@ class ContainerFleet:
         digest = hashlib.sha256(self._folder.label.encode()).hexdigest()[:_DIGEST_CHARACTERS]
         return f"{self._folder.name}-{what}-{digest}"
 
-    def _with_source(self, sandbox: Sandbox) -> dict[str, Any]:
+    def _with_source(self, sandbox: Sandbox) -> JobRequest:
         """Copy a source archive of this machine to the host; return the request with the path that the host sees."""
         request, source = with_visible_source(self._job.request)
         if source is None:
@@ -207,44 +205,42 @@ class ContainerFleet:
 
     def _binds(self, sandbox: Sandbox) -> tuple[BindMount, ...]:
         binds = [BindMount(str(sandbox.base), contract.DEFAULT_BASE_DIR)]
-        for channel in self._file_systems(sandbox):
-            source = channel["DataSource"]["FileSystemDataSource"]
+        for name, source in self._file_systems(sandbox).items():
             folder = file_systems.find_folder(source, self._job.file_systems)
-            target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{channel['ChannelName']}"
+            target = f"{contract.DEFAULT_BASE_DIR}/{contract.DATA_DIR}/{name}"
             binds.append(BindMount(str(folder), target, file_systems.is_read_only(source)))
         if model_dir := _model_dir(self._job):
             # A script that gets this folder as model_dir writes there, as it would to its bucket.
             binds.append(BindMount(str(model_dir), str(model_dir)))
         return tuple(binds)
 
-    def _file_systems(self, sandbox: Sandbox) -> list[Mapping[str, Any]]:
-        request = self._job.request
-        return [
-            channel
-            for channel in request.get("InputDataConfig", ())
-            if "FileSystemDataSource" in channel["DataSource"] and channel_sandboxes(request, channel, [sandbox])
-        ]
+    def _file_systems(self, sandbox: Sandbox) -> dict[str, FileSystemInput]:
+        """Return the file systems of a host by the names of their channels."""
+        return {
+            channel.name: channel.source
+            for channel in self._job.request.channels
+            if isinstance(channel.source, FileSystemInput) and sandbox.host in self._job.request.channel_hosts(channel)
+        }
 
 
-def container_environment(request: Mapping[str, Any], inherited: Mapping[str, str]) -> dict[str, str]:
+def container_environment(job: JobRequest, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of every host, except for those of `job_variables`."""
     # As on SageMaker, which gives no credentials to containers without a network.
-    names = () if request.get("EnableNetworkIsolation") else CREDENTIALS
+    names = () if job.network.isolation else CREDENTIALS
     own = {name: inherited[name] for name in names if name in inherited}
-    if len(requested_hosts.hosts(request)) > 1:
+    if job.resources.count > 1:
         own.update(_ON_SHARED_CORES)
-    return {**own, **request.get("Environment", {})}
+    return {**own, **job.environment}
 
 
-def with_visible_source(request: Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
-    """Return the request with the source path that hosts see, and its path on this machine, None for one in S3."""
-    parameters = request.get("HyperParameters", {})
-    uri = contract.decode(parameters.get(contract.SUBMIT_DIRECTORY, ""))
+def with_visible_source(job: JobRequest) -> tuple[JobRequest, Path | None]:
+    """Return the job with the source path that hosts see, and its path on this machine, None for one in S3."""
+    uri = job.parameter(contract.SUBMIT_DIRECTORY)
     if not isinstance(uri, str) or not file_uris.is_file(uri):
-        return dict(request), None
+        return job, None
     source = file_uris.file_path(uri)
     seen = contract.encode(f"{contract.DEFAULT_BASE_DIR}/{SOURCE_DIR}/{source.name}")
-    return {**request, "HyperParameters": {**parameters, contract.SUBMIT_DIRECTORY: seen}}, source
+    return replace(job, hyperparameters={**job.hyperparameters, contract.SUBMIT_DIRECTORY: seen}), source
 
 
 def restore_ownership(folder: JobFolder, job: Job) -> None:
@@ -259,13 +255,12 @@ def restore_ownership(folder: JobFolder, job: Job) -> None:
             before = regular_files.read_json(record)
             shapes.validate_shape(before, _BEFORE_SHAPE, "")
             written.append(WrittenFolder(model_dir, owner, before["since"], frozenset(before["known"])))
-    image = str(job.request["AlgorithmSpecification"]["TrainingImage"])
-    job_containers.restore_owner(written, image, folder.label)
+    job_containers.restore_owner(written, str(job.request.algorithm.image_uri), folder.label)
 
 
 def _model_dir(job: Job) -> Path | None:
     """Return the folder of this machine that the script gets as ``model_dir``; None if it is elsewhere."""
-    value = requested_hosts.model_dir_parameter(job.request)
+    value = job.request.model_dir
     return file_uris.file_path(value) if file_uris.is_file(value) else None
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from scriptmode.platforms import requested_hosts
+from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.messages import Problem
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.store.job_store import Job, JobFolder
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
 
@@ -61,7 +62,7 @@ class Fleet(Protocol):
 
 def create_fleet(folder: JobFolder, job: Job, tasks: Tasks, inherited: Mapping[str, str]) -> Fleet:
     """Return the fleet for a job's instance types."""
-    if requested_hosts.has_container_hosts(job.request):
+    if job.request.resources.host_kind is HostKind.CONTAINER:
         from scriptmode.platforms.local.hosts.container_fleet import ContainerFleet
 
         return ContainerFleet(folder, job, tasks, inherited)

@@ -9,15 +9,15 @@ from scriptmode_runtime import contract
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scriptmode.platforms.local.store.job_store import Job
+    from scriptmode.platforms.local.store.job_record import Job
 
 
 def with_job_variables(variables: Mapping[str, str], job: Job) -> dict[str, str]:
     """Return a host's variables with the Region, the job's name and ARN, and the grace period of a stop."""
     given = dict(variables)
-    if contract.REGION_VARIABLE not in job.request.get("Environment", {}):
+    if contract.REGION_VARIABLE not in job.request.environment:
         given[contract.REGION_VARIABLE] = job.region
-    given[contract.JOB_NAME_VARIABLE] = str(job.request["TrainingJobName"])
+    given[contract.JOB_NAME_VARIABLE] = job.request.name
     given[contract.JOB_ARN_VARIABLE] = job.arn
     asked = given.get(contract.STOP_GRACE_VARIABLE, "")
     if not asked or _is_more(asked, job.stop_grace):

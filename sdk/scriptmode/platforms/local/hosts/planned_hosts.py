@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms import planned_containers, requested_hosts
+from scriptmode.platforms import planned_containers
 from scriptmode.platforms.base import PlannedHost
 from scriptmode.platforms.local.hosts import job_variables
 from scriptmode.platforms.local.store.job_store import JobFolder
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
+from scriptmode.spec.hosts import HostKind
 from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from scriptmode.platforms.local.store.job_store import Job
+    from scriptmode.platforms.local.store.job_record import Job
 
 #: Port 0 stands for a port that is chosen when the job starts.
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
@@ -23,9 +24,9 @@ UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 def plan_local_hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
     """Return the environment of each host; ``jobs`` is the folder of jobs, ``inherited`` this process's variables."""
-    if requested_hosts.has_container_hosts(job.request):
+    if job.request.resources.host_kind is HostKind.CONTAINER:
         return _containers(job, inherited)
-    return _processes(job, JobFolder(jobs / str(job.request["TrainingJobName"])), inherited)
+    return _processes(job, JobFolder(jobs / job.request.name), inherited)
 
 
 def _containers(job: Job, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
@@ -39,8 +40,7 @@ def _containers(job: Job, inherited: Mapping[str, str]) -> dict[str, PlannedHost
 def _processes(job: Job, folder: JobFolder, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
     from scriptmode.platforms.local.hosts import process_fleet
 
-    groups = requested_hosts.host_groups(job.request)
-    types = {name: group.instance_type for group in groups for name in group.hosts}
+    types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
     sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
     content = single_machine_cluster(sandboxes, dict.fromkeys(types, UNCHOSEN_PORTS), planned_containers.HIDDEN)
     return {

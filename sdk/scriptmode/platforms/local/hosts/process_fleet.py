@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from scriptmode.platforms import requested_hosts
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from scriptmode.platforms.local.hosts import Host
-    from scriptmode.platforms.local.store.job_store import Job, JobFolder
+    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.spec.job_request import JobRequest
 
 #: Variables of other jobs and other launchers, which a host's runtime must not read as its own.
 FOREIGN_PREFIXES = ("SM_", "SAGEMAKER_", "OMPI_", "PMIX_", "PRTE_")
@@ -40,7 +41,7 @@ class ProcessFleet:
         self._job = job
         self._inherited = inherited
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
-        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in requested_hosts.hosts(job.request)}
+        self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
     def prepare(self) -> None:
         """Reserve the hosts' ports and write their configuration files."""
@@ -86,13 +87,13 @@ class ProcessFleet:
         remove_scratch(self._job.request, self._inherited)
 
 
-def remove_scratch(request: Mapping[str, Any], inherited: Mapping[str, str]) -> None:
+def remove_scratch(job: JobRequest, inherited: Mapping[str, str]) -> None:
     """Remove the directories that launchers of this user left in their TMPDIR when they were killed."""
-    for variables in (inherited, request.get("Environment", {})):
+    for variables in (inherited, job.environment):
         scratch.remove_orphans(scratch.candidate_directories(variables.get("TMPDIR", "")))
 
 
-def process_environment(request: Mapping[str, Any], sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
+def process_environment(job: JobRequest, sandbox: Sandbox, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return a host's variables, except for those of `job_variables`: the inherited ones and the request's.
 
     Inherited variables that belong to another job are left out.
@@ -102,9 +103,8 @@ def process_environment(request: Mapping[str, Any], sandbox: Sandbox, inherited:
         for name, value in inherited.items()
         if not name.startswith(FOREIGN_PREFIXES) and name not in FOREIGN_NAMES
     }
-    asked = request.get("Environment", {})
     return {
         **own,
-        **{name: sandbox.map_paths(value) for name, value in asked.items()},
+        **{name: sandbox.map_paths(value) for name, value in job.environment.items()},
         BASE_DIR_VARIABLE: str(sandbox.base),
     }

@@ -11,27 +11,28 @@ import os
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import listing, sharding, staging
-from scriptmode.data.channel_source import input_mode, parse_channel
+from scriptmode.data.channel_source import source_of
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from scriptmode.data.channel_source import ChannelSource
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_request import JobRequest
 
     #: Called with the index of a channel, the bytes that are copied, and their total.
     Report = Callable[[int, int, int], None]
 
 
 def stage_channels(
-    request: Mapping[str, Any],
+    job: JobRequest,
     sandboxes: Sequence[Sandbox],
     stores: Stores,
     folder: Path,
@@ -44,16 +45,16 @@ def stage_channels(
     Raises `DataError` naming channel, URI and cause.
     """
     copies: dict[tuple[str, str], tuple[Path, list[str]]] = {}
-    for number, channel in enumerate(request.get("InputDataConfig", ())):
-        if input_mode(request, channel) not in modes or "S3DataSource" not in channel["DataSource"]:
+    for number, channel in enumerate(job.channels):
+        source = source_of(job, channel)
+        if source is None or source.mode not in modes:
             continue
-        source = parse_channel(request, channel)
         key = source.data_type, source.uri
         with add_channel_to_errors(source):
             if key not in copies:
                 copy = folder / str(len(copies))
                 copies[key] = copy, _fetch(source, stores, copy, partial(report, number))
-            _distribute(source, channel_sandboxes(request, channel, sandboxes), *copies[key])
+            _distribute(source, channel_sandboxes(job, channel, sandboxes), *copies[key])
 
 
 @contextmanager

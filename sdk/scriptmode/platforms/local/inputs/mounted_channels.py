@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import listing, mounts
-from scriptmode.data.channel_source import input_mode, parse_channel
+from scriptmode.data.channel_source import source_of
 from scriptmode.data.fast_file import ObjectTree
 from scriptmode.errors import DataError
 from scriptmode.failure import Failure
@@ -18,6 +18,7 @@ from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.local.inputs.fuse_mount import FuseMount
 from scriptmode.platforms.local.system import file_systems
 from scriptmode.platforms.opt_ml import channel_sandboxes
+from scriptmode.spec.inputs import FileSystemInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from scriptmode.messages import Problem
     from scriptmode.platforms.local.system.forked_tasks import Tasks
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_request import JobRequest
 
     #: Writes a line to a host's log, given the host's name and the line.
     Say = Callable[[str, str], None]
@@ -35,11 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class MountedChannel:
-    """One channel of one host, the ``index``-th of the ``count`` hosts that the channel is for."""
+    """A channel in FastFile mode of one host, the ``index``-th of the ``count`` hosts that the channel is for."""
 
     host: str
     path: Path
-    channel: Mapping[str, Any]
+    source: ChannelSource
     index: int
     count: int
 
@@ -48,14 +50,13 @@ class ChannelMounts:
     """The mounts of a job; the process that creates them must have no threads, because it forks."""
 
     def __init__(
-        self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, tasks: Tasks
+        self, job: JobRequest, sandboxes: Sequence[Sandbox], folders: Mapping[str, str] | None, tasks: Tasks
     ) -> None:
         """Find the channels to mount; ``folders``: those of file systems by ID, None if the hosts mount them."""
-        self._request = request
         self._folders = folders or {}
         self._tasks = tasks
         self._mounts: dict[MountedChannel, FuseMount] = {}
-        self._fast, systems = _mounted_channels(request, sandboxes)
+        self._fast, systems = _mounted_channels(job, sandboxes)
         self._systems = [] if folders is None else systems
 
     @property
@@ -69,19 +70,16 @@ class ChannelMounts:
         ``stores`` must have no open connections, which children would share. ``say`` writes a line to a host's log for
         a channel that is not mounted; ``obstacle`` is a known reason why FUSE mounts are impossible.
         """
-        for mounted in self._systems:
-            if problem := file_systems.provide_folder(_system(mounted), self._folders, mounted.path):
-                say(mounted.host, problem)
+        for host, path, system in self._systems:
+            if problem := file_systems.provide_folder(system, self._folders, path):
+                say(host, problem)
         if self._fast and (obstacle := obstacle or mounts.mount_obstacle(spool)):
             for mounted in self._fast:
-                name = mounted.channel["ChannelName"]
+                name = mounted.source.name
                 say(mounted.host, f"channel {name!r} is in FastFile mode, but was copied as in File mode: {obstacle}")
             return frozenset({"File", "FastFile"})
         for mounted in self._fast:
-            source = parse_channel(self._request, mounted.channel)
-            self._mounts[mounted] = FuseMount(
-                partial(_objects, source, mounted, stores, spool), mounted.path, self._tasks
-            )
+            self._mounts[mounted] = FuseMount(partial(_objects, mounted, stores, spool), mounted.path, self._tasks)
         return frozenset({"File"})
 
     def is_ready_or_failed(self) -> bool:
@@ -93,7 +91,7 @@ class ChannelMounts:
         for mounted, mount in self._mounts.items():
             mount.poll()
             if failure := mount.error or next(iter(mount.unreadable), ""):
-                channel = f"channel {mounted.channel['ChannelName']!r}"
+                channel = f"channel {mounted.source.name!r}"
                 problem = failure if failure.startswith(channel) else f"{channel}: {failure}"
                 return Failure(f"Data download failed: {mounted.host}: {problem}", host=mounted.host)
         return None
@@ -111,32 +109,26 @@ class ChannelMounts:
 
 
 def _mounted_channels(
-    request: Mapping[str, Any], sandboxes: Sequence[Sandbox]
-) -> tuple[list[MountedChannel], list[MountedChannel]]:
-    """Return the channels in FastFile mode and the file systems, each for every host that gets it."""
+    job: JobRequest, sandboxes: Sequence[Sandbox]
+) -> tuple[list[MountedChannel], list[tuple[str, Path, FileSystemInput]]]:
+    """Return the channels in FastFile mode, and host, path and source of file systems, for every host that gets one."""
     fast: list[MountedChannel] = []
-    systems: list[MountedChannel] = []
-    for channel in request.get("InputDataConfig", ()):
-        hosts = channel_sandboxes(request, channel, sandboxes)
-        found = [
-            MountedChannel(sandbox.host, sandbox.channel(channel["ChannelName"]), channel, index, len(hosts))
-            for index, sandbox in enumerate(hosts)
-        ]
-        if "FileSystemDataSource" in channel["DataSource"]:
-            systems += found
-        elif input_mode(request, channel) == "FastFile":
-            fast += found
+    systems: list[tuple[str, Path, FileSystemInput]] = []
+    for channel in job.channels:
+        hosts = channel_sandboxes(job, channel, sandboxes)
+        source = source_of(job, channel)
+        for index, sandbox in enumerate(hosts):
+            path = sandbox.channel(channel.name)
+            if isinstance(channel.source, FileSystemInput):
+                systems.append((sandbox.host, path, channel.source))
+            elif source and source.mode == "FastFile":
+                fast.append(MountedChannel(sandbox.host, path, source, index, len(hosts)))
     return fast, systems
 
 
-def _system(mounted: MountedChannel) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = mounted.channel["DataSource"]["FileSystemDataSource"]
-    return found
-
-
-def _objects(source: ChannelSource, mounted: MountedChannel, opened: Stores, spool: Path) -> ObjectTree:
-    with add_channel_to_errors(source):
+def _objects(mounted: MountedChannel, opened: Stores, spool: Path) -> ObjectTree:
+    with add_channel_to_errors(mounted.source):
         entries = listing.entries(
-            source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count, spool=spool
+            mounted.source, opened.store_of, epoch=0, host=mounted.index, count=mounted.count, spool=spool
         )
         return ObjectTree(entries, opened.store_of)

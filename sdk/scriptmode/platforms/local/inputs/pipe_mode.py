@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from scriptmode.data import framing, listing, pipes, prefetch
-from scriptmode.data.channel_source import input_mode, parse_channel
+from scriptmode.data.channel_source import source_of
 from scriptmode.failure import Failure
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.inputs.file_mode import add_channel_to_errors
 from scriptmode.platforms.opt_ml import channel_sandboxes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from scriptmode.data.channel_source import ChannelSource
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scriptmode.data.stores import Stores
     from scriptmode.platforms.local.system.forked_tasks import ForkedTask, Tasks
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_request import JobRequest
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,14 @@ class PipeProducers:
             pipes.feed(self._fifos[stream], lambda epoch, waiting: open_epoch(epoch, waiting=waiting), counters)
 
 
-def pipe_streams(request: Mapping[str, Any], sandboxes: Sequence[Sandbox]) -> list[PipeStream]:
+def pipe_streams(job: JobRequest, sandboxes: Sequence[Sandbox]) -> list[PipeStream]:
     """Return every channel in Pipe mode for every host that it is for."""
     found = []
-    for channel in request.get("InputDataConfig", ()):
-        if input_mode(request, channel) != "Pipe":
+    for channel in job.channels:
+        source = source_of(job, channel)
+        if source is None or source.mode != "Pipe":
             continue
-        source = parse_channel(request, channel)
-        hosts = channel_sandboxes(request, channel, sandboxes)
+        hosts = channel_sandboxes(job, channel, sandboxes)
         for index, sandbox in enumerate(hosts):
             found.append(PipeStream(sandbox.host, source, sandbox.channel(source.name), index, len(hosts)))
     return found

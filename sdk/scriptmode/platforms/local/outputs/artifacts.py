@@ -8,7 +8,7 @@ import tarfile
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
@@ -21,10 +21,11 @@ from scriptmode_runtime.files.archive import DEEPEST
 from scriptmode_runtime.files.beneath import EscapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from scriptmode.aws.s3 import S3
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.job_request import JobRequest
     from scriptmode_runtime.files.beneath import Entry
 
 #: The fastest level: trained weights hardly compress, so it costs only a few percent of size.
@@ -61,13 +62,13 @@ class ArtifactTree:
     notes: list[str] = field(default_factory=list)
 
 
-def artifacts_uri(request: Mapping[str, Any]) -> str:
+def artifacts_uri(job: JobRequest) -> str:
     """Return the URI below which a job's artifacts are delivered."""
-    return f"{request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{request['TrainingJobName']}/output"
+    return f"{(job.output.path or '').rstrip('/')}/{job.name}/output"
 
 
 def publish_artifacts(
-    request: Mapping[str, Any],
+    job: JobRequest,
     sandboxes: Sequence[Sandbox],
     folder: Path,
     *,
@@ -79,8 +80,8 @@ def publish_artifacts(
     Files delivered to a ``file://`` URI are durable once this returns. Archives are packed in ``folder`` and removed
     from it when they are delivered, so after a failure they are still there.
     """
-    compressed = request["OutputDataConfig"].get("CompressionType", "GZIP") == "GZIP"
-    base = artifacts_uri(request)
+    compressed = job.output.compress
+    base = artifacts_uri(job)
     entries = ChangedDirectories()
     entries.make_directory(folder)
     copied = []

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.data import file_copy, file_uris, regular_files
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.platforms.opt_ml import Sandbox
+    from scriptmode.spec.training_job import Output
 
     #: By host and name, a file's size and time of change (ns).
     Signatures = dict[str, dict[str, list[int]]]
@@ -50,11 +51,11 @@ class CheckpointSync:
     the log.
     """
 
-    def __init__(self, request: Mapping[str, Any], sandboxes: Sequence[Sandbox], record: Path) -> None:
-        self._uri = str(request["CheckpointConfig"]["S3Uri"]).rstrip("/")
-        self._folders = {sandbox.host: sandbox.checkpoints(request["CheckpointConfig"]) for sandbox in sandboxes}
+    def __init__(self, output: Output, sandboxes: Sequence[Sandbox], record: Path) -> None:
+        self._uri = (output.checkpoint_uri or "").rstrip("/")
+        self._folders = {sandbox.host: sandbox.checkpoints(output) for sandbox in sandboxes}
         self._sandboxes = {sandbox.host: sandbox for sandbox in sandboxes}
-        self._path = checkpoints_path(request["CheckpointConfig"])
+        self._path = checkpoints_path(output)
         self._record = record
 
     def restore(self) -> None:

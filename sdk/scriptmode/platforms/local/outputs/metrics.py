@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode.platforms.base import Metric
-from scriptmode.spec.metric_definitions import Definition, parse_definitions, warn_of_slow_regex
+from scriptmode.spec.metric_definitions import Definition, warn_of_slow_regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from scriptmode.platforms.base import LogEvent
+    from scriptmode.spec.training_job import Algorithm
 
 
-def parse_metrics(events: Iterable[LogEvent], description: Mapping[str, Any]) -> list[Metric]:
+def parse_metrics(events: Iterable[LogEvent], algorithm: Algorithm) -> list[Metric]:
     """Return every value that a metric's regular expression finds, metric by metric, in the order of the log.
 
     Logs a warning for an expression that takes too long. Raises `DataError` for an invalid regular expression.
     """
-    definitions = [Definition(name, regex) for name, regex in parse_definitions(description)]
+    definitions = [Definition(name, regex) for name, regex in algorithm.metric_definitions]
     if not definitions:
         return []
     values: dict[str, list[Metric]] = {each.name: [] for each in definitions}

@@ -2,7 +2,7 @@
 
 - `job_store`: the layout of the data directory and of a job's directory; the only module that knows it
 - `state`: the state of a job as a value, and its JSON; `state_recorder` writes it, on a full disk too
-- `job_shape`, `shapes`: validation of what is read back
+- `job_record`: the record of a created job; `shapes`: validation of what is read back
 - `heartbeat`: the sign of life of an agent in its lock file
 - `logs`: reading hosts' logs while they are written
 - `description`: state and request rendered as Describe and List responses

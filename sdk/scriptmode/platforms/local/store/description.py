@@ -6,24 +6,18 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
+from scriptmode.request.render import render_request
 from scriptmode.request.service_model import DESCRIBED_DEFAULTS, NOT_DESCRIBED
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scriptmode.platforms.local.store.state import JobState, JobSummary, Transition
+    from scriptmode.spec.job_request import JobRequest
 
 
-def max_runtime(request: Mapping[str, Any]) -> int:
-    """Return the number of seconds that a request lets its job run; the service's default is a day."""
-    from scriptmode.spec.training_job import Limits
-
-    return int(request.get("StoppingCondition", {}).get("MaxRuntimeInSeconds", Limits.max_run))
-
-
-def render_describe_response(request: Mapping[str, Any], state: JobState) -> dict[str, Any]:
+def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]:
     """Render DescribeTrainingJobResponse."""
+    request = render_request(job)
     response = {
         **DESCRIBED_DEFAULTS,
         **{field: value for field, value in request.items() if field not in NOT_DESCRIBED},
@@ -35,7 +29,7 @@ def render_describe_response(request: Mapping[str, Any], state: JobState) -> dic
         ModelArtifacts={"S3ModelArtifacts": state.artifacts},
         TrainingJobStatus=state.status,
         SecondaryStatus=state.secondary,
-        StoppingCondition={"MaxRuntimeInSeconds": max_runtime(request), **request.get("StoppingCondition", {})},
+        StoppingCondition={**request.get("StoppingCondition", {}), "MaxRuntimeInSeconds": job.limits.max_run},
         CreationTime=_time(state.created),
         LastModifiedTime=_time(state.modified),
         SecondaryStatusTransitions=[_transition(transition) for transition in state.transitions],

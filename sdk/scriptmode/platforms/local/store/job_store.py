@@ -34,7 +34,7 @@ import signal
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,7 +43,7 @@ from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
 from scriptmode.messages import did_you_mean
 from scriptmode.platforms.base import ChannelProgress
-from scriptmode.platforms.local.store import heartbeat, job_shape, logs, shapes
+from scriptmode.platforms.local.store import heartbeat, job_record, logs, shapes
 from scriptmode.platforms.local.store import state as states
 from scriptmode.platforms.local.system import full_disk
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file, sync_directory
@@ -53,6 +53,7 @@ from scriptmode_runtime.processes import process_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from scriptmode.platforms.local.store.job_record import Job
     from scriptmode.platforms.local.store.state import JobState
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
@@ -63,21 +64,6 @@ _READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _JOB_NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _PROCESSES = {"*": {"pid!": int, "started!": int, "boot!": str}}
 _PROGRESS = [{"channel!": str, "mode!": str, "done!": int}]
-
-
-@dataclass(frozen=True)
-class Job:
-    """The part of a job that does not change after its creation."""
-
-    request: Mapping[str, Any]
-    arn: str
-    region: str
-    python: str
-    stop_grace: float
-    #: Folders of this machine by the ids of the file systems that they stand for.
-    file_systems: Mapping[str, str] = field(default_factory=dict)
-    #: The fields of `container_limits.ContainerLimits`; empty for hosts that are processes.
-    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,15 +122,15 @@ class JobFolder:
 
     def read_job(self) -> Job:
         """Return the record of the job's creation; raise `UnreadableJobError` or `JobNotFoundError`."""
-        return self._read("job.json", self._job)
+        return self._read("job.json", lambda content: job_record.parse_job(content, self.name))
+
+    def validate_job(self) -> None:
+        """Raise what `read_job` raises; for thousands of jobs, whose requests take longer to parse than to validate."""
+        self._read("job.json", lambda content: job_record.validate_job_record(content, self.name))
 
     def read_state(self) -> JobState:
         """Return the job's state; raise `UnreadableJobError` or `JobNotFoundError`."""
         return self._read("state.json", self._state)
-
-    def _job(self, content: Any) -> Job:
-        job_shape.validate_job_record(content, self.name)
-        return Job(**content)
 
     def _state(self, content: Any) -> JobState:
         state = states.state_from_json(content)
@@ -378,7 +364,7 @@ class JobStore:
             fcntl.flock(lock, fcntl.LOCK_EX)
             heartbeat.write_heartbeat(lock)
             draft.log("host").parent.mkdir()
-            replace_file(draft.path / "job.json", _json(asdict(job)))
+            replace_file(draft.path / "job.json", _json(job.to_json()))
             draft.write_state(state)
             draft.reserve.allocate()
             # So that the agent can open it later, on a full disk too.

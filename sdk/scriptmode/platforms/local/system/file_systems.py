@@ -11,9 +11,12 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, SpecError
+
+if TYPE_CHECKING:
+    from scriptmode.spec.inputs import FileSystemInput
 
 #: ``fs-0123=/mnt/data,fs-9=/x``, or the same as a JSON object if a folder's name contains text like an entry.
 FILE_SYSTEMS_VARIABLE = "SCRIPTMODE_FILE_SYSTEMS"
@@ -39,9 +42,9 @@ def parse_file_systems(
     return found
 
 
-def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
-    """Return the folder of this machine for a FileSystemDataSource; raise `DataError` if there is none."""
-    name, inside = source["FileSystemId"], source["DirectoryPath"]
+def find_folder(source: FileSystemInput, folders: Mapping[str, str]) -> Path:
+    """Return the folder of this machine for a file system's directory; raise `DataError` if there is none."""
+    name, inside = source.file_system_id, source.directory_path
     if name not in folders:
         known = f" (known: {', '.join(sorted(folders))})" if folders else ""
         raise DataError(
@@ -52,7 +55,7 @@ def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
     if ".." in inside.split("/"):
         raise DataError(f"file system {name!r}: DirectoryPath {inside!r} contains '..'", advice="leave it out")
     root = Path(folders[name])
-    found = root / str(inside).strip("/")
+    found = root / inside.strip("/")
     if not root.is_dir():
         raise DataError(
             f"file system {name!r}: its folder {str(root)!r} does not exist on this machine",
@@ -66,12 +69,12 @@ def find_folder(source: Mapping[str, Any], folders: Mapping[str, str]) -> Path:
     return found
 
 
-def is_read_only(source: Mapping[str, Any]) -> bool:
-    """Return whether a FileSystemDataSource is read-only, which is the service's default, too."""
-    return bool(source.get("FileSystemAccessMode", "ro") != "rw")
+def is_read_only(source: FileSystemInput) -> bool:
+    """Return whether a file system is read-only, which is the service's default, too."""
+    return source.file_system_access_mode != "rw"
 
 
-def provide_folder(source: Mapping[str, Any], folders: Mapping[str, str], channel: Path) -> str:
+def provide_folder(source: FileSystemInput, folders: Mapping[str, str], channel: Path) -> str:
     """Mount the file system's folder at ``channel`` if it is read-only, else link it; return a line for the log or "".
 
     An empty folder at ``channel`` is replaced by a link. Raises `DataError` as `find_folder` does.
@@ -89,13 +92,13 @@ def provide_folder(source: Mapping[str, Any], folders: Mapping[str, str], channe
     except (OSError, DataError) as error:
         _link(source, target, channel)
         return (
-            f"warning: channel {channel.name!r} is file system {source['FileSystemId']!r}, read-only, but nothing "
+            f"warning: channel {channel.name!r} is file system {source.file_system_id!r}, read-only, but nothing "
             f"keeps the script from writing to it: {error}"
         )
     return ""
 
 
-def _link(source: Mapping[str, Any], target: Path, channel: Path) -> None:
+def _link(source: FileSystemInput, target: Path, channel: Path) -> None:
     try:
         if channel.is_dir() and not channel.is_symlink():
             channel.rmdir()
@@ -103,7 +106,7 @@ def _link(source: Mapping[str, Any], target: Path, channel: Path) -> None:
         channel.symlink_to(target, target_is_directory=True)
     except OSError as error:
         raise DataError(
-            f"file system {source['FileSystemId']!r}: the link {str(channel)!r} cannot be created: {error}",
+            f"file system {source.file_system_id!r}: the link {str(channel)!r} cannot be created: {error}",
             advice="correct its DirectoryPath, or name another folder",
         ) from error
 

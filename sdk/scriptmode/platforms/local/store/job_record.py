@@ -1,0 +1,128 @@
+"""The record of a created job, ``job.json``, which is validated before any code relies on its content. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.platforms.local.store import shapes
+from scriptmode.request.parse import parse_request
+from scriptmode.request.render import render_request
+from scriptmode.spec.hosts import LOCAL_CONTAINER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scriptmode.spec.job_request import JobRequest
+
+#: More hosts than one machine can have. A damaged count must not make a loop of billions of turns.
+_MOST_HOSTS = 100_000
+_TEXTS = {"*": str}
+#: The parts of a request that are parsed without validating them again.
+_REQUEST: dict[str, Any] = {
+    "TrainingJobName!": str,
+    "RoleArn": str,
+    "HyperParameters": _TEXTS,
+    "Environment": _TEXTS,
+    "AlgorithmSpecification": {
+        "TrainingImage": str,
+        "TrainingInputMode": str,
+        "ContainerEntrypoint": [str],
+        "ContainerArguments": [str],
+        "MetricDefinitions": [{"Name!": str, "Regex!": str}],
+        "TrainingImageConfig": {"TrainingRepositoryAuthConfig": dict},
+    },
+    "InputDataConfig": [
+        {
+            "ChannelName!": str,
+            "InputMode": str,
+            "ShuffleConfig": dict,
+            "DataSource!": {
+                "S3DataSource": {
+                    "S3Uri!": str,
+                    "S3DataType": str,
+                    "InstanceGroupNames": [str],
+                    "AttributeNames": [str],
+                    "HubAccessConfig": dict,
+                    "ModelAccessConfig": dict,
+                },
+                "FileSystemDataSource": {"FileSystemId!": str, "FileSystemType!": str, "DirectoryPath!": str},
+            },
+        }
+    ],
+    "OutputDataConfig": {"S3OutputPath!": str},
+    "ResourceConfig!": {
+        "InstanceType": str,
+        "InstanceCount": int,
+        "InstancePlacementConfig": dict,
+        "InstanceGroups": [{"InstanceGroupName!": str, "InstanceType!": str, "InstanceCount!": int}],
+    },
+    "StoppingCondition": {"MaxRuntimeInSeconds": int, "MaxWaitTimeInSeconds": int},
+    "CheckpointConfig": {"S3Uri!": str, "LocalPath": str},
+    "Tags": [{"Key!": str, "Value!": str}],
+    "VpcConfig": {"Subnets": [str], "SecurityGroupIds": [str]},
+    "RetryStrategy": dict,
+    "InfraCheckConfig": dict,
+    "RemoteDebugConfig": dict,
+    "SessionChainingConfig": dict,
+    "ExperimentConfig": dict,
+    "DebugHookConfig": dict,
+    "DebugRuleConfigurations": [dict],
+    "ProfilerConfig": dict,
+    "ProfilerRuleConfigurations": [dict],
+    "TensorBoardOutputConfig": dict,
+}
+_JOB: dict[str, Any] = {
+    "request!": _REQUEST,
+    "arn!": str,
+    "region!": str,
+    "python!": str,
+    "file_systems": _TEXTS,
+    "limits": dict,
+}
+_FIELDS = {"stop_grace", *(key.rstrip("!") for key in _JOB)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The part of a job that does not change after its creation."""
+
+    request: JobRequest
+    arn: str
+    region: str
+    python: str
+    stop_grace: float
+    #: Folders of this machine by the ids of the file systems that they stand for.
+    file_systems: Mapping[str, str] = field(default_factory=dict)
+    #: The fields of `container_limits.ContainerLimits`; empty for hosts that are processes.
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of ``job.json``."""
+        return {**vars(self), "request": render_request(self.request)}
+
+
+def parse_job(content: Any, name: str) -> Job:
+    """Return the job of a record; raise what `validate_job_record` raises, or ``TypeError``."""
+    validate_job_record(content, name)
+    return Job(**{**content, "request": parse_request(content["request"])})
+
+
+def validate_job_record(content: Any, name: str) -> None:
+    """Raise ``ValueError`` for content that is not the record of the job ``name``."""
+    shapes.validate_shape(content, _JOB, "")
+    request = content["request"]
+    if request["TrainingJobName"] != name:
+        raise ValueError(f"it is of the job {request['TrainingJobName']!r}")
+    if unknown := content.keys() - _FIELDS:
+        raise ValueError(f"it has {', '.join(map(repr, sorted(unknown)))}, which this version does not know")
+    if not shapes.is_number(content.get("stop_grace")):
+        raise ValueError(f"stop_grace is {content.get('stop_grace')!r}, not a number of seconds")
+    groups = request["ResourceConfig"].get("InstanceGroups") or [request["ResourceConfig"]]
+    for group in groups:
+        count = group.get("InstanceCount")
+        if "InstanceType" not in group or not isinstance(count, int) or not 0 < count <= _MOST_HOSTS:
+            raise ValueError(f"its ResourceConfig has {count!r} hosts of type {group.get('InstanceType')!r}")
+    is_in_containers = any(group["InstanceType"] in LOCAL_CONTAINER for group in groups)
+    if is_in_containers and "TrainingImage" not in request.get("AlgorithmSpecification", {}):
+        raise ValueError("its AlgorithmSpecification has no 'TrainingImage'")
