@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from tests.house import sources
 
-#: Where untyped JSON is at home; a path that ends in a slash stands for everything below it.
-ROOMS = (
+#: The modules that read and write untyped JSON; a path that ends in a slash stands for everything below it.
+JSON_MODULES = (
     "sdk/scriptmode/request/",  # the service's requests and responses
     "sdk/scriptmode/platforms/sagemaker/",
     "sdk/scriptmode/platforms/local/store/",  # files of JSON
@@ -28,17 +28,17 @@ _CONTAINERS = ("dict", "Mapping")
 
 
 def annotations(files: Iterable[sources.Source]) -> Iterator[str]:
-    """Yield the place of each ``dict[str, Any]`` and ``Mapping[str, Any]`` in the SDK outside `ROOMS`."""
+    """Yield the place of each ``dict[str, Any]`` and ``Mapping[str, Any]`` in the SDK outside `JSON_MODULES`."""
     for source in files:
-        if not source.path.startswith("sdk/") or any(_is_in(source.path, room) for room in ROOMS):
+        if not source.path.startswith("sdk/") or any(_is_in(source.path, module) for module in JSON_MODULES):
             continue
         for node in source.nodes:
             if isinstance(node, ast.Subscript) and _is_raw(node):
                 yield f"{source.path}:{node.lineno}: {ast.unparse(node)}"
 
 
-def _is_in(path: str, room: str) -> bool:
-    return path.startswith(room) if room.endswith("/") else path == room
+def _is_in(path: str, module: str) -> bool:
+    return path.startswith(module) if module.endswith("/") else path == module
 
 
 def _is_raw(node: ast.Subscript) -> bool:

@@ -83,12 +83,13 @@ def translate_errors(subject: str) -> Iterator[None]:
     try:
         yield
     except docker.errors.DockerException as error:
-        said = getattr(error, "explanation", None) or error
+        reason = getattr(error, "explanation", None) or error
         if (response := getattr(error, "response", None)) is not None:
             # The client leaves the stream of an error response open.
             response.close()
         raise ContainerError(
-            f"{subject}: {said}", advice=_advice(str(said)) or "see what is wrong with Docker here: scriptmode doctor"
+            f"{subject}: {reason}",
+            advice=_advice(str(reason)) or "see what is wrong with Docker here: scriptmode doctor",
         ) from error
     except requests.exceptions.RequestException as error:
         raise _unreachable(_host(), error, f"{subject}: ") from error
@@ -239,11 +240,11 @@ def push(image: str, name: str, *, login: Mapping[str, str] | None, on_line: OnL
 
 
 def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: OnLine) -> None:
-    step = said = ""
+    step = problem = ""
     last: deque[str] = deque(maxlen=_LAST_LINES)
     # Read to the end, even after an error: otherwise the client leaves the stream open.
     for answer in answers:
-        said = _COLOUR.sub("", str(answer.get("error", said))).strip()
+        problem = _COLOUR.sub("", str(answer.get("error", problem))).strip()
         for line in _lines(answer):
             on_line(line)
             if found := _STEP.match(line):
@@ -251,9 +252,9 @@ def _read_progress(answers: Iterable[Mapping[str, Any]], subject: str, on_line: 
                 last.clear()
             elif not _BUILDER_NOISE.match(line):
                 last.append(line)
-    if said:
+    if problem:
         where = f" at {step!r}" if step else ""
-        raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {said}", _advice(said, *last))), *last)))
+        raise ContainerError("\n".join((str(Problem(f"{subject}{where}: {problem}", _advice(problem, *last))), *last)))
 
 
 def _lines(answer: Mapping[str, Any]) -> list[str]:

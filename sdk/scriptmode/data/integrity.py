@@ -168,11 +168,11 @@ class Verifier:
         """Raise `DataError` unless ``content`` has the checksum; ``read_again`` is called once before."""
         if expected is None or self._matches(expected, first := digest_of(expected.algorithm, content())):
             return
-        if expected.algorithm == MD5 and (told := checksum(self._head(item), item.version)) != expected:
+        if expected.algorithm == MD5 and (stored := checksum(self._head(item), item.version)) != expected:
             # The ETag of an encrypted object looks like an MD5.
             self._etags_are_others = self._etags_are_others or not self._etags_are_md5s
-            self._has_checksums = self._has_checksums or told is not None
-            self.check(item, told, content, read_again)
+            self._has_checksums = self._has_checksums or stored is not None
+            self.check(item, stored, content, read_again)
             return
         read_again()
         second = digest_of(expected.algorithm, content())

@@ -158,7 +158,7 @@ def _attach_as_root(mount_point: Path) -> int:
         os.close(device)
         reason = os.strerror(ctypes.get_errno())
         step = "start the container with: docker run --device /dev/fuse --cap-add SYS_ADMIN"
-        raise DataError(f"mounting a FUSE file system was refused: {reason}", advice=f"{step}")
+        raise DataError(f"mounting a FUSE file system was refused: {reason}", advice=step)
     return device
 
 

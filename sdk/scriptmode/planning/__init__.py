@@ -1,11 +1,11 @@
 """What a job would do, without starting it: `Plan`, which `Estimator.plan` returns; and `host_roles`.
 
-Public are the names in ``__all__``. A plan is made from the platform's request and from the runtime itself, which is
-asked what the hosts would run:
+Public are the names in ``__all__``. A plan is made from the platform's request and from the runtime's own plan of each
+host:
 
 * ``planner``: creates a plan of a request.
 * ``job_plan``, ``plan_parts``, ``plan_text``: the plan, the values it consists of, and its text.
-* ``runtime_query``: asks the runtime's ``preview``, in this process or in the hosts' interpreter.
+* ``runtime_query``: calls the runtime's ``preview``, in this process or in the hosts' interpreter.
 * ``assumptions``: what is assumed of images and instance types that cannot be inspected before the job starts.
 * ``archive_contents``: reads a source archive.
 * ``difference``: compares a plan with a job.

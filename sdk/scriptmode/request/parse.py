@@ -118,8 +118,8 @@ def _corrections(rendered: Any, given: Any, path: tuple[str | int, ...] = ()) ->
 def described_fields(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a description that a request has too, without empty ones and those that say the default."""
     known = shapes()[REQUEST_SHAPE]["members"]
-    said = {name: each for name, each in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != each}
-    body = {name: _without_empty(each, known[name]["shape"]) for name, each in said.items()}
+    given = {name: each for name, each in description.items() if name in known and DESCRIBED_DEFAULTS.get(name) != each}
+    body = {name: _without_empty(each, known[name]["shape"]) for name, each in given.items()}
     return {name: each for name, each in body.items() if each not in _EMPTY}
 
 
@@ -217,8 +217,8 @@ def _distribution(parameters: Mapping[str, Any]) -> Distribution | dict[str, Any
     found: dict[str, Any] = {}
     for kind, (_, switch, options) in KINDS.items():
         if parameters.get(switch):
-            said = {name: parameters[key] for name, key in options.items() if parameters.get(key)}
-            found[kind] = {"enabled": True, **said}
+            options_given = {name: parameters[key] for name, key in options.items() if parameters.get(key)}
+            found[kind] = {"enabled": True, **options_given}
     groups = parameters.get(contract.DISTRIBUTION_INSTANCE_GROUPS)
     if found and groups and not any("roles" in options for options in found.values()):
         found["instance_groups"] = list(groups)
