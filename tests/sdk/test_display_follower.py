@@ -148,7 +148,7 @@ def test_a_terminal_of_few_characters_is_written_to_in_those():
 
 def test_unknown_roles_are_none():
     assert find_roles({}) == {}
-    assert (
-        find_roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": {"sagemaker_program": "x"}})
-        == {}
-    )
+    assert find_roles({"HyperParameters": {"sagemaker_program": "x"}}) == {}
+    two_strategies = {f"sagemaker_{name}_enabled": "true" for name in ("mpi", "parameter_server")}
+    refused = {"sagemaker_program": "x", "sagemaker_submit_directory": "s3://bucket/x", **two_strategies}
+    assert find_roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": refused}) == {}
