@@ -14,7 +14,7 @@ _EXIT_CODE = re.compile(r"(?:, )?\bexit code: (\d{1,3})\s*\Z")
 _HOST = re.compile(r"\balgo-[1-9]\d*\b")
 #: The first line of a failure file of this project's runtime.
 _PROCESS = re.compile(r"algo-[1-9]\d*, ([\w. -]{1,60}): (?:exit code|killed by (SIG[A-Z0-9]+|signal \d+)|ended while)")
-_MOST_EXIT_CODE = 255
+MOST_EXIT_CODE = 255
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def parse_failure_reason(reason: str) -> Failure:
         cause,
         host=host[0] if host else "",
         process=process[1] if process else "",
-        exit_code=code if 0 < code <= _MOST_EXIT_CODE else None,
+        exit_code=code if 0 < code <= MOST_EXIT_CODE else None,
         signal=(process[2] or "") if process else "",
         traceback=rest,
     )

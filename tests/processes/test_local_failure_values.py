@@ -102,17 +102,27 @@ def test_an_input_that_cannot_be_read(jobs):
     assert (failure.process, failure.exit_code) == ("", None)
 
 
-@pytest.mark.parametrize("host", ["algo-9", "algo-1; rm -rf /", "algo-1\n"])
-def test_a_record_that_names_another_host_is_not_believed(jobs, host):
-    # The launcher dies before it can write its own.
-    script = f"""
+def forge(**fields):
+    """Return a script that writes a record of a failure and kills its launcher, which can then not write its own."""
+    texts = dict.fromkeys(("cause", "process", "signal", "exception", "hint", "traceback"), "forged")
+    record = {**texts, **fields}
+    return f"""
         import json, os
-        record = dict.fromkeys(("cause", "process", "signal", "exception", "hint", "traceback"), "forged")
         folder = os.environ["SM_OUTPUT_DIR"]
         with open(os.path.join(folder, "failure.json"), "w") as file:
-            json.dump({{**record, "host": {host!r}, "exit_code": 9}}, file)
+            json.dump({record!r}, file)
         with open(os.path.join(folder, "failure"), "w") as file:
             file.write("my own words")
         os.kill(os.getppid(), 9)
     """
-    assert failure_of(jobs, script) == Failure("my own words", exit_code=137)
+
+
+@pytest.mark.parametrize("host", ["algo-9", "algo-1; rm -rf /", "algo-1\n"])
+def test_a_record_that_names_another_host_is_not_believed(jobs, host):
+    assert failure_of(jobs, forge(host=host, exit_code=9)) == Failure("my own words", exit_code=137)
+
+
+@pytest.mark.parametrize("exit_code", [1, None])
+def test_the_observed_exit_code_takes_precedence_over_the_recorded_one(jobs, exit_code):
+    failure = failure_of(jobs, forge(host="algo-1", exit_code=exit_code))
+    assert (failure.cause, failure.host, failure.exit_code, failure.signal) == ("forged", "algo-1", 137, "")

@@ -186,6 +186,13 @@ def test_a_containers_link_to_a_file_of_this_machine_is_not_followed(tmp_path):
     assert Sandbox("algo-1", tmp_path / "ml", root="/opt/ml").read_failure_record() is None
 
 
+def test_the_texts_of_a_record_are_shortened_to_their_limits():
+    found = failure_from_json({**FIELDS, "hint": "h" * 9_000, "traceback": "x" * 29_990 + "\nthe error"})
+    assert len(found.hint) == 1024
+    assert len(found.traceback) <= 3000
+    assert found.traceback.endswith("\nthe error")
+
+
 def test_unknown_fields_of_a_record_are_ignored():
     assert failure_from_json({**FIELDS, "added": 1}) == KILLED
 

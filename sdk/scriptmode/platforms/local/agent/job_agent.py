@@ -253,7 +253,7 @@ class Agent:
             return Outcome.failed("InternalServerError", Failure(str(disconnected)))
         exit_code = code if code >= 0 else 128 - code
         if text := self._sandboxes[name].read_failure():
-            return Outcome("Failed", algorithm_error(text, exit_code), self._read_failure_record(name))
+            return Outcome("Failed", algorithm_error(text, exit_code), self._read_failure_record(name, exit_code))
         ended = f"ended with {describe_exit_code(code)}" if code >= 0 else f"was killed by {describe_exit_code(code)}"
         failure = Failure(
             f"{name}: the host's launcher {ended}",
@@ -269,8 +269,11 @@ class Agent:
         reason = failure.cause + (f"; its log ends with\n{failure.traceback}" if failure.traceback else "")
         return Outcome("Failed", algorithm_error(reason, exit_code), failure)
 
-    def _read_failure_record(self, name: str) -> Failure | None:
-        """Return the failure that this project's runtime recorded on a host; None for a record that is not its own."""
+    def _read_failure_record(self, name: str, exit_code: int) -> Failure | None:
+        """Return the failure that this project's runtime recorded on a host; None for a record that is not its own.
+
+        Any process of the host can write the record, so the exit code is the one of the host, as this process saw it.
+        """
         content = self._sandboxes[name].read_failure_record()
         try:
             failure = failure_from_json(content)
@@ -278,6 +281,8 @@ class Agent:
             return None
         # A launcher that could not read its configuration does not know the host's name.
         failure = failure if failure.host else replace(failure, host=name)
+        if failure.exit_code != exit_code:
+            failure = replace(failure, exit_code=exit_code, signal="")
         return failure if failure.host in self._sandboxes else None
 
     def _upload(self, outcome: Outcome) -> Outcome:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from scriptmode.failure import Failure
+from scriptmode.failure import MOST_EXIT_CODE, Failure
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.store.shapes import is_time, shortened_repr, validate_shape
+from scriptmode_runtime import contract
 
 #: Every secondary status that a local job can have, and the status that it belongs to.
 STATUS_OF = {
@@ -49,8 +50,11 @@ UNREADABLE = "Unreadable"
 _TEXTS = frozenset({"name", "arn", "reason", "artifacts", "status", "message"})
 _TIMES = frozenset({"created", "modified", "started"})
 _MAYBE_TIMES = frozenset({"ended", "training_started", "training_ended"})
-_FAILURE_TEXTS = ("cause", "host", "process", "signal", "exception", "hint", "traceback")
-_MOST_EXIT_CODE = 255
+#: The most characters of each text of a failure.
+_FAILURE_TEXTS = {
+    **dict.fromkeys(("cause", "host", "process", "signal", "exception", "hint"), contract.FAILURE_LIMIT),
+    "traceback": contract.TRACEBACK_LIMIT,
+}
 
 
 @dataclass(frozen=True)
@@ -176,12 +180,16 @@ def state_from_json(content: Any) -> JobState:
 
 
 def failure_from_json(content: Any) -> Failure:
-    """Parse the record of a failure, the runtime's or a state's; raise ``ValueError`` for any other content."""
+    """Parse the record of a failure, the runtime's or a state's; raise ``ValueError`` for any other content.
+
+    Texts that are too long are shortened.
+    """
     validate_shape(content, {f"{name}!": str for name in _FAILURE_TEXTS}, "failure")
     code = content.get("exit_code")
-    if code is not None and (not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= _MOST_EXIT_CODE):
+    if code is not None and (not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= MOST_EXIT_CODE):
         raise ValueError(f"failure.exit_code is {shortened_repr(code)}")
-    return Failure(**{name: content[name] for name in _FAILURE_TEXTS}, exit_code=code)
+    texts = {name: contract.shorten(content[name], limit) for name, limit in _FAILURE_TEXTS.items()}
+    return Failure(**texts, exit_code=code)
 
 
 def _checked(content: Any) -> dict[str, Any]:
