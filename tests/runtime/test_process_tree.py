@@ -1,8 +1,10 @@
 """Processes: which of them are a program's, how they are identified and found."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -52,3 +54,57 @@ def test_processes_are_found_by_what_their_environment_says(tmp_path):
         assert process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/hosts/") == [child.pid]
         assert process_tree.find_by_variable(f"BASE_DIR={tmp_path}/hosts/") == []
         assert process_tree.kill_until_gone(lambda: process_tree.find_by_variable(f"SAGEMAKER_BASE_DIR={tmp_path}/"))
+
+
+#: The leader of a group, which SIGTERM ends at once, and a member, which runs ``answer`` at SIGTERM.
+LEADER_AND_MEMBER = """
+import os, signal, sys, time
+if os.fork():
+    time.sleep(600)
+def handle(number, frame):
+    {answer}
+signal.signal(signal.SIGTERM, handle)
+print(os.getpid(), flush=True)
+while True:
+    time.sleep(600)
+"""
+
+
+def group(answer):
+    """Start `LEADER_AND_MEMBER`; return its leader, and the identity of its member."""
+    command = [sys.executable, "-c", LEADER_AND_MEMBER.format(answer=answer)]
+    leader = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    with leader.stdout as output:
+        return leader, process_tree.identify(int(output.readline()))
+
+
+def test_a_member_of_a_stopped_group_has_the_grace_period_when_its_leader_has_ended(tmp_path):
+    saved = tmp_path / "saved"
+    leader, member = group(f"time.sleep(0.5); open({str(saved)!r}, 'w').close(); os._exit(0)")
+    began = time.monotonic()
+    process_tree.stop_group(leader, grace=60)
+    assert saved.exists()
+    assert time.monotonic() - began < 50
+    assert leader.returncode == -signal.SIGTERM
+    assert not process_tree.is_running(member)
+
+
+def test_a_member_that_ignores_the_signal_is_killed_after_the_grace_period():
+    leader, member = group("pass")
+    process_tree.stop_group(leader, grace=0.2)
+    assert process_tree.wait_until(lambda: not process_tree.is_running(member), 10)
+    assert leader.returncode == -signal.SIGTERM
+
+
+def test_the_group_is_killed_before_its_leader_is_reaped(monkeypatch):
+    leader, _ = group("pass")
+    signalled = []
+
+    def record(number, kind):
+        # An ended leader that has not been reaped keeps the number of its group.
+        signalled.append((kind, process_tree.system.process(number) is not None))
+        os.killpg(number, kind)
+
+    monkeypatch.setattr(process_tree, "signal_group", record)
+    process_tree.stop_group(leader, grace=0.2)
+    assert signalled == [(signal.SIGTERM, True), (signal.SIGKILL, True)]

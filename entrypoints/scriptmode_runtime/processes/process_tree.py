@@ -110,8 +110,9 @@ def kill_until_gone(find: Callable[[], list[int]], reap: Callable[[], None] = la
 def stop_group(leader: subprocess.Popen[bytes], grace: float = 0.0) -> None:
     """Stop a child with all processes of the group that it leads: SIGTERM, SIGKILL after ``grace`` seconds; reap it.
 
-    A child that has been reaped is left: its number may be another process's. Windows has no groups: only the child is
-    killed there.
+    The grace period ends early when the last process of the group has ended. The child is reaped last, because its
+    number, and with it the group's, may then be another process's; a child that has been reaped is left for the same
+    reason. Windows has no groups: only the child is killed there.
     """
     if leader.returncode is not None:
         return
@@ -120,7 +121,7 @@ def stop_group(leader: subprocess.Popen[bytes], grace: float = 0.0) -> None:
     else:
         if grace:
             signal_group(leader.pid, signal.SIGTERM)
-            wait_until(lambda: leader.poll() is not None, grace)
+            wait_until(lambda: not _is_group_running(leader.pid), grace)
         signal_group(leader.pid, signal.SIGKILL)
     leader.wait()
 
@@ -204,6 +205,13 @@ def _reachable(processes: Mapping[int, Process], roots: Iterable[int]) -> list[i
         found += new
         known.update(new)
     return found
+
+
+def _is_group_running(group: int) -> bool:
+    """Return whether a group has a process that does not only wait to be reaped, as far as this can be known."""
+    if not system.has_processes():
+        return _exists(group)
+    return any(process.running and process.group == group for process in system.processes().values())
 
 
 def _exists(group: int) -> bool:
