@@ -93,7 +93,7 @@ class TrainingJob:
     @property
     def status(self) -> str:
         """The status: ``InProgress``, ``Stopping``, ``Completed``, ``Failed`` or ``Stopped``."""
-        return self._description().status
+        return str(self._description().status)
 
     @property
     def job_name(self) -> str:

@@ -5,6 +5,7 @@ import tarfile
 from datetime import timedelta
 
 import pytest
+import yaml
 from fakes.sagemaker_jobs import started
 
 from scriptmode import (
@@ -21,7 +22,9 @@ from scriptmode import (
     WaitTimeoutError,
 )
 from scriptmode.display.log_lines import StatusLines, show
+from scriptmode.display.snapshot import create_snapshot
 from scriptmode.platforms.base import LogEvent
+from scriptmode.request.parse import parse_description
 from scriptmode.results import artifacts
 from scriptmode.testing import Life, Phase, ServiceError
 from scriptmode_runtime.files.archive import MODEL_LIMITS
@@ -34,6 +37,13 @@ def test_waiting_ends_within_one_poll_of_the_jobs_end():
     description = job.wait()
     assert description["TrainingJobStatus"] == "Completed"
     assert 391 <= fake.clock.now() <= 391 + job.platform.poll_seconds
+
+
+def test_the_status_is_a_plain_text_that_every_serializer_takes():
+    _, job = started(Life.completed())
+    assert repr(job.status) == "'InProgress'"
+    assert yaml.safe_dump({"status": job.status}) == "status: InProgress\n"
+    assert repr(create_snapshot(parse_description(job.describe()), None).status) == "'InProgress'"
 
 
 def test_waiting_outlives_throttling_and_lost_connections():

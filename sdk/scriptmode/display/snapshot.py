@@ -119,7 +119,7 @@ def create_snapshot(
     """Create a snapshot from a job's description at the time ``now`` and from what was observed of the job."""
     return JobSnapshot(
         name=description.name,
-        status=description.status,
+        status=str(description.status),
         secondary=description.secondary,
         message=description.message,
         history=tuple(_interval(each, description, now) for each in description.transitions),
