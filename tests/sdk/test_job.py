@@ -43,7 +43,8 @@ def test_the_status_is_a_plain_text_that_every_serializer_takes():
     _, job = started(Life.completed())
     assert repr(job.status) == "'InProgress'"
     assert yaml.safe_dump({"status": job.status}) == "status: InProgress\n"
-    assert repr(create_snapshot(parse_description(job.describe()), None).status) == "'InProgress'"
+    description = parse_description(job.describe())
+    assert repr(create_snapshot(description, description.created).status) == "'InProgress'"
 
 
 def test_waiting_outlives_throttling_and_lost_connections():
