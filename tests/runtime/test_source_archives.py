@@ -1,5 +1,6 @@
 """Unpacking the source: whole, and nothing outside its folder."""
 
+import errno
 import io
 import os
 import tarfile
@@ -28,41 +29,97 @@ def archive_of(path, *members):
 
 
 @pytest.mark.parametrize(
-    "members",
+    ("members", "said"),
     [
-        pytest.param([member("../evil")], id="parent"),
-        pytest.param([member("a/../../evil")], id="parent in the middle"),
-        pytest.param([member("/tmp/scriptmode-evil")], id="absolute"),
-        pytest.param([member("l", tarfile.SYMTYPE, "/etc")], id="absolute link"),
-        pytest.param([member("l", tarfile.SYMTYPE, "../..")], id="link to above"),
-        pytest.param([member("h", tarfile.LNKTYPE, "../secret")], id="hard link to above"),
-        pytest.param([member("d", tarfile.CHRTYPE)], id="device"),
-        pytest.param([member("f", tarfile.FIFOTYPE)], id="pipe"),
+        pytest.param([member("../evil")], "'../evil', which leads out", id="parent"),
+        pytest.param([member("a/../../evil")], "'a/../../evil', which leads out", id="parent in the middle"),
+        pytest.param([member("/tmp/scriptmode-evil")], "evil', which leads out", id="absolute"),
+        pytest.param([member("l", tarfile.SYMTYPE, "/etc")], "'l', which leads out", id="absolute link"),
+        pytest.param([member("l", tarfile.SYMTYPE, "../..")], "'l', which leads out", id="link to above"),
+        pytest.param([member("h", tarfile.LNKTYPE, "../secret")], "'h', which leads out", id="hard link to above"),
+        pytest.param([member("d", tarfile.CHRTYPE)], "'d', which is not a file, folder or link", id="device"),
+        pytest.param([member("f", tarfile.FIFOTYPE)], "'f', which is not a file, folder or link", id="pipe"),
         pytest.param(
             [member("x", tarfile.SYMTYPE, "."), member("x/l", tarfile.SYMTYPE, "x/../.."), member("l/evil")],
+            "'x', a link with members below it",
             id="out through links",
         ),
         pytest.param(
             [member("d/e/l1", tarfile.SYMTYPE, "../.."), member("l2", tarfile.SYMTYPE, "d/e/l1/../x")],
+            "'l2', which leads out of its folder .to 'd/e/l1/../x'.",
             id="a link out through a link",
         ),
         pytest.param(
             [member("d/a", tarfile.SYMTYPE, "sub/../.."), member("d/sub", tarfile.SYMTYPE, ".")],
+            "'d/a', which leads out of its folder .to 'sub/../..'.",
             id="a link out through a later link",
         ),
         pytest.param(
             [member("d/e/l", tarfile.SYMTYPE, "../.."), member("h", tarfile.LNKTYPE, "d/e/l")],
+            "'h', which leads out of its folder .to '../..'.",
             id="a hard link of a link that leads out from there",
         ),
-        pytest.param([member("a\0b" * 60)], id="a name with a zero byte"),
+        pytest.param(
+            [member("l", tarfile.SYMTYPE, "none/../../secret")],
+            "'l', which leads out of its folder",
+            id="a link out through nothing",
+        ),
+        pytest.param(
+            [member("f"), member("l", tarfile.SYMTYPE, "f/../../secret")],
+            "'l', which leads out of its folder",
+            id="a link out through a file",
+        ),
+        pytest.param([member("a\0b" * 60)], "embedded null byte", id="a name with a zero byte"),
     ],
 )
-def test_an_archive_that_leads_out_is_refused(tmp_path, members):
+def test_an_archive_that_leads_out_is_refused(tmp_path, members, said):
     (tmp_path / "secret").write_text("kept")
-    with pytest.raises(UserCodeError):
+    with pytest.raises(UserCodeError, match=said):
         unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
     assert not (tmp_path / "evil").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar.gz", "code", "secret"]
+    assert list((tmp_path / "code").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        pytest.param(member("q", tarfile.SYMTYPE, "d/e/p/../secret"), id="behind an existing link"),
+        pytest.param(member("d/e/q", tarfile.SYMTYPE, "p/../secret"), id="beside an existing link"),
+        pytest.param(member("q", tarfile.SYMTYPE, "absolute"), id="by an existing absolute link"),
+        pytest.param(member("q", tarfile.LNKTYPE, "new"), id="a hard link of a link"),
+    ],
+)
+def test_a_link_that_leads_out_through_what_is_in_the_folder_is_refused(tmp_path, link):
+    write_files(tmp_path, {"secret": "kept", "code/d/e/f": "kept", "code/q": "kept", "code/here": "kept"})
+    (tmp_path / "code/d/e/p").symlink_to("../..")
+    (tmp_path / "code/absolute").symlink_to(tmp_path / "secret")
+    before = sorted((tmp_path / "code").rglob("*"))
+    members = [member("here"), member("d/e/f"), member("d/new"), link]
+    if link[0].islnk():
+        members.insert(0, member("new", tarfile.SYMTYPE, "d/e/p/../secret"))
+    with pytest.raises(UserCodeError, match=r"holds '(d/e/q|q|new)', which leads out of its folder \(to '"):
+        unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
+    assert sorted((tmp_path / "code").rglob("*")) == before
+    assert {(tmp_path / "code" / name).read_text() for name in ("d/e/f", "q", "here")} == {"kept"}
+
+
+def test_a_link_to_what_is_in_the_folder_is_kept(tmp_path):
+    write_files(tmp_path / "code", {"d/e/f": "f", "g": "g"})
+    (tmp_path / "code/d/p").symlink_to("e")
+    links = {"q": "d/p/f", "d/r": "p/../../g", "d/n/s": "../p/f"}
+    members = [member(name, tarfile.SYMTYPE, target) for name, target in links.items()]
+    unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
+    assert [(tmp_path / "code" / name).read_text() for name in links] == ["f", "g", "f"]
+
+
+def test_a_new_link_counts_and_not_the_one_that_it_replaces(tmp_path):
+    (tmp_path / "code/d/e").mkdir(parents=True)
+    (tmp_path / "code/p").symlink_to("d/e")
+    members = [member("p", tarfile.SYMTYPE, "."), member("q", tarfile.SYMTYPE, "p/../secret")]
+    with pytest.raises(UserCodeError, match="holds 'q', which leads out of its folder"):
+        unpack(archive_of(tmp_path / "a.tar.gz", *members), str(tmp_path / "code"))
+    assert (tmp_path / "code/p").readlink().name == "e"
 
 
 def test_an_archive_is_called_what_the_caller_calls_it(tmp_path):
@@ -71,27 +128,49 @@ def test_an_archive_is_called_what_the_caller_calls_it(tmp_path):
         unpack(archive, str(tmp_path / "code"), title="the model s3://b/m")
 
 
+BELOW_A_LINK = "holds 'a', a link with members below it"
+
+
 @pytest.mark.parametrize(
-    "through",
+    ("through", "said"),
     [
-        pytest.param([link_chains.file("escape/victim")], id="a file behind it"),
+        pytest.param([link_chains.file("escape/victim")], BELOW_A_LINK, id="a file behind it"),
         pytest.param(
-            [link_chains.hard_link("copy", "escape/victim"), link_chains.file("copy")], id="a hard link of one"
+            [link_chains.hard_link("copy", "escape/victim"), link_chains.file("copy")],
+            "holds 'copy' .a hard link to 'escape/victim'., which cannot be unpacked: No such file",
+            id="a hard link of one",
         ),
-        pytest.param([link_chains.folder("escape/new")], id="a folder behind it"),
-        pytest.param([link_chains.link("again", "escape/victim")], id="a link through it"),
-        pytest.param([], id="the link itself"),
+        pytest.param([link_chains.folder("escape/new")], BELOW_A_LINK, id="a folder behind it"),
+        pytest.param([link_chains.link("again", "escape/victim")], BELOW_A_LINK, id="a link through it"),
+        pytest.param([], BELOW_A_LINK, id="the link itself"),
     ],
 )
-def test_a_chain_of_links_longer_than_any_path_leads_nowhere(tmp_path, through):
+def test_a_chain_of_links_longer_than_any_path_leads_nowhere(tmp_path, through, said):
     place_of_others = tmp_path / "others"
     place_of_others.mkdir()
     (place_of_others / "victim").write_text("kept")
     archive = link_chains.write(tmp_path / "a.tar.gz", [*link_chains.out("others"), *through])
-    with pytest.raises(UserCodeError):
+    with pytest.raises(UserCodeError, match=said):
         unpack(archive, str(tmp_path / "code"))
     assert {path.name: path.read_text() for path in place_of_others.iterdir()} == {"victim": "kept"}
     assert list((tmp_path / "code").iterdir()) == []
+
+
+def test_a_chain_of_links_in_real_folders_is_kept_while_it_stays_inside(tmp_path):
+    steps = link_chains.STEPS[:12]
+    deepest = "/".join([link_chains.LONG] * len(steps))
+    members = [
+        *link_chains.out("")[: 2 * len(steps)],
+        link_chains.link(f"{deepest}/up", "../" * len(steps)),
+        link_chains.link("again", "/".join(steps) + "/up/here"),
+        link_chains.file("here", b"x"),
+    ]
+    out = link_chains.link("escape", "/".join(steps) + "/up/../others")
+    with pytest.raises(UserCodeError, match="holds 'escape', which leads out of its folder"):
+        unpack(link_chains.write(tmp_path / "a.tar.gz", [*members, out]), str(tmp_path / "code"))
+    assert list((tmp_path / "code").iterdir()) == []
+    unpack(link_chains.write(tmp_path / "b.tar.gz", members), str(tmp_path / "code"))
+    assert (tmp_path / "code/again").read_text() == "x"
 
 
 def test_links_inside_the_folder_are_kept(tmp_path):
@@ -122,9 +201,49 @@ def test_a_folder_is_not_moved_through_a_link(tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "code").mkdir()
     (tmp_path / "code/lib").symlink_to(tmp_path / "outside")
-    with pytest.raises(UserCodeError, match="cannot be unpacked into"):
+    with pytest.raises(UserCodeError, match="holds 'lib', a folder, but '.*/code/lib' is a file or link; remove or"):
         unpack(archive_of(tmp_path / "a.tar.gz", member("lib/x")), str(tmp_path / "code"))
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        pytest.param(member("y/f"), "'y', a folder, but '.*/code/y' is a file or link", id="a folder over a file"),
+        pytest.param(member("d"), "'d', a file or link, but '.*/code/d' is a folder", id="a file over a folder"),
+        pytest.param(
+            member("d/e", tarfile.SYMTYPE, "f"), "'d/e', a file or link, but '.*/d/e' is a folder", id="a link over one"
+        ),
+    ],
+)
+def test_nothing_is_replaced_where_a_folder_and_a_file_have_the_same_path(tmp_path, new, said):
+    kept = dict.fromkeys(("a", "b", "c", "d/a", "d/e/g", "x", "y", "z"), "kept")
+    code = write_files(tmp_path / "code", kept)
+    members = [member(name) for name in ("a", "b", "c", "x", "z")]
+    with pytest.raises(UserCodeError, match=f"^the model holds {said}; remove or rename one of them$"):
+        unpack(archive_of(tmp_path / "a.tar.gz", *members, new), str(code), title="the model")
+    assert {str(path.relative_to(code)): path.read_text() for path in code.rglob("*") if path.is_file()} == kept
+    assert sorted(path.name for path in code.iterdir()) == ["a", "b", "c", "d", "x", "y", "z"]
+
+
+def test_an_error_while_the_files_are_moved_names_the_file_and_the_next_step(tmp_path, monkeypatch):
+    def replace(_source, target):
+        raise PermissionError(errno.EACCES, "Permission denied", str(target))
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(
+        UserCodeError, match="'.*/code/f' cannot be written: Permission .* make the folder writable"
+    ) as e:
+        unpack(archive_of(tmp_path / "a.tar.gz", member("f")), str(tmp_path / "code"))
+    assert ".unpacking" not in str(e.value)
+
+
+def test_a_later_folder_takes_the_place_of_a_link(tmp_path):
+    folder = member("lib", tarfile.DIRTYPE)
+    archive = archive_of(tmp_path / "a.tar.gz", member("lib", tarfile.SYMTYPE, "v1"), folder, member("lib/x"))
+    unpack(archive, str(tmp_path / "code"))
+    assert not (tmp_path / "code/lib").is_symlink()
+    assert (tmp_path / "code/lib/x").read_text() == "x"
 
 
 def test_the_source_comes_over_what_is_in_the_folder(tmp_path):
@@ -172,11 +291,24 @@ def test_a_fifo_in_place_of_an_archive_is_refused_at_once(tmp_path):
         ([member("d/up", tarfile.SYMTYPE, "../../x")], "holds 'd/up', which leads out of its folder .to '../../x'."),
         ([member("hl", tarfile.LNKTYPE, "../x")], "holds 'hl', which leads out of its folder .to '../x'."),
         ([member("hl", tarfile.LNKTYPE, "none")], "holds 'hl' .a hard link to 'none'., which cannot be unpacked: No "),
+        (
+            [member("d/f"), member("hl", tarfile.LNKTYPE, "d")],
+            "holds 'hl' .a hard link to 'd'., which .*: Is a directory",
+        ),
         ([member("f"), member("f/g")], "holds 'f/g', which cannot be unpacked: File exists"),
         ([member("d/f"), member("d")], "holds 'd', which cannot be unpacked: Is a directory"),
         ([member("a", tarfile.SYMTYPE, "b"), member("a/f")], "holds 'a', a link with members below it"),
     ],
-    ids=["absolute", "upwards", "hard link out", "hard link to nothing", "below a file", "over a folder", "below"],
+    ids=[
+        "absolute",
+        "upwards",
+        "hard link out",
+        "hard link to nothing",
+        "hard link to a folder",
+        "below a file",
+        "over a folder",
+        "below",
+    ],
 )
 def test_a_member_that_cannot_be_unpacked_is_named_with_the_next_step(tmp_path, members, said):
     with pytest.raises(UserCodeError, match=f"^the model {said}.*; pack it again") as caught:

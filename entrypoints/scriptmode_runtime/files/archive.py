@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import tarfile
 import zlib
 from contextlib import contextmanager, suppress
@@ -74,8 +75,9 @@ def source_limits(environ: Mapping[str, str]) -> Limits:
 def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None = None) -> None:
     """Unpack the archive, or copy the folder, ``source`` into ``folder``; raises `UserCodeError`.
 
-    Existing files are replaced, and nothing of a refused archive comes into the folder. ``title`` names the archive in
-    errors: the source and its path by default. Without ``limits`` only the disk limits it.
+    Existing files are replaced, existing folders are kept and filled. Nothing of a refused archive comes into the
+    folder; only where the file system fails while the files are moved there, some of them are. ``title`` names the
+    archive in errors: the source and its path by default. Without ``limits`` only the disk limits it.
     """
     title = title or f"the source {source}"
     try:
@@ -88,7 +90,6 @@ def unpack(source: str, folder: str, *, title: str = "", limits: Limits | None =
             # Private, and in the same file system, so that what it contains can be renamed.
             with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=folder) as top:
                 _Unpacking(top, title, folder, limits or Limits()).unpack(source)
-                _merge(top, folder)
     except (tarfile.TarError, zlib.error, EOFError, RecursionError, OverflowError) as error:
         raise UserCodeError(f"{title} is not a complete tar archive: {error}; store it again") from error
     except (OSError, ValueError) as error:
@@ -118,15 +119,18 @@ def _holds(above: str, folder: str) -> bool:
 
 
 class _Unpacking:
-    """The unpacking of one archive into a new directory, which contains no link until all files are written.
+    """The unpacking of one archive into a new directory, from which everything is moved into the folder at the end.
 
-    So no member is written through a link. Links are created last, in real directories, and then followed one component
-    at a time. Python's ``tarfile.data_filter`` is not enough: it follows links by `os.path.realpath`, which gives up on
-    paths longer than ``PATH_MAX`` before Python 3.9.23, 3.10.18, 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
+    The directory contains no link until all files are written, so no member is written through a link. Links are
+    created last, in real directories, and then followed one component at a time through what will be in the folder: the
+    new content over the existing one. Existing links are not checked again. Python's ``tarfile.data_filter`` is not
+    enough: it follows links by `os.path.realpath`, which gives up on paths longer than ``PATH_MAX`` before Python
+    3.9.23, 3.10.18, 3.11.13, 3.12.11 and 3.13.4 (CVE-2025-4517).
     """
 
     def __init__(self, top: str, title: str, folder: str, limits: Limits) -> None:
         self._top = top
+        self._folder = folder
         self._title = title
         self._remedy = limits.remedy
         self._budget = _Budget(folder, title, limits)
@@ -134,7 +138,7 @@ class _Unpacking:
         self._links: dict[str, str] = {}
 
     def unpack(self, source: str) -> None:
-        """Unpack all members."""
+        """Unpack all members, and move them into the folder once nothing is left to refuse."""
         with opened(source, self._title) as file:
             content = Content(file)
             with tarfile.open(fileobj=content, mode="r:") as archive:  # type: ignore[call-overload]
@@ -149,14 +153,18 @@ class _Unpacking:
                 with suppress(FileNotFoundError):
                     os.unlink(self._path(name))
                 os.symlink(target, self._path(name))
-        with beneath.Directory(self._top) as directory:
-            for name, target in self._links.items():
-                self._check_link(directory, name, target)
+        moves = list(self._moves())
+        for name, target in self._links.items():
+            with self._naming(name):
+                self._check_link(name, target)
+        for name in moves:
+            self._move(name)
 
     def _add(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         name = self._inside(member.name, member)
         path = self._path(name)
         if member.isdir():
+            self._links.pop(name, None)
             os.makedirs(path, exist_ok=True)
             return
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -171,6 +179,8 @@ class _Unpacking:
             os.unlink(path)
         if member.isreg():
             _write(archive, member, path)
+        elif os.path.isdir(self._path(linked)):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         else:
             os.link(self._path(linked), path)
 
@@ -204,26 +214,70 @@ class _Unpacking:
             reason = f"{shown(name)}{kind}, which cannot be unpacked: {error.strerror}"
             raise UserCodeError(f"{self._title} holds {reason}; {self._remedy}") from error
 
-    def _check_link(self, directory: beneath.Directory, name: str, target: str) -> None:
-        """Raise for a symbolic link that leads out of the directory, also through other links."""
+    def _moves(self, below: str = "") -> Iterator[str]:
+        """Yield the paths to move, without those in another one; raise where a folder and a file have the same path."""
+        for each in os.listdir(self._path(below)):
+            name = os.path.join(below, each)
+            existing = os.path.join(self._folder, name)
+            is_folder = _is_folder(self._path(name))
+            if os.path.lexists(existing) and is_folder != _is_folder(existing):
+                kinds = "a folder, but {} is a file or link" if is_folder else "a file or link, but {} is a folder"
+                raise UserCodeError(
+                    f"{self._title} holds {shown(name)}, {kinds.format(shown(existing))}; remove or rename one of them"
+                )
+            if is_folder and os.path.lexists(existing):
+                yield from self._moves(name)
+            else:
+                yield name
+
+    def _move(self, name: str) -> None:
+        existing = os.path.join(self._folder, name)
         try:
-            directory.stat(name)
+            os.replace(self._path(name), existing)
+        except OSError as error:
+            raise UserCodeError(
+                f"{self._title} cannot be unpacked into {self._folder}: {shown(existing)} cannot be written: "
+                f"{error.strerror}; some files may be replaced already: make the folder writable and unpack it again"
+            ) from error
+
+    def _check_link(self, name: str, target: str) -> None:
+        """Raise for a symbolic link that will lead out of the folder, also through other links and missing paths."""
+        try:
+            above = name.split("/")[:-1]
+            pending = beneath.components(target)[::-1]
+            left = beneath.MOST_LINKS
+            while pending:
+                part = pending.pop()
+                link = self._link("/".join((*above, part))) if part != ".." else None
+                if link is not None:
+                    if not left:
+                        return  # The system does not follow it either.
+                    left -= 1
+                    pending += reversed(beneath.components(link))
+                elif part != "..":
+                    above.append(part)
+                elif above:
+                    above.pop()
+                else:
+                    raise self._escape(name, target)
         except beneath.EscapeError as error:
             raise self._escape(name, target) from error
-        except OSError as error:
-            # It cannot be followed: its target is missing, or behind too many links, or below a file.
-            if error.errno not in (errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EACCES):
-                raise
+
+    def _link(self, path: str) -> str | None:
+        """Return the target of the link that will have this path in the folder; None for anything else."""
+        for each in (self._top, self._folder):
+            there = os.path.join(each, path)
+            try:
+                return os.readlink(there) if stat.S_ISLNK(os.lstat(there).st_mode) else None
+            except FileNotFoundError:
+                continue
+            except NotADirectoryError:
+                break
+        return None
 
 
-def _merge(new: str, folder: str) -> None:
-    """Move the content of a directory into another one; existing files and links there are replaced."""
-    for name in os.listdir(new):
-        source, target = os.path.join(new, name), os.path.join(folder, name)
-        if all(os.path.isdir(each) and not os.path.islink(each) for each in (source, target)):
-            _merge(source, target)
-        else:
-            os.replace(source, target)
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 class _Budget:

@@ -116,7 +116,7 @@ class Directory:
 
         """
         with self._position() as position:
-            name = self._resolve(position, _parts(path), follow=follow, links=links)
+            name = self._resolve(position, components(path), follow=follow, links=links)
             yield position.at(name)._replace(path="/".join((*position.names, *(() if name == "." else (name,)))))
 
     def stat(self, path: str) -> os.stat_result:
@@ -138,7 +138,7 @@ class Directory:
     def below(self, path: str) -> Directory:
         """Open a directory beneath this one; links on the way to it are an error (``ENOTDIR``)."""
         with self._position() as position:
-            for part in _parts(checked(path)):
+            for part in components(checked(path)):
                 position.enter(part)
             return Directory(position.here)
 
@@ -206,10 +206,10 @@ class Directory:
     def _target(self, position: _Position, target: str) -> list[str]:
         """Return the components of a link's target; an absolute one starts at the root again."""
         if not _is_absolute(target):
-            return _parts(target)
+            return components(target)
         if self._seen_as and (target + "/").startswith(self._seen_as + "/"):
             position.restart(self._root)
-            return _parts(target[len(self._seen_as) :].lstrip("/"))
+            return components(target[len(self._seen_as) :].lstrip("/"))
         raise EscapeError(errno.EXDEV, "the link leads out of the directory", target)
 
 
@@ -336,13 +336,13 @@ def remove_tree(path: str | os.PathLike[str], *, failed: Failed | None = None) -
 
 def checked(path: str) -> str:
     """Return a relative path without ``.`` and empty components; raise `EscapeError` for one that could lead out."""
-    parts = _parts(path)
+    parts = components(path)
     if ".." in parts:
         raise EscapeError(errno.EXDEV, "the path leads out of the directory", path)
     return "/".join(parts)
 
 
-def _parts(path: str) -> list[str]:
+def components(path: str) -> list[str]:
     """Return the components of a relative path."""
     if _is_absolute(path):
         raise EscapeError(errno.EXDEV, "the path leads out of the directory", path)
