@@ -172,10 +172,11 @@ def test_inside_a_hook_of_another_repository_that_one_is_left_alone(repository, 
 )
 def test_what_the_repository_does_not_have_is_named(repository, config, message):
     with (
-        pytest.raises(SourceError, match=f"^git could not fetch 'file:///.*'{message}"),
+        pytest.raises(SourceError, match=f"^git could not fetch 'file:///.*'{message}") as caught,
         checkout(GitSource(repository.url, **config)),
     ):
         pass
+    assert type(caught.value) is SourceError
 
 
 def test_the_error_for_a_missing_repository_contains_gits_message(tmp_path):
@@ -267,6 +268,21 @@ def test_the_error_for_rejected_credentials_does_not_contain_them(serve, setting
     )
     assert TOKEN not in message
     assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize("config", [{}, {"branch": "other"}, {"commit": "f" * 40}], ids=["", "branch", "commit"])
+def test_rejected_credentials_are_not_sent_again(serve, program, tmp_path, config):
+    program("git", f"echo \"$@\" >> '{tmp_path}/arguments'\nexec '{shutil.which('git')}' \"$@\"")
+    message = error_of(repo=f"{serve('another:').url}/r.git", token=TOKEN, **config)
+    assert "check that the token may read it" in message
+    assert (tmp_path / "arguments").read_text().count("/r.git") == 1
+
+
+def test_history_is_not_fetched_where_the_server_cannot_be_reached(program, tmp_path):
+    program("git", f"echo \"$@\" >> '{tmp_path}/arguments'; echo 'fatal: Could not resolve host: h' >&2; exit 128")
+    assert "Could not resolve host" in error_of(repo="https://h/r")
+    (clone,) = (tmp_path / "arguments").read_text().splitlines()
+    assert " --depth=1 " in clone
 
 
 def test_without_credentials_git_uses_its_own(serve, settings, program):

@@ -32,8 +32,8 @@ _REPOSITORY_VARIABLES = frozenset(
 )  # fmt: skip
 
 
-class _GitError(SourceError):
-    """Git exited with an error."""
+class _HistoryNeededError(SourceError):
+    """Git failed without history, and may succeed with history."""
 
 
 @contextmanager
@@ -49,8 +49,7 @@ def checkout(source: GitSource, *, timeout: float = 600.0, clock: Clock = SYSTEM
         tree = Path(directory, "tree")
         attempts = list(_attempts(source))
         for commands in attempts[:-1]:
-            # The server may not support shallow clones (the "dumb" HTTP protocol), or fetching one commit.
-            with suppress(_GitError):
+            with suppress(_HistoryNeededError):
                 git.run(*commands)
                 break
             beneath.remove_tree(tree)
@@ -126,7 +125,9 @@ class _Git:
                 log.seek(0)
                 output = log.read().decode(errors="replace")
             if process.returncode:
-                raise _GitError(_failure_message(self._source, output))
+                is_shallow = "--depth=1" in arguments
+                kind = _HistoryNeededError if is_shallow and _needs_history(self._source, output) else SourceError
+                raise kind(_failure_message(self._source, output))
         return output
 
     def _check_version(self) -> None:
@@ -189,6 +190,15 @@ def _failure_message(source: GitSource, output: str) -> str:
     lines = [line.strip() for line in _without_secrets(output, source).splitlines() if line.strip()]
     reason = " | ".join(lines[-5:]) or "git printed no reason"
     return f"git could not fetch {source.repo!r}{at}: {reason}; {_advice(source, output)}"
+
+
+def _needs_history(source: GitSource, output: str) -> bool:
+    """Return whether git may have failed because the server does not support fetching without history."""
+    if source.commit is None:
+        # The "dumb" HTTP protocol.
+        return "does not support shallow" in output
+    # Each kind of server refuses single commits in its own words. Rejected credentials are not sent again.
+    return not _REFUSED.search(output)
 
 
 def _advice(source: GitSource, output: str) -> str:
