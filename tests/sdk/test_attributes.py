@@ -55,6 +55,12 @@ def test_a_v1_name_is_read_by_the_name_it_has_now(code):
     assert made.request()["ResourceConfig"]["InstanceCount"] == 3
 
 
+@pytest.mark.parametrize("count", [0, 2, np.array([2, 3])], ids=["0", "2", "an array"])
+def test_a_value_given_under_both_names_is_refused(code, count):
+    with pytest.raises(TypeError, match="got both 'train_instance_count' and 'instance_count'"):
+        estimator(code, instance_count=count, train_instance_count=4)
+
+
 def test_what_an_attached_job_said_is_set_like_any_other(code):
     platform = RecordingPlatform(["Completed"])
     estimator(code, platform=platform).fit(wait=False, job_name="job-1")

@@ -114,7 +114,9 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known
         if name not in RENAMED:
             raise TypeError(f"the estimator has no argument {name!r}; {did_you_mean(name, known)}")
         new = RENAMED[name]
-        if arguments.get(new) not in (None, False):
+        current = arguments.get(new)
+        # By identity: 0 equals False, and a comparison of an array is an array.
+        if current is not None and current is not False:
             raise TypeError(f"the estimator got both {name!r} and {new!r}, which are the same; keep {new!r}")
         warnings.warn(f"{name} is SageMaker SDK v1's name; use {new}", DeprecationWarning, stacklevel=4)
         merged[new] = value
