@@ -180,7 +180,7 @@ def test_closing_stops_the_requests_and_the_listing():
     begun = len(store.begun)
     assert closed.wait(10)
     assert settled(lambda: len(store.begun)) <= begun + 16
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]
 
 
 def test_closing_while_the_listing_is_busy_closes_it_when_it_returns():
@@ -250,7 +250,7 @@ def test_an_early_close_aborts_the_requests_in_progress(monkeypatch, no_credenti
         next(stream)
         stream.close()
         deadline = time.monotonic() + 3
-        while [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]:
+        while [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
@@ -268,7 +268,7 @@ def test_an_early_close_stops_the_retries_too(monkeypatch, no_credentials):
             time.sleep(0.01)
         stream.close()
         begun, closed = len(server.asked), time.monotonic()
-        while [thread for thread in threading.enumerate() if thread.name.startswith("read-ahead")]:
+        while [thread for thread in threading.enumerate() if thread.name.startswith("prefetch-")]:
             assert time.monotonic() < closed + 3
             time.sleep(0.01)
         # What was under way then; nothing is begun afterwards.

@@ -16,11 +16,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import S3Credential, S3Store
 
 #: Retries of one read, which begin after the bytes that have come. None begins after the time without a byte that
 #: counts as broken.
 RETRIES = 3
+#: A longer body is read in parts of about this size, so that the read can be aborted between two of them.
+PART_BYTES = 1024 * 1024
 #: obstore asks for credentials again when they expire in 5 minutes. botocore renews those that expire in 10 (botocore
 #: credentials.py, ``_mandatory_refresh_timeout``), so that what it returns lasts at least as long.
 CREDENTIALS_LAST = dt.timedelta(minutes=10)
@@ -52,11 +55,17 @@ class S3Reader:
     #: The process that obstore's threads run in, 0 before they start; a read in its children would wait for ever.
     _process: ClassVar[int] = 0
 
-    def __init__(self, settings: BucketSettings, *, connect_seconds: float, stall: float) -> None:
-        """Use connections that count as broken after ``stall`` seconds without a byte."""
+    def __init__(
+        self, settings: BucketSettings, *, connect_seconds: float, stall: float, raise_if_cancelled: Callable[[], None]
+    ) -> None:
+        """Use connections that count as broken after ``stall`` seconds without a byte.
+
+        What ``raise_if_cancelled`` raises aborts a read; it is called after every part of `PART_BYTES`.
+        """
         self._settings = settings
         self._connect_seconds = connect_seconds
         self._stall = stall
+        self._raise_if_cancelled = raise_if_cancelled
         self._store: S3Store | None = None
         self._creating = Lock()
 
@@ -81,9 +90,22 @@ class S3Reader:
             # Not every endpoint honours If-Match.
             is_same = meta["size"] == size and etag in ("", meta["e_tag"] or etag)
             if is_same and found.range == (start, end):
-                content = memoryview(found.bytes())
-                return content if len(content) == end - start else None
+                return self._body(found, end - start)
         return None
+
+    def _body(self, found: GetResult, length: int) -> memoryview | None:
+        """Return a response's body if it has that length."""
+        if length <= PART_BYTES:
+            content = memoryview(found.bytes())
+            return content if len(content) == length else None
+        content, done = memoryview(bytearray(length)), 0
+        for part in found.stream(min_chunk_size=PART_BYTES):
+            self._raise_if_cancelled()
+            if len(part) > length - done:
+                return None
+            content[done : done + len(part)] = memoryview(part)
+            done += len(part)
+        return content if done == length else None
 
     def _opened(self) -> S3Store:
         with self._creating:

@@ -200,7 +200,12 @@ class S3Store:
     def _bucket(self, name: str) -> _Bucket:
         with self._opening:
             if name not in self._buckets:
-                reader = S3Reader(self._s3.bucket_settings(name), connect_seconds=CONNECT_SECONDS, stall=self._stall)
+                reader = S3Reader(
+                    self._s3.bucket_settings(name),
+                    connect_seconds=CONNECT_SECONDS,
+                    stall=self._stall,
+                    raise_if_cancelled=raise_if_cancelled,
+                )
                 self._buckets[name] = _Bucket(reader, self._s3.is_encrypted)
             return self._buckets[name]
 
