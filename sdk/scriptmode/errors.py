@@ -27,12 +27,15 @@ ScriptmodeError
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.failure import Failure
+
+
+_Error = TypeVar("_Error", bound="ScriptmodeError")
 
 
 class ScriptmodeError(Exception):
@@ -73,6 +76,13 @@ class SpecError(ScriptmodeError, ValueError):
 def invalid(argument: str, what: str, advice: str | None = None) -> SpecError:
     """Return the error ``{argument} {what}; {advice}``."""
     return SpecError(f"{argument} {what}", argument=argument, advice=advice)
+
+
+def with_suffix(error: _Error, suffix: str) -> _Error:
+    """Return an error of the same class and argument whose text ends with a blank and ``suffix``."""
+    if error.advice:
+        return type(error)(error.message, argument=error.argument, advice=f"{error.advice} {suffix}")
+    return type(error)(f"{error.message} {suffix}", argument=error.argument)
 
 
 class SourceError(SpecError):

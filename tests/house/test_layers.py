@@ -89,6 +89,7 @@ COMMAND_LINE_USES = {
     "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
+    "scriptmode.errors.with_suffix",  # the option that stands for the argument of an error
     "scriptmode.display.choose_view",  # the views, validated before a job is started
     # The types of the arguments that a job file may have.
     "scriptmode.spec.estimator_arguments.EstimatorArguments",

@@ -9,9 +9,10 @@ from fakes.command_line import invoke
 
 from scriptmode import FileSystemInput, InstanceGroup, SourceError, TrainingInput, TrainingJob
 from scriptmode.cli.commands.run import run
-from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.error_translation import error_text, translate_errors_to_options
 from scriptmode.cli.program_arguments import arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
+from scriptmode.errors import with_suffix
 
 
 @pytest.fixture(autouse=True)
@@ -320,3 +321,18 @@ def test_an_error_of_the_library_names_the_option_of_the_argument(argument, said
     with pytest.raises(SourceError) as caught, translate_errors_to_options(options):
         raise SourceError("it is wrong", argument=argument, advice="leave it out")
     assert str(caught.value) == said
+    assert (caught.value.message, caught.value.argument) == ("it is wrong", argument)
+    assert caught.value.advice == said[len("it is wrong; ") :]
+
+
+def test_an_option_of_every_command_is_named_once():
+    with pytest.raises(SourceError) as caught, translate_errors_to_options({"region": "--region"}):
+        raise SourceError("it is wrong", argument="region", advice="leave it out")
+    assert error_text(caught.value) == "it is wrong; leave it out (--region)"
+
+
+def test_an_error_with_a_suffix_keeps_its_message_argument_and_advice():
+    found = with_suffix(SourceError("it is wrong", argument="role", advice="try again"), "(tried twice)")
+    assert (str(found), found.argument) == ("it is wrong; try again (tried twice)", "role")
+    assert (found.message, found.advice) == ("it is wrong", "try again (tried twice)")
+    assert str(with_suffix(SourceError("it is wrong"), "(tried twice)")) == "it is wrong (tried twice)"

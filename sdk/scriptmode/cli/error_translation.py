@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scriptmode import ScriptmodeError, SpecError
+from scriptmode.errors import with_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,9 +23,10 @@ def translate_errors_to_options(options: Mapping[str, str]) -> Iterator[None]:
         yield
     except SpecError as error:
         option = options.get(error.argument or "")
-        if option is None:
+        # `error_text` appends the option of the others.
+        if option is None or error.argument in _COMMON_OPTIONS:
             raise
-        raise type(error)(f"{error} ({option})") from error
+        raise with_suffix(error, f"({option})") from error
 
 
 def error_text(error: ScriptmodeError) -> str:

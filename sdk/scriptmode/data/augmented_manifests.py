@@ -65,7 +65,7 @@ class AugmentedManifestLine:
         try:
             return store_of(value).find(value)
         except DataError as error:
-            raise type(error)(f"{where}: {error}") from error
+            raise type(error)(f"{where}: {error.message}", argument=error.argument, advice=error.advice) from error
 
 
 def _texts(line: str) -> dict[str, str]:

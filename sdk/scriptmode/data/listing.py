@@ -127,7 +127,8 @@ def _find(source: ChannelSource, store_of: Callable[[str], ObjectStore], uri: st
     try:
         return store_of(uri).find(uri)
     except DataError as error:
-        raise type(error)(f"{source.uri}: it names {error}") from error
+        what = f"{source.uri}: it names {error.message}"
+        raise type(error)(what, argument=error.argument, advice=error.advice) from error
 
 
 def _look_up_all(look: Callable[[str], _Found], names: Iterable[str], prefix: str) -> Iterator[_Found]:

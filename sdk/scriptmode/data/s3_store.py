@@ -23,7 +23,7 @@ from scriptmode.aws.s3_reader import S3Reader
 from scriptmode.data.cancellation import raise_if_cancelled, sleep_unless_cancelled
 from scriptmode.data.integrity import ObjectCheck, Verifier
 from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
-from scriptmode.errors import DataError, DataNotFoundError, PlatformError
+from scriptmode.errors import DataError, DataNotFoundError, PlatformError, with_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -218,7 +218,7 @@ def _after_retries(error: PlatformError, attempts: int, seconds: float) -> Platf
     """Return an error that also has the number of attempts, and the seconds without progress."""
     if attempts == 1:
         return error
-    return type(error)(f"{error} (tried {attempts} times, {seconds:.0f} s without progress)")
+    return with_suffix(error, f"(tried {attempts} times, {seconds:.0f} s without progress)")
 
 
 @dataclass
