@@ -6,11 +6,12 @@ meanwhile scrolls with the log. Each frame is one write.
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 from rich.segment import Segment, Segments
 from rich.text import Text
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Columns left free: a terminal prints Ctrl-C as ``^C`` at the cursor, which must not start a new row.
 _MARGIN = 2
+#: Of a terminal of unknown size.
+_DEFAULT_SIZE = ConsoleDimensions(80, 24)
 #: Number of characters shown of a log line.
 LINE_CHARACTERS = 8 * 1024
 _BLOCKS = "\u2581\u203a\u2500\u2026"
@@ -83,7 +86,7 @@ class TerminalView:
 
     def draw(self, frame: Frame) -> None:
         """Write the new lines, and the panel below them."""
-        columns, rows = self._console.size
+        columns, rows = self._console.size = _size(self._stream)
         before, lines = self._panel.rows, self._lines(frame)
         self._panel.rows = StatusPanel(columns - _MARGIN, ascii_only=self._ascii_only).rows(frame.snapshot, rows // 2)
         if lines:
@@ -97,6 +100,7 @@ class TerminalView:
             if stream is not None:
                 # A captured line without an end.
                 stream.flush()
+        self._console.size = _size(self._stream)
         summary = StatusPanel(self._console.width - _MARGIN, ascii_only=self._ascii_only).summary(frame.snapshot)
         self._live.stop()
         with self._console:
@@ -135,6 +139,15 @@ class TerminalView:
     def _encodable(self, text: str) -> str:
         encoding = self._stream.encoding or "ascii"
         return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _size(stream: TextIO) -> ConsoleDimensions:
+    """Return the size of the terminal itself: rich prefers COLUMNS and LINES, which do not follow a resize."""
+    try:
+        columns, rows = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return _DEFAULT_SIZE
+    return ConsoleDimensions(columns or _DEFAULT_SIZE.width, rows or _DEFAULT_SIZE.height)
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

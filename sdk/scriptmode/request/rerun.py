@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import invalid
 from scriptmode.request.fields import changed
 from scriptmode.request.parse import described_fields, parse_request
 from scriptmode.request.render import derived_model_dir, render_request
@@ -84,9 +84,10 @@ def _resources(job: JobRequest, count: object) -> Resources:
         return job.resources
     count = whole_number("instance_count", count, 1)
     if job.resources.instance_groups:
-        raise SpecError(
-            f"instance_count is {count}, but training job {job.name} has instance groups; set the instance_groups of "
-            f"Estimator.attach({job.name!r}) and fit it"
+        raise invalid(
+            "instance_count",
+            f"is {count}, but training job {job.name} has instance groups",
+            f"set the instance_groups of Estimator.attach({job.name!r}) and fit it",
         )
     return changed(job.resources, instance_count=count)
 
@@ -99,10 +100,11 @@ def _limits(job: JobRequest, changes: RerunChanges) -> Limits:
     run = before.max_run if changes.max_run is None else whole_number("max_run", changes.max_run, 1)
     if changes.max_wait is not None:
         if not before.use_spot_instances and before.max_retry_attempts is None:
-            raise SpecError(
-                f"max_wait is {changes.max_wait!r}, but training job {job.name} has neither spot instances nor a retry "
-                f"strategy; leave it out, or set max_wait and one of use_spot_instances and max_retry_attempts of "
-                f"Estimator.attach({job.name!r}) and fit it"
+            raise invalid(
+                "max_wait",
+                f"is {changes.max_wait!r}, but training job {job.name} has neither spot instances nor a retry strategy",
+                f"leave it out, or set max_wait and one of use_spot_instances and max_retry_attempts of "
+                f"Estimator.attach({job.name!r}) and fit it",
             )
         wait = changes.max_wait
     elif wait is not None:
