@@ -94,7 +94,8 @@ _TABLE = (
     ),
     _Row(
         r"No such file or directory: '[^'\n]{0,4000}/input/data/[^/'\n]{1,80}'",
-        "In Pipe mode a channel is not a folder but FIFOs, <channel>_0, <channel>_1 ..., each removed once it was read",
+        "The job has no such channel, or has it in Pipe mode, as FIFOs <channel>_0, <channel>_1 ..., each removed once "
+        "it was read",
     ),
     _Row(
         r"(?:No such file or directory|Permission denied): '/opt/ml/(?:model|output|checkpoints)(?:/[^'\n]{0,4000})?'",

@@ -125,7 +125,7 @@ def test_nothing_is_said_of_a_channel_that_one_host_reads_for_all(jobs, data):
 
 def test_a_channel_that_is_read_as_a_folder_fails_with_what_helps(jobs, data):
     description = jobs.run("import os; os.listdir(os.environ['SM_CHANNEL_TRAIN'])", channels=piped(data))
-    assert "In Pipe mode a channel is not a folder but FIFOs" in reason(description)
+    assert "or has it in Pipe mode, as FIFOs" in reason(description)
     assert not [line for line in jobs.lines(description["TrainingJobName"]) if "leave it out" in line]
 
 

@@ -62,7 +62,7 @@ MESSAGES = [
     ),
     (
         "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/input/data/train'",
-        "In Pipe mode a channel is not a folder but FIFOs, <channel>_0, <channel>_1",
+        "or has it in Pipe mode, as FIFOs <channel>_0, <channel>_1",
     ),
     ("KeyError: 'SM_CHANNEL_EVAL'", "The job has no channel EVAL: name it in fit's inputs"),
     ("ModuleNotFoundError: No module named 'horovod'", "Horovod is not installed in /venv/bin/python"),
