@@ -136,7 +136,7 @@ def describe(
         _exit_code(status),
         (head + tail).strip(),
         signal=signal_name(-status) if status < 0 else "",
-        exception=_exception_type(error),
+        exception=_exception_type(error or _syntax_error(text)),
         hint=hint,
         traceback=excerpt(text[max(0, last_traceback(text)) :], contract.TRACEBACK_LIMIT),
     )
@@ -263,6 +263,16 @@ def _last_error(text: str) -> str:
         if line and not line[0].isspace():
             return "\n".join(lines[number:])
     return ""
+
+
+def _syntax_error(text: str) -> str:
+    """Return the error of a program that Python could not compile, which has no traceback; "" without one."""
+    import re
+
+    found = re.findall(
+        r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', text, re.MULTILINE
+    )
+    return str(found[-1]) if found else ""
 
 
 def _exception_type(error: str) -> str:

@@ -157,6 +157,13 @@ CHAINED = (
             1, f"noise\n{RAISED}KeyboardInterrupt\n", "KeyboardInterrupt", f"{RAISED}KeyboardInterrupt", id="bare"
         ),
         pytest.param(1, f"noise\n{CHAINED}", "app.errors.ConfigError", CHAINED.strip(), id="with a cause"),
+        pytest.param(
+            1,
+            'noise\n  File "a.py", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax\n',
+            "SyntaxError",
+            'noise\n  File "a.py", line 1\n    def f(:\n          ^\nSyntaxError: invalid syntax',
+            id="not compiled",
+        ),
         pytest.param(7, "epoch 1\nepoch 2\n", "", "epoch 1\nepoch 2", id="no traceback"),
         pytest.param(-9, "", "", "", id="no output"),
         pytest.param(1, RAISED, "", RAISED.strip(), id="a traceback that breaks off"),
