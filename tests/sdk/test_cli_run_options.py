@@ -22,6 +22,8 @@ def here(tmp_path, monkeypatch, no_settings):
     (tmp_path / "train.py").write_text("print(1)")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "part").write_text("1")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "data").mkdir()
     return tmp_path
 
 
@@ -239,6 +241,8 @@ FILES = {
     "an input of a number": ("inputs = {train = 3}", "inputs.train is 3; write the fields of TrainingInput, such as {s3_data = ...}"),
     "an input misspelled": ("inputs = {train = {s3_dat = 'x'}}", "inputs.train has no key 's3_dat'; did you mean 's3_data'?"),
     "an input of nothing": ("inputs = {train = {input_mode = 'Pipe'}}", "inputs.train has no s3_data, which TrainingInput needs"),
+    "an input that is not there": ("inputs = {train = 'nodir'}", "inputs.train 'nodir': there is no file or directory"),
+    "an input's URI that is not there": ("inputs = {train = {s3_data = 'nodir'}}", "inputs.train.s3_data 'nodir': there is no file or directory"),
     "an input of Google's": ("inputs = {train = 'gs://b/x'}", "inputs.train 'gs://b/x' is in Google Cloud Storage"),
     "an input of a mode": ("inputs = {train = {s3_data = 's3://b/x', input_mode = 'Fast'}}", "input_mode is 'Fast'"),
     "a list of inputs": ("inputs = ['x']", "inputs is ['x']; write channels"),

@@ -149,6 +149,13 @@ def test_an_unknown_argument_is_suggested_a_known_one(code):
         estimator(code, instance_cuont=2)
 
 
+def test_a_fifth_positional_argument_is_refused_with_the_names_of_the_four():
+    with pytest.raises(
+        TypeError, match=r"takes 4 positional arguments \(image_uri, role, instance_count, instance_type\)"
+    ):
+        Estimator("train.py", "role", 1, "local_process", "image")
+
+
 def test_one_argument_under_both_its_names_is_refused(code):
     with pytest.raises(TypeError, match="both 'train_instance_count' and 'instance_count'"):
         estimator(code, train_instance_count=2)

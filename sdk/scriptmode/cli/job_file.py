@@ -13,7 +13,7 @@ from scriptmode.messages import did_you_mean, validate_keys
 from scriptmode.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
     from pathlib import Path
 
 #: Keys of a job file that are arguments of ``Estimator.fit``.
@@ -118,8 +118,10 @@ def parse_instance_groups(where: str, value: list[Any]) -> list[InstanceGroup]:
     return [_construct(where, InstanceGroup, _parse_fields(where, each, InstanceGroup)) for each in value]
 
 
-def parse_channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, Any]:
+def parse_channels(path: Path, inputs: object, *, is_local: bool, replaced: Container[str] = ()) -> dict[str, Any]:
     """Parse a file's inputs, by channel: locations, or tables with the fields of TrainingInput or FileSystemInput.
+
+    Channels in ``replaced`` are left out.
 
     Relative paths begin at the directory of the file. Raises `SpecError`.
     """
@@ -127,13 +129,17 @@ def parse_channels(path: Path, inputs: object, *, is_local: bool) -> dict[str, A
         inputs = {"training": inputs}
     if not isinstance(inputs, dict):
         raise SpecError(f"{path}: inputs is {inputs!r}", advice='write channels, such as train = "s3://bucket/train"')
-    return {str(name): _parse_channel(path, str(name), value, is_local=is_local) for name, value in inputs.items()}
+    return {
+        str(name): _parse_channel(path, str(name), value, is_local=is_local)
+        for name, value in inputs.items()
+        if str(name) not in replaced
+    }
 
 
 def _parse_channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
     where = f"{path}: inputs.{name}"
     if isinstance(value, str):
-        return locations.location_uri(where, value, is_local=is_local, base=path.parent)
+        return locations.existing_location_uri(where, value, is_local=is_local, base=path.parent)
     if isinstance(value, dict) and "file_system_id" in value:
         return _construct(where, FileSystemInput, _parse_fields(where, value, FileSystemInput))
     found = _parse_fields(where, value, TrainingInput)
@@ -141,7 +147,9 @@ def _parse_channel(path: Path, name: str, value: object, *, is_local: bool) -> A
         raise SpecError(
             f"{where}.s3_data is {found['s3_data']!r}", advice="write one URI as a string, such as s3://bucket/prefix"
         )
-    found["s3_data"] = locations.location_uri(f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent)
+    found["s3_data"] = locations.existing_location_uri(
+        f"{where}.s3_data", found["s3_data"], is_local=is_local, base=path.parent
+    )
     for key in ("instance_groups", "attribute_names"):
         names = found.get(key, [])
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):

@@ -44,9 +44,9 @@ def location_uri(what: str, text: str, *, is_local: bool, base: Path | None = No
     return found if "://" in found else f"{_FILE}{found}"
 
 
-def existing_location_uri(what: str, text: str, *, is_local: bool) -> str:
+def existing_location_uri(what: str, text: str, *, is_local: bool, base: Path | None = None) -> str:
     """Return the result of `location_uri`; raise `SpecError` also for a path of this machine that does not exist."""
-    found = location_uri(what, text, is_local=is_local)
+    found = location_uri(what, text, is_local=is_local, base=base)
     path = found.removeprefix(_FILE)
     if path != found and not os.path.lexists(path):
         step = did_you_mean_path(Path(path)) or "correct the path, or create it"

@@ -63,8 +63,11 @@ class RunOptions:
                 base = None if path is None or argument in options else path.parent
                 where = _option(argument) if base is None else f"{path}: {argument}"
                 arguments[argument] = locations.location_uri(where, arguments[argument], is_local=is_local, base=base)
-        channels = {} if path is None or inputs is None else job_file.parse_channels(path, inputs, is_local=is_local)
-        for channel, location in parse_pairs("--input", given["inputs"], "train=s3://bucket/train").items():
+        replaced = parse_pairs("--input", given["inputs"], "train=s3://bucket/train")
+        channels = {}
+        if path is not None and inputs is not None:
+            channels = job_file.parse_channels(path, inputs, is_local=is_local, replaced=replaced)
+        for channel, location in replaced.items():
             channels[channel] = locations.existing_location_uri(f"--input {channel}", location, is_local=is_local)
         names = (*job_file.estimator_arguments(), *OPTION_NAMES)
         return cls(

@@ -245,8 +245,14 @@ def parse_call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Estimat
 
     Raises ``TypeError`` as the call of a function with the signature does.
     """
+    names = tuple(each.name for each in fields(EstimatorArguments))
+    if len(positional) > _POSITIONAL:
+        first = ", ".join(names[:_POSITIONAL])
+        raise TypeError(
+            f"the estimator takes {_POSITIONAL} positional arguments ({first}), but {len(positional)} were given; "
+            "name the others, such as entry_point='train.py'"
+        )
     given = _SIGNATURE.bind(None, *positional, **named).arguments
     del given["self"]
     older = given.pop(_OLDER_NAMES, {})
-    names = tuple(each.name for each in fields(EstimatorArguments))
     return EstimatorArguments(**arguments.take_old_names(older, given, names))
