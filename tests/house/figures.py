@@ -44,7 +44,7 @@ def figures(root: Path) -> Iterator[Figure]:
     yield _repeated("public functions and classes named more than once", _public_names(files))
     yield from _language(root, files)
     raw = tuple(raw_dicts.annotations(files))
-    yield Figure("annotations dict[str, Any] outside the rooms of JSON", str(len(raw)), raw)
+    yield Figure("annotations dict[str, Any] outside the modules of JSON", str(len(raw)), raw)
     packages = {imports.module_name(file.path) for file in files if file.path.endswith("/__init__.py")}
     for label, when in (
         ("import circles of modules", (imports.AT_ONCE, imports.LAZY)),
