@@ -61,7 +61,7 @@ def prefetch(
     prefetching: no request is sent afterwards, and those in progress are aborted. ``waiting`` is called every
     `WAITING_SECONDS` without a chunk; what it raises is raised here.
     """
-    _share_arena()
+    share_arena()
 
     def read(chunk: _PendingChunk) -> Chunk:
         piece = chunk.piece
@@ -101,7 +101,7 @@ def ordered_prefetch(
         window.close()
 
 
-def _share_arena() -> None:
+def share_arena() -> None:
     """Allocate in all threads from one arena of glibc, so that one reuses what another has freed.
 
     With an arena for each thread 128 MiB of chunks took up to 400 MiB, and as much CPU time.

@@ -15,6 +15,7 @@ from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.data.file_store import open_unchanged, path_of, translated
 from scriptmode.data.layout import Layout
 from scriptmode.data.object_store import CHUNK_BYTES
+from scriptmode.data.prefetch import share_arena
 from scriptmode.data.stores import Stores
 from scriptmode.errors import DataError, PlatformError
 from scriptmode.messages import format_bytes
@@ -47,6 +48,7 @@ def fetch(
     total = sum(item.size for item, _ in wanted)
     _check_space([item for item, _ in wanted], folder)
     downloads = _Downloads(wanted, folder, stores or Stores())
+    share_arena()
     threads = [Thread(target=downloads.run, name=f"fetch-{number}", daemon=True) for number in range(WORKERS)]
     for thread in threads:
         thread.start()
