@@ -18,7 +18,7 @@ from scriptmode.planning import host_roles
 
 ROLE = "arn:aws:iam::123456789012:role/training"
 #: What two hosts may take, in the process that asks; many take as long as they do.
-FEW, FEW_ROLES = 60.0, 10.0
+FEW, FEW_ROLES = 20.0, 5.0
 MANY_HOSTS = amount(200, smallest=4)
 
 
