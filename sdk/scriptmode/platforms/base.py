@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scriptmode.errors import SpecError, invalid
+from scriptmode.spec.job_description import JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from scriptmode.failure import Failure
     from scriptmode.spec.training_job import TrainingJobSpec
 
-COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
-ENDED = frozenset({COMPLETED, FAILED, STOPPED})
+COMPLETED, FAILED, STOPPED = (each.value for each in (JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.STOPPED))
+ENDED = frozenset(each.value for each in JobStatus if each.has_ended)
 STATUSES = ("InProgress", "Stopping", COMPLETED, FAILED, STOPPED)
 
 
