@@ -12,6 +12,7 @@ from scriptmode import CredentialsError, JobNotFoundError
 from scriptmode.display.follower import Follower, find_roles
 from scriptmode.display.terminal_view import TerminalView
 from scriptmode.platforms.base import LogEvent
+from scriptmode.request.parse import parse_request
 from scriptmode.testing import Life
 
 
@@ -147,8 +148,11 @@ def test_a_terminal_of_few_characters_is_written_to_in_those():
 
 
 def test_unknown_roles_are_none():
-    assert find_roles({}) == {}
-    assert find_roles({"HyperParameters": {"sagemaker_program": "x"}}) == {}
+    assert find_roles(parse_request({})) == {}
+    assert find_roles(parse_request({"HyperParameters": {"sagemaker_program": "x"}})) == {}
     two_strategies = {f"sagemaker_{name}_enabled": "true" for name in ("mpi", "parameter_server")}
     refused = {"sagemaker_program": "x", "sagemaker_submit_directory": "s3://bucket/x", **two_strategies}
-    assert find_roles({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": refused}) == {}
+    assert (
+        find_roles(parse_request({"ResourceConfig": {"InstanceType": "local_process"}, "HyperParameters": refused}))
+        == {}
+    )

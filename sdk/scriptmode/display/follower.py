@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import LogEvent, Platform
     from scriptmode.spec.job_description import JobDescription
+    from scriptmode.spec.job_request import JobRequest
 
 #: Seconds between two drawings.
 DRAW_SECONDS = 0.5
@@ -163,7 +164,7 @@ class Follower:
         self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
         if self._description is not None and not self._knows_roles:
             self._knows_roles = True
-            self._collector.roles = find_roles(self._description.response)
+            self._collector.roles = find_roles(self._description.job)
 
     def _draw(self) -> None:
         with self._drawing:
@@ -182,12 +183,12 @@ class Follower:
         return Frame(self._collector.snapshot(self._platform.clock.wall_time()), events, messages)
 
 
-def find_roles(description: Mapping[str, Any]) -> dict[str, str]:
+def find_roles(job: JobRequest) -> dict[str, str]:
     """Return each host's role by its name; nothing if they cannot be found."""
-    from scriptmode.planning import host_roles
+    from scriptmode.planning.role_query import job_roles
 
     try:
-        return host_roles(description)
+        return job_roles(job)
     except (ScriptmodeError, OSError, LookupError, ValueError):
         # A description may lack fields. An error in what is only displayed must not end the following.
         return {}

@@ -45,7 +45,7 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
     description = parse_description(response)
     rates = ChannelRates()
     rates.add(query(lambda: platform.progress(name), ()), time.monotonic())
-    roles = find_roles(response)
+    roles = find_roles(description.job)
     hosts = tuple(HostStatus(host, roles.get(host, "")) for host in description.hosts)
     metrics: tuple[MetricSummary, ...] = ()
     if large := query(lambda: _large_log(description, platform), 0):

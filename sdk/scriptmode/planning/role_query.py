@@ -34,7 +34,11 @@ def host_roles(description: Mapping[str, Any]) -> dict[str, str]:
         the runtime would refuse.
 
     """
-    job = parse_request(description)
+    return job_roles(parse_request(description))
+
+
+def job_roles(job: JobRequest) -> dict[str, str]:
+    """Return the roles of each host of a job, as `host_roles` does."""
     if not job.resources.hosts or contract.PROGRAM not in job.hyperparameters:
         return {}
     found = _processes(job) if job.resources.host_kind is HostKind.PROCESS else _others(job)
