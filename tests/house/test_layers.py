@@ -84,6 +84,7 @@ STARTERS = (
 COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
+    "scriptmode.messages.suggest_similar",
     "scriptmode.messages.format_duration",
     "scriptmode.messages.validate_keys",
     "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey

@@ -81,6 +81,7 @@ SDK = {
     "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system"),
     "testing": ("aws", "request", "spec"),
     "__init__": ("*",),
+    "__main__": ("cli",),
     "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
 }
 #: The same for the runtime: values and their types first, then what acts on files, processes and hosts, then the launcher.

@@ -10,7 +10,7 @@ import pytest
 from fakes.command_line import PROGRAM, documents, invoke
 
 from scriptmode import JobNotFoundError, RequestError, TrainingJobFailed, TrainingJobStopped, TransientError
-from scriptmode.cli import VERBS, scriptmode
+from scriptmode.cli import SYNONYMS, VERBS, scriptmode
 from scriptmode.cli.error_reporting import exit_code
 
 
@@ -74,8 +74,33 @@ def test_the_help_of_a_group_shows_whole_sentences(group):
     assert "..." not in invoke(*group, "--help").stdout.partition("Commands:")[2]
 
 
+@pytest.mark.parametrize(("word", "verb"), SYNONYMS.items(), ids=list(SYNONYMS))
+def test_a_synonym_is_the_verb_but_is_not_listed(word, verb):
+    assert invoke(word, "--help").stdout == invoke(verb, "--help").stdout
+    assert invoke("help", word).stdout == invoke(verb, "--help").stdout
+    assert f"\n  {word} " not in invoke().stdout
+
+
+@pytest.mark.parametrize("words", [["help"], ["help", "help"]], ids=" ".join)
+def test_help_alone_is_the_help_of_the_command(words):
+    assert invoke(*words).stdout == invoke("--help").stdout
+
+
+def test_help_of_a_verb_within_a_group_is_that_verbs():
+    assert invoke("help", "jobs", "submit").stdout == invoke("jobs", "submit", "--help").stdout
+
+
+def test_the_package_runs_as_the_command():
+    done = subprocess.run([sys.executable, "-m", "scriptmode", "ls", "--json"], check=True, capture_output=True, text=True, timeout=60)  # fmt: skip
+    assert json.loads(done.stdout) == []
+
+
 USAGE = {
     "a verb misspelled": (["lsit"], "there is no command 'scriptmode lsit'; did you mean 'list'?", "scriptmode"),
+    "a synonym misspelled": (["statsu"], "there is no command 'scriptmode statsu'; did you mean 'status'?", "scriptmode"),
+    "another word": (["kill"], "use one of attach, completion, describe, doctor, image, jobs, list, logs, ", "scriptmode"),
+    "a synonym without a job": (["cancel"], "JOB is missing", "scriptmode stop"),
+    "help of nothing": (["help", "lsit"], "did you mean 'list'?", "scriptmode"),
     "a verb of a group": (["model", "dowload"], "no command 'scriptmode model dowload'; did you mean 'download'?", "scriptmode model"),
     "an option misspelled": (["logs", "--fllow", "x"], "--follow", "scriptmode logs"),
     "no job": (["describe"], "JOB is missing; name a job, or add --last for the newest one", "scriptmode describe"),

@@ -40,10 +40,21 @@ VERBS = {
     ),
     "completion": Verb("scriptmode.cli.commands.completion:completion", "Print the completion script of a shell."),
 }
+#: Words of other tools for the same verbs; the help does not list them.
+SYNONYMS = {
+    **dict.fromkeys(("submit", "launch", "train"), "run"),
+    **dict.fromkeys(("ls", "ps"), "list"),
+    "status": "describe",
+    "cancel": "stop",
+    "delete": "rm",
+}
 
 
 @click.group(
-    cls=MainGroup, verbs=VERBS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=MainGroup,
+    verbs=VERBS,
+    synonyms=SYNONYMS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="scriptmode")
 def scriptmode() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from scriptmode import ScriptmodeError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, suggest_similar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,10 +43,14 @@ class Group(click.Group):
         """Return the verb; raise `click.UsageError` for an unknown one."""
         word = args[0]
         if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
-            raise click.UsageError(
-                f"there is no command '{ctx.command_path} {word}'; {did_you_mean(word, self.list_commands(ctx))}", ctx
-            )
+            known = self.list_commands(ctx)
+            step = suggest_similar(word, self.accepted_words(ctx)) or did_you_mean(word, known, most=len(known))
+            raise click.UsageError(f"there is no command '{ctx.command_path} {word}'; {step}", ctx)
         return super().resolve_command(ctx, args)
+
+    def accepted_words(self, ctx: click.Context) -> list[str]:
+        """Return the words that are verbs, including those that the help does not list."""
+        return self.list_commands(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs, each with the whole first sentence of its help."""
@@ -62,9 +66,26 @@ class Group(click.Group):
 class MainGroup(Group):
     """The ``scriptmode`` command, which lists its verbs without importing them, and reports errors in one line."""
 
-    def __init__(self, *args: Any, verbs: Mapping[str, Verb], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, verbs: Mapping[str, Verb], synonyms: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.verbs = verbs
+        self.synonyms = synonyms
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse ``help VERB...`` as ``VERB... --help``."""
+        if args[:1] == ["help"]:
+            args = [*(word for word in args if word != "help"), "--help"]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb, also for a synonym of it."""
+        return super().resolve_command(ctx, [self.synonyms.get(args[0], args[0]), *args[1:]])
+
+    def accepted_words(self, ctx: click.Context) -> list[str]:
+        """Return the verbs, their synonyms and ``help``."""
+        return [*self.list_commands(ctx), *self.synonyms, "help"]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the verbs in the order of the help."""

@@ -1,0 +1,6 @@
+"""Run the command: ``python -m scriptmode``."""
+
+from scriptmode.cli import main
+
+if __name__ == "__main__":
+    main()
