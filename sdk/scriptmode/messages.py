@@ -57,26 +57,21 @@ def suggest_fields(kind: type[_T]) -> type[_T]:
     return kind
 
 
-def did_you_mean(word: str, known: Iterable[str], *, most: int = 12) -> str:
+def did_you_mean(word: str, known: Iterable[str], *, most: int = 15) -> str:
     """Return advice for an unknown word: ``did you mean 'x'?``, else to use one of the known words.
 
     Args:
         word: The unknown word.
         known: The words that are allowed.
-        most: How many words are listed where none is similar; of more, the least different ones.
+        most: How many words are listed where none is similar.
 
     Returns:
-        The advice of an error, or "" where no word is known.
+        The advice of an error, or "" where no word is similar and none, or too many, are known.
     """
-    import difflib
-
     words = sorted(known)
     if similar := suggest_similar(word, words):
         return similar
-    if len(words) > most:
-        nearest = difflib.get_close_matches(word, words, n=most, cutoff=0.0)
-        return f"the nearest of {len(words)} are {', '.join(nearest)}"
-    return f"use {'one of ' if len(words) > 1 else ''}{', '.join(words)}" if words else ""
+    return f"use {'one of ' if len(words) > 1 else ''}{', '.join(words)}" if 0 < len(words) <= most else ""
 
 
 def suggest_similar(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
@@ -98,9 +93,9 @@ def did_you_mean_path(path: Path) -> str:
         if not candidate.parent.is_dir():
             continue
         with suppress(OSError):
-            close = difflib.get_close_matches(
-                candidate.name, sorted(each.name for each in candidate.parent.iterdir()), n=1
-            )
+            # A suffix in common makes short names of no relation similar: wrds.py, syn.py.
+            stems = (each for each in candidate.parent.iterdir() if suggest_similar(candidate.stem, (each.stem,)))
+            close = difflib.get_close_matches(candidate.name, sorted(each.name for each in stems), n=1)
             if not close or candidate.exists():
                 return ""
             meant = close[0] if candidate == path else str(candidate.with_name(close[0]))

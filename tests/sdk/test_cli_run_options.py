@@ -296,7 +296,7 @@ WORDS = {
     "set twice": (["train.py", "--set", "environment={}", "--set", "environment={}"], "--set environment is given twice; remove one"),
     "inputs": (["train.py", "--set", "inputs=x"], "--set inputs: inputs is not an argument of the estimator; use --input"),
     "a name": (["train.py", "--set", "job_name=x"], "use --job-name"),
-    "inputs misspelled": (["train.py", "--set", "inptus=x"], "there is no argument 'inptus'; the nearest"),
+    "inputs misspelled": (["train.py", "--set", "inptus=x"], "there is no argument 'inptus'; did you mean 'inputs'?"),
     "a setting too deep": (["train.py", "--set", f"hyperparameters={'[' * 50000}"], "--set hyperparameters is nested too deeply"),
     "a hyperparameter twice": (["train.py", "-p", "n=1", "--", "-n", "2"], "n is given by --hyperparameter and after --"),
     "an argument without a value": (["train.py", "--", "--verbose"], "write --verbose=true"),

@@ -259,7 +259,7 @@ STEP = re.compile(rf"(?:^|[;:.,] |[;,] or )(?:{VERBS})\b", re.IGNORECASE)
 RULE = re.compile(r"; [^;]*\b(?:must|needs|has|have one|one is|comes)\b|; [^;]+\?$")
 #: By what it is worked out.
 WORKED_OUT = {
-    "did_you_mean", "did_you_mean_path", "_did_you_mean", "suggestion", "next_step", "step", "hint", "advice", "install_command", "HOW_TO_GIVE_CREDENTIALS",
+    "did_you_mean", "did_you_mean_path", "_suggest_job", "suggestion", "next_step", "step", "hint", "advice", "install_command", "HOW_TO_GIVE_CREDENTIALS",
     "_LEAVE_ALONE", "_FORM", "_DEFINE", "instead", "_ELSEWHERE", "_AWS_ONLY", "_ALTERNATIVES",
 }  # fmt: skip
 #: Shorter than that it only says of whom another error's text is, which has a step of its own.
@@ -289,6 +289,7 @@ def tells_a_step(call):
     parts, text = list(ast.walk(call)), "; ".join("".join(texts(part)) for part in said)
     names = {part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
     names |= {part.id for part in parts if isinstance(part, ast.Name)}
+    names |= {part.attr for part in parts if isinstance(part, ast.Attribute) and part.attr == "advice"}
     told = names & WORKED_OUT or STEP.search(text) or RULE.search(text)
     return bool(told or (names & ANOTHERS and len(text) < OWN_TEXT))
 

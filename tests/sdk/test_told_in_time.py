@@ -15,7 +15,7 @@ from scriptmode import (
     TrainingJob,
 )
 from scriptmode.cli.cloud_ml_engine.config import parse_settings
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, did_you_mean_path
 from scriptmode.platforms.local import LocalPlatform
 from scriptmode.results.metrics import Metrics
 
@@ -133,13 +133,25 @@ def test_a_job_that_is_not_here_is_not_found_even_without_access_to_the_cloud(ma
     assert "Amazon SageMaker was not asked: no AWS region is set" in text
 
 
-def test_of_many_jobs_only_the_nearest_are_named():
+def test_words_are_suggested_if_they_are_similar_or_few():
     known = [f"job-{number}" for number in range(40)]
-    told = did_you_mean("something-else", known, most=5)
-    assert told.startswith("the nearest of 40 are ")
-    assert told.count("job-") == 5
-    assert did_you_mean("job-41", known, most=5).startswith("did you mean 'job-4")
+    assert did_you_mean("something-else", known) == ""
+    assert did_you_mean("job-41", known).startswith("did you mean 'job-4")
     assert did_you_mean("x", ["File", "Pipe"]) == "use one of File, Pipe"
+
+
+@pytest.mark.parametrize(("asked", "meant"), [("trian.py", "train.py"), ("train.yp", "train.py"), ("wrds.py", "")])
+def test_a_file_is_suggested_by_its_name_without_the_suffix(tmp_path, asked, meant):
+    for name in ("train.py", "syn.py"):
+        (tmp_path / name).touch()
+    assert did_you_mean_path(tmp_path / asked) == (f"did you mean {meant!r}?" if meant else "")
+
+
+def test_a_job_is_suggested_only_if_its_name_is_similar(made):
+    made().fit(logs=False, job_name="fashion-1")
+    with pytest.raises(JobNotFoundError) as raised:
+        TrainingJob.attach("words", platform="local")
+    assert raised.value.advice == "scriptmode list shows the jobs of this machine"
 
 
 @pytest.mark.parametrize(

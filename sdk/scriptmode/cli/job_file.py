@@ -70,9 +70,8 @@ def validate_argument(where: str, key: str, value: object, *, other_names: Seque
     if instead := _INSTEAD.get(key):
         raise SpecError(f"{where}: {key} cannot be written as text", advice=instead)
     if key not in known:
-        raise SpecError(
-            f"{where}: there is no argument {key!r}", advice=did_you_mean(str(key), (*known, *other_names), most=5)
-        )
+        advice = did_you_mean(str(key), (*known, *other_names)) or "use an argument of scriptmode.Estimator"
+        raise SpecError(f"{where}: there is no argument {key!r}", advice=advice)
     types = known[key]
     if not is_accepted_type(types, value):
         allowed = " or ".join(_TYPES[each][1] for each in types if each in _TYPES) or "a value"

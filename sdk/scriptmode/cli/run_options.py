@@ -166,7 +166,7 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     if str in types and not job_file.is_accepted_type(types, value):
         # An argument that accepts strings gets the word as it was typed: base_job_name=2024 is "2024".
         value = word
-    job_file.validate_argument("--set", name, value)
+    job_file.validate_argument("--set", name, value, other_names=job_file.JOB_KEYS)
     if name == "distribution" and isinstance(value, str):
         value = _parse_distribution("--set distribution", value)
     if name == "instance_groups":

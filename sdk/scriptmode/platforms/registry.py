@@ -71,12 +71,13 @@ def local_platform_or(other: Platform, job_name: str) -> Platform:
         try:
             other.describe(job_name)
         except JobNotFoundError as error:
-            raise JobNotFoundError(f"{not_here}; Amazon SageMaker has none of that name either ({error})") from error
-        except CredentialsError as error:
-            what = f"{not_here}; Amazon SageMaker was not asked: {error.message}"
-            raise JobNotFoundError(what, argument=error.argument, advice=error.advice) from error
+            what = f"{not_here.message}; Amazon SageMaker has none of that name either ({error.message})"
+            raise JobNotFoundError(what, advice=not_here.advice) from error
         except PlatformError as error:
-            raise type(error)(f"{not_here}; Amazon SageMaker could not be asked: {error}") from error
+            is_denied = isinstance(error, CredentialsError)
+            kind, asked = (JobNotFoundError, "was not") if is_denied else (type(error), "could not be")
+            what = f"{not_here.message} ({not_here.advice}); Amazon SageMaker {asked} asked: {error.message}"
+            raise kind(what, argument=error.argument, advice=error.advice) from error
         return other
     return here
 

@@ -55,6 +55,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 #: Values of these maps may be secrets: a report says how long they are, not what they are.
 _UNSHOWN = ("HyperParameters.", "Environment.")
 _SHOWN = 80
+_SEE = "see CreateTrainingJob in Amazon SageMaker's API reference"
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
     where = path or "the request"
     for key in value:
         if key not in shape["members"]:
-            yield f"{where} has no field {key!r}; {did_you_mean(str(key), shape['members'])}"
+            yield f"{where} has no field {key!r}; {did_you_mean(str(key), shape['members']) or _SEE}"
     for key in shape.get("required", ()):
         if key not in value:
             yield f"{where} lacks {key!r}"
@@ -179,7 +180,7 @@ def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
 def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
     shown = _show(path, value)
     if "enum" in shape and value not in shape["enum"]:
-        yield f"{path} is {shown}; {did_you_mean(value, shape['enum'])}"
+        yield f"{path} is {shown}; {did_you_mean(value, shape['enum']) or _SEE}"
         return
     numeric = shape["type"] in ("integer", "long", "float", "double")
     unit = {"string": " characters", "list": " entries", "map": " entries"}.get(shape["type"], "")

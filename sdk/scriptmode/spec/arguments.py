@@ -112,7 +112,7 @@ def take_old_names(given: Mapping[str, Any], arguments: Mapping[str, Any], known
         if name in GONE:
             raise TypeError(f"the estimator does not have the argument {name!r} any more: {GONE[name]}")
         if name not in RENAMED:
-            raise TypeError(f"the estimator has no argument {name!r}; {did_you_mean(name, known)}")
+            raise TypeError(str(Problem(f"the estimator has no argument {name!r}", did_you_mean(name, known))))
         new = RENAMED[name]
         current = arguments.get(new)
         # By identity: 0 equals False, and a comparison of an array is an array.

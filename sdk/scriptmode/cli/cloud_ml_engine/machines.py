@@ -176,7 +176,7 @@ def _check_type(key: str, name: str) -> None:
     if not is_known and not _GOOGLE.fullmatch(name) and not _SAGEMAKER.fullmatch(name):
         raise SpecError(
             f"{key} {name!r} is not a machine type of Cloud ML Engine or Amazon SageMaker",
-            advice=did_you_mean(name, tuple(NEAREST)),
+            advice=did_you_mean(name, tuple(NEAREST)) or "use a type such as n1-standard-4 or ml.m5.xlarge",
         )
 
 

@@ -59,4 +59,5 @@ def _module_file(package: Path, module: str) -> Path:
             return candidate
     names = (each.relative_to(package).with_suffix("").as_posix() for each in sorted(package.rglob("*.py")))
     modules = tuple(f"{package.name}.{name.replace('/', '.')}" for name in names if not name.endswith("__init__"))
-    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}", advice=did_you_mean(module, modules))
+    advice = did_you_mean(module, modules) or "name one of its files"
+    raise SourceError(f"--module-name {module!r} is not in {str(package)!r}", advice=advice)

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from scriptmode.data import regular_files
 from scriptmode.data_dir import DATA_DIR_VARIABLE
 from scriptmode.errors import DataError, JobExistsError, JobNotFoundError, UnreadableJobError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import suggest_similar
 from scriptmode.platforms.base import ChannelProgress
 from scriptmode.platforms.local.store import heartbeat, job_record, logs, shapes
 from scriptmode.platforms.local.store import state as states
@@ -391,7 +391,7 @@ class JobStore:
         """Return a job's folder, whatever its files hold; raise `JobNotFoundError`."""
         if not self.exists(name):
             known = self.names() - {name}
-            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}", advice=_did_you_mean(name, known))
+            raise JobNotFoundError(f"no training job named {name!r} in {self.jobs}", advice=_suggest_job(name, known))
         return JobFolder(self.jobs / name)
 
     def exists(self, name: str) -> bool:
@@ -469,10 +469,12 @@ def _above_streams(descriptor: int) -> int:
     return moved
 
 
-def _did_you_mean(name: str, known: set[str]) -> str:
-    if len(known) > 1000:  # noqa: PLR2004 - difflib's time is what limits it
-        return "scriptmode list shows those that there are"
-    return did_you_mean(name, known, most=5) or "the data directory has no jobs"
+def _suggest_job(name: str, known: set[str]) -> str:
+    if not known:
+        return "the data directory has no jobs"
+    # difflib's time for thousands of names would be noticed.
+    near = suggest_similar(name, known) if len(known) <= 1000 else ""  # noqa: PLR2004
+    return near or "scriptmode list shows the jobs of this machine"
 
 
 def _is_count(value: object) -> bool:
