@@ -60,9 +60,9 @@ def _print_plan() -> int:
         user_code.check(here)
         plan = _plan(here)
     except RuntimeFailure as error:
-        sys.stderr.write(f"scriptmode: {report.redaction(here)(str(error))}\n")
+        sys.stderr.write(f"scriptmode: {report.create_redaction(here)(str(error))}\n")
         return LAUNCHER_FAILED
-    document = report.redaction(here).document(as_document(plan))
+    document = report.create_redaction(here).document(as_document(plan))
     sys.stdout.write(json.dumps(document, indent=2, sort_keys=True) + "\n")
     return 0
 
@@ -88,7 +88,7 @@ def _train() -> int:
     if failure is None:
         report.release(output)
         return 0
-    failure = Failure(**report.redaction(here).document(failure._asdict()))
+    failure = Failure(**report.create_redaction(here).document(failure._asdict()))
     if is_host:
         report.write(output, failure)
     with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
@@ -145,7 +145,7 @@ def _prepare(
 def _launcher_failure(here: environment.TrainingEnvironment, error: RuntimeFailure) -> Failure:
     text = str(error)
     message = text if text.startswith(f"{here.host}: ") else f"{here.host}: {text}"
-    return Failure(here.host, "launcher", LAUNCHER_FAILED, report.redaction(here)(message))
+    return Failure(here.host, "launcher", LAUNCHER_FAILED, report.create_redaction(here)(message))
 
 
 def _create_keys(here: environment.TrainingEnvironment) -> Keys | None:
@@ -207,7 +207,7 @@ def _create_hang_detector(
     from scriptmode_runtime.processes.hang import HangDetector
 
     folder = os.path.join(here.scratch, STACKS_FOLDER)
-    loop, output, redact = processes.loop, processes.output, report.redaction(here)
+    loop, output, redact = processes.loop, processes.output, report.create_redaction(here)
     detector = HangDetector(
         here.cluster, peers, loop.clock, here.settings.hang_seconds, folder, lambda: output.relay.chunks
     )

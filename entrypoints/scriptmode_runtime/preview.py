@@ -30,7 +30,7 @@ from scriptmode_runtime.host import machine
 from scriptmode_runtime.host.machine import Machine
 from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.plan import Command, LaunchPlan, as_document
-from scriptmode_runtime.redaction import Redaction
+from scriptmode_runtime.report.redaction import Redaction
 from scriptmode_runtime.strategies import plan_for
 
 if TYPE_CHECKING:

@@ -144,7 +144,7 @@ class Rank:
     def _report_failure(self, status: int) -> None:
         """Report the program's failure to the launcher, if it can be reached."""
         rank = int(os.environ.get(contract.RANK_VARIABLE, "0"))
-        own = report.redaction(self._here)(report.script_message(self._here, self._here.host))
+        own = report.create_redaction(self._here)(report.script_message(self._here, self._here.host))
         launcher = self._send(type="rank", host=self._here.host, rank=rank, status=status, own=own)
         if launcher:
             with launcher, contextlib.suppress(OSError):

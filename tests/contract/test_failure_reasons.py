@@ -13,8 +13,8 @@ from scriptmode.platforms.local.store.description import algorithm_error, render
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.request.parse import parse_request
 from scriptmode_runtime import contract, environment, report
-from scriptmode_runtime.hints import _TABLE, hint
 from scriptmode_runtime.plan import ProcessSpec
+from scriptmode_runtime.report.hints import _TABLE, hint
 
 SPEC = ProcessSpec("script", ("/venv/bin/python", "train.py"), {}, "/")
 ERROR = "ValueError: the loss is not a number"

@@ -85,7 +85,7 @@ SDK = {
     "cli": ("*",),  # its names are those of COMMAND_LINE_USES in test_layers.py
 }
 #: The same for the runtime: values and their types first, then what acts on files, processes and hosts, then the launcher.
-VALUES = ("contract", "errors", "failure", "plan", "cluster", "settings", "roles", "variables", "redaction", "hints")
+VALUES = ("contract", "errors", "failure", "plan", "cluster", "settings", "variables")
 RUNTIME = {
     **dict.fromkeys(VALUES, VALUES),
     "variables": (*VALUES, "environment"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scriptmode_runtime.redaction import _EVERYDAY, MASK, Redaction, is_secret
+from scriptmode_runtime.report.redaction import _EVERYDAY, MASK, Redaction, is_secret
 
 SECRETS = [
     "password", "db_password", "DB_PASS", "MYSQL_PWD", "passphrase", "secret", "client_secret", "secret_id", "api_key",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
     from scriptmode_runtime.mpi.mpirun_output import RankFailure
     from scriptmode_runtime.plan import ProcessSpec
-    from scriptmode_runtime.redaction import Redaction
+    from scriptmode_runtime.report.redaction import Redaction
 
 _ELIDED = "[...]"
 #: Characters shown of the beginning of a long last message, which has the name of the error.
@@ -116,7 +116,7 @@ def describe(
     host, process = environment.host, spec.name
     if process == "mpirun":
         host, process, status, output = _failed_rank(environment, status, output, rank)
-    hide = redaction(environment)
+    hide = create_redaction(environment)
     where = f"{host}, {process}: {_status_text(status)}"
     hint = hide(_hint(output, status, spec))
     if len(hint) > _LONGEST_HINT:
@@ -142,9 +142,9 @@ def describe(
     )
 
 
-def redaction(environment: TrainingEnvironment | None = None) -> Redaction:
+def create_redaction(environment: TrainingEnvironment | None = None) -> Redaction:
     """Return a function that hides the secrets of this process's variables, and of the job if it is known."""
-    from scriptmode_runtime.redaction import Redaction
+    from scriptmode_runtime.report.redaction import Redaction
 
     if environment is None:
         return Redaction(os.environ)
@@ -238,7 +238,7 @@ def _exit_code(status: int) -> int:
 
 
 def _hint(output: str, status: int, spec: ProcessSpec) -> str:
-    from scriptmode_runtime.hints import hint
+    from scriptmode_runtime.report.hints import hint
 
     return hint(output, _exit_code(status), spec)
 

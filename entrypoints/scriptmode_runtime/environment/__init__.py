@@ -201,7 +201,7 @@ def _roles(
     """Return the hosts of each role, where the job gives roles to instance groups; those then train together."""
     if not any(framework.get(name) is not None for name in _ROLES):
         return {}
-    from scriptmode_runtime import roles
+    from scriptmode_runtime.environment import roles
 
     return roles.assign_roles(framework, strategy, resource_config)
 
