@@ -9,6 +9,8 @@ from pathlib import Path
 from scriptmode.errors import DataError
 
 DATA_DIR_VARIABLE = "SCRIPTMODE_DATA_DIR"
+#: The directory of cached artifacts in the data directory.
+FETCHED = "fetched"
 _PRIVATE = 0o700
 
 
@@ -28,6 +30,12 @@ def default_data_dir() -> Path:
             f"there is no data directory: {str(error).rstrip('.')}",
             advice=f"set HOME or {DATA_DIR_VARIABLE} to an absolute path",
         ) from error
+
+
+def mark_used(folder: Path) -> None:
+    """Set the modification time of a directory to now, where this user may: `LocalPlatform.prune` keeps it then."""
+    with suppress(OSError):
+        os.utime(folder)
 
 
 def make_private(folder: Path, data_dir: Path) -> None:

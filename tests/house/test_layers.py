@@ -85,6 +85,8 @@ COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
     "scriptmode.messages.suggest_similar",
+    "scriptmode.messages.format_bytes",
+    "scriptmode.messages.pluralize",
     "scriptmode.messages.format_duration",
     "scriptmode.messages.validate_keys",
     "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
@@ -101,6 +103,8 @@ COMMAND_LINE_USES = {
     "scriptmode.spec.job_description.JobDescription",
     "scriptmode.spec.job_request.JobRequest",
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
+    "scriptmode.platforms.registry.prune_local_jobs",
+    "scriptmode.platforms.local.pruning.PruneReport",
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.
 PRINTERS = (

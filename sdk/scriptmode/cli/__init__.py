@@ -22,6 +22,10 @@ VERBS = {
     ),
     "stop": Verb("scriptmode.cli.commands.stop:stop", "Stop each JOB."),
     "rm": Verb("scriptmode.cli.commands.rm:rm", "Delete each JOB of this machine, including its log and its results."),
+    "prune": Verb(
+        "scriptmode.cli.commands.prune:prune",
+        "Delete old jobs of this machine that ended, sources that no job needs, and cached downloads.",
+    ),
     "rerun": Verb(
         "scriptmode.cli.commands.rerun:rerun",
         "Start a copy of JOB under a new name, and follow its log until it ends.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+#: Seconds of the units of an age.
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
 class WholeNumber(click.IntRange):
     """A whole number of at least ``min``; click calls its own type an "integer range" in errors."""
 
     name = "whole number"
+
+
+def convert_age(ctx: click.Context, param: click.Parameter, value: str) -> float:  # noqa: ARG001 - click's signature
+    """Return the seconds of a duration such as ``12h``; raise `click.BadParameter` for another form."""
+    seconds = parse_age(value)
+    if seconds is None:
+        raise click.BadParameter(f"{value!r} is not an age; write a number and s, min, h, d or w, such as 12h or 7d")
+    return seconds
+
+
+def parse_age(text: str) -> float | None:
+    """Return the seconds of a duration such as ``12h`` or ``7d``; ``None`` for another form."""
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(s|m|min|h|d|w)", text)
+    return float(found[1]) * _UNITS[found[2]] if found else None
 
 
 def parse_number_or_text(text: str) -> int | float | str:

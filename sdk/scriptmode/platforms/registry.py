@@ -14,6 +14,7 @@ from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
 
 if TYPE_CHECKING:
     from scriptmode.platforms.base import Platform
+    from scriptmode.platforms.local.pruning import PruneReport
 
 _CONTAINER = "container"
 #: A family and a size. The list of those that exist changes often; the service validates them.
@@ -124,6 +125,14 @@ def delete_local_job(job_name: str) -> None:
     from scriptmode.platforms.local import LocalPlatform
 
     LocalPlatform().delete(job_name)
+
+
+def prune_local_jobs(older_than: float, *, dry_run: bool) -> PruneReport:
+    """Remove what this machine's data directory does not need any more, as `LocalPlatform.prune` does."""
+    local_platform()
+    from scriptmode.platforms.local import LocalPlatform
+
+    return LocalPlatform().prune(older_than, dry_run=dry_run)
 
 
 def _runs_local_jobs() -> bool:

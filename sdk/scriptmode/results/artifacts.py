@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.data_dir import default_data_dir, make_private
+from scriptmode.data_dir import FETCHED, default_data_dir, make_private, mark_used
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError
 from scriptmode_runtime.errors import UserCodeError
 from scriptmode_runtime.files.archive import MODEL_LIMITS, unpack
@@ -69,13 +69,14 @@ def download_cached(platform: Platform, description: JobDescription, artifact: s
     """
     identity = f"{description.arn} {description.created.timestamp() if description.created else 0}"
     digest = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
-    cached = default_data_dir() / "fetched" / f"{description.name}-{digest}" / artifact
+    cached = default_data_dir() / FETCHED / f"{description.name}-{digest}" / artifact
     if cached.is_dir():
+        mark_used(cached.parent)
         return cached
     try:
         # A directory that cannot be created is reported by the download into it.
         with suppress(OSError):
-            make_private(default_data_dir() / "fetched", default_data_dir())
+            make_private(default_data_dir() / FETCHED, default_data_dir())
         return download(platform, uri, cached, extract=True)
     except DataError:
         # Another process was faster: a copy gets its name when it is complete.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scriptmode.aws import image_support
 from scriptmode.clock import SYSTEM
 from scriptmode.data import file_copy, file_uris
-from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, path_within
+from scriptmode.data_dir import DATA_DIR_VARIABLE, close_to_others, default_data_dir, mark_used, path_within
 from scriptmode.errors import (
     DataError,
     JobExistsError,
@@ -34,6 +34,7 @@ from scriptmode.platforms.local.store.job_record import Job
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.store.state import starting_state
 from scriptmode.platforms.local.system import full_disk
+from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode.platforms.local.system.durable import ChangedDirectories, replace_file
 from scriptmode.platforms.local.system.file_systems import parse_file_systems
 from scriptmode.request.parse import parse_request
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, JobFilter, Metric, PlannedHost
+    from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.logs import LogReader
     from scriptmode.spec.job_request import JobRequest
@@ -191,7 +193,7 @@ class LocalPlatform(DeprecatedMethods):
             path = file_uris.file_path(uri)
             if self._store.sources in path.parents:
                 close_to_others(self._store.sources)
-            if not path.exists():
+            if not self._is_stored(path):
                 entries = ChangedDirectories()
                 for folder in path_within(path.parent, self._store.data_dir) or [path.parent]:
                     entries.make_directory(folder, mode=0o700)
@@ -339,6 +341,19 @@ class LocalPlatform(DeprecatedMethods):
         except ValueError as error:
             raise DataError(str(error)) from error
 
+    def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
+        """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and cached downloads.
+
+        Running jobs, and a source that was stored or used in the last hour, are kept.
+
+        Raises:
+            DataError: The data directory cannot be read.
+
+        """
+        from scriptmode.platforms.local import pruning
+
+        return pruning.prune(self._store, older_than, dry_run=dry_run)
+
     def list(self, which: JobFilter = ANY_JOB) -> list[dict[str, Any]]:
         """Return TrainingJobSummary objects, newest first."""
         from itertools import islice
@@ -347,6 +362,14 @@ class LocalPlatform(DeprecatedMethods):
 
         newest_first = sorted(job_index.job_summaries(self._store), key=lambda job: job.created, reverse=True)
         return list(islice(filter(which.matches, map(render_summary, newest_first)), which.limit))
+
+    def _is_stored(self, source: Path) -> bool:
+        """Return whether a source archive exists; mark one of the data directory as used, so that none prunes it."""
+        if self._store.sources not in source.parents or not source.exists():
+            return source.exists()
+        with locked_directory(self._store.sources, shared=True):
+            mark_used(self._store.sources / source.relative_to(self._store.sources).parts[0])
+            return source.exists()
 
     def _require_new(self, name: str) -> None:
         if self._store.exists(name):

@@ -7,15 +7,20 @@ import os
 import signal
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scriptmode.data import mounts
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.system.directory_lock import locked_directory
 from scriptmode_runtime.files import beneath
 from scriptmode_runtime.processes import process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: Prefix of the folder that a job is moved to while it is removed; such names are not jobs.
 _PREFIX = ".removed-"
@@ -40,12 +45,45 @@ def delete_job(folder: JobFolder) -> None:
         with suppress(DataError):
             # The containers of a job are found by its request; without a readable one none are.
             recovery.end_orphans(folder)
-    moved = _rename(folder)
+    with _jobs_locked(folder):
+        moved = _rename(folder)
     if not process_tree.wait_until(lambda: _is_free(moved), _ENDING_SECONDS):
         raise DataError(
             f"the agent of training job {folder.name} does not end, so {moved.path} remains",
             advice=f"stop its process, which is listed by fuser {moved.lock_file}, then remove that folder",
         )
+    _remove_moved(folder, moved)
+
+
+def delete_ended_job(folder: JobFolder) -> bool:
+    """Remove a job's folder if the job has ended and no agent holds its lock; return whether it was removed.
+
+    A job that another process started under the same name in the meantime is left as it is. Raises `JobNotFoundError`,
+    and `DataError` where the folder cannot be read or removed.
+    """
+    # The path leads to the locked job: only a deletion could change that, and it waits for the lock of all jobs.
+    with _jobs_locked(folder), folder.try_lock() as is_locked:
+        if not is_locked or not folder.read_state().ended:
+            return False
+        moved = _rename(folder)
+    _remove_moved(folder, moved)
+    return True
+
+
+@contextmanager
+def _jobs_locked(folder: JobFolder) -> Iterator[None]:
+    """Hold the lock that every deletion takes while it gives a job's folder another name."""
+    try:
+        with locked_directory(folder.path.parent):
+            yield
+    except OSError as error:
+        raise DataError(
+            f"training job {folder.name} cannot be deleted: {error}", advice=_step(folder, error)
+        ) from error
+
+
+def _remove_moved(folder: JobFolder, moved: JobFolder) -> None:
+    """Remove a job's folder under its new name, and what interrupted removals left."""
     mounts.detach(moved.hosts)
     _remove(folder.name, moved.path)
     for left in folder.path.parent.glob(f"{_PREFIX}*"):
@@ -72,16 +110,24 @@ def _is_free(folder: JobFolder) -> bool:
 
 
 def _rename(folder: JobFolder) -> JobFolder:
-    """Rename a job's folder, so that no job has its name; return the folder under its new name."""
+    """Rename a job's folder, so that no job has its name; return the folder under its new name. Raises ``OSError``."""
+    parent = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent))
+    target = parent / folder.name
     try:
-        target = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder.path.parent)) / folder.name
         folder.path.rename(target)
     except OSError as error:
-        step = f"delete it as the user who owns {folder.path}"
-        if error.errno == errno.EROFS:
-            step = "delete it where that file system can be written"
-        raise DataError(f"training job {folder.name} cannot be deleted: {error}", advice=step) from error
+        with suppress(OSError):
+            parent.rmdir()
+        if isinstance(error, FileNotFoundError):
+            raise folder.gone() from error
+        raise
     return JobFolder(target)
+
+
+def _step(folder: JobFolder, error: OSError) -> str:
+    if error.errno == errno.EROFS:
+        return "delete it where that file system can be written"
+    return f"delete it as the user who owns {folder.path}"
 
 
 def _remove(name: str, path: Path) -> None:

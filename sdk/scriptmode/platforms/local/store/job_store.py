@@ -310,10 +310,11 @@ class JobFolder:
     def _missing(self, path: Path, error: OSError) -> JobNotFoundError | UnreadableJobError:
         """Return the error for a file that cannot be opened: a job whose folder is gone was deleted."""
         if isinstance(error, (FileNotFoundError, NotADirectoryError)) and not self.path.is_dir():
-            return self._gone()
+            return self.gone()
         return self.unreadable(path, error)
 
-    def _gone(self) -> JobNotFoundError:
+    def gone(self) -> JobNotFoundError:
+        """Return the error for a job that another process deleted."""
         return JobNotFoundError(
             f"there is no training job {self.name!r} any more: its folder {self.path} was removed",
             advice="start it again, or look at those that are left: scriptmode list",

@@ -1,0 +1,164 @@
+"""Removal of what a data directory does not need any more: old jobs that ended, their sources, cached downloads.
+
+Other processes may start, end and delete jobs at the same time. A job is removed under its own lock (`agent.removal`).
+A source is removed under the lock of the directory of sources, under which `LocalPlatform.put_source` marks the source
+of a job that is about to be created as used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.data import regular_files
+from scriptmode.data_dir import FETCHED
+from scriptmode.errors import DataError, JobNotFoundError
+from scriptmode.messages import Problem, problem_of
+from scriptmode.platforms.base import ENDED
+from scriptmode.platforms.local import job_index
+from scriptmode.platforms.local.agent import removal
+from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE
+from scriptmode.platforms.local.system.directory_lock import locked_directory
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.platforms.local.store.job_store import JobStore
+
+#: Seconds from the last use of a source to its removal, at least: a client that stored it may be creating its job.
+_STARTING_SECONDS = 3600.0
+#: The unit of ``st_blocks``, in bytes. (stat(2))
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A job, a source or a cached download that was removed, and the bytes that it had on disk."""
+
+    kind: str
+    name: str
+    bytes: int
+
+
+@dataclass
+class PruneReport:
+    """What was removed, or would be, and why anything else could not be."""
+
+    removed: list[Removed] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of everything removed."""
+        return sum(each.bytes for each in self.removed)
+
+
+def prune(store: JobStore, older_than: float, *, dry_run: bool) -> PruneReport:
+    """Remove what ended, or was used last, more than ``older_than`` seconds ago; with ``dry_run`` only find it.
+
+    Raises `DataError` for a data directory that cannot be read.
+    """
+    report = PruneReport()
+    before = time.time() - older_than
+    _prune_jobs(store, before, report, dry_run=dry_run)
+    removed = {each.name for each in report.removed}
+    try:
+        _prune_sources(store, min(before, time.time() - _STARTING_SECONDS), removed, report, dry_run=dry_run)
+        _prune_downloads(store.data_dir / FETCHED, before, report, dry_run=dry_run)
+    except OSError as error:
+        report.problems.append(Problem(f"sources and cached downloads are kept: {error}", "correct that file"))
+    return report
+
+
+def _prune_jobs(store: JobStore, before: float, report: PruneReport, *, dry_run: bool) -> None:
+    for job in sorted(job_index.job_summaries(store), key=lambda each: each.modified):
+        if job.secondary == UNREADABLE:
+            report.problems.append(Problem(job.note))
+        if STATUS_OF.get(job.secondary) not in ENDED or job.modified > before:
+            continue
+        folder = store.folder(job.name)
+        size = disk_usage(folder.path)
+        try:
+            if dry_run or removal.delete_ended_job(folder):
+                report.removed.append(Removed("job", job.name, size))
+            else:
+                what = f"training job {job.name} is kept: its agent has not ended yet"
+                report.problems.append(Problem(what, "try again later"))
+        except JobNotFoundError:  # another process deleted it
+            continue
+        except DataError as error:
+            report.problems.append(problem_of(error))
+
+
+def _prune_sources(
+    store: JobStore, before: float, removed_jobs: set[str], report: PruneReport, *, dry_run: bool
+) -> None:
+    needed = _needed_sources(store, removed_jobs)
+    for path in _older(store.sources, before):
+        if path.name in needed:
+            continue
+        with locked_directory(store.sources):
+            # It may have been used since.
+            if _last_use(path) <= before:
+                _remove("source", path, report, dry_run=dry_run)
+
+
+def _needed_sources(store: JobStore, removed_jobs: set[str]) -> set[str]:
+    """Return the names in the directory of sources that occur in the request of any job; raise ``OSError``."""
+    pattern = re.compile(rb"/%s/([^/\"\\]+)" % re.escape(store.sources.name.encode()))
+    needed: set[str] = set()
+    for name in store.names() - removed_jobs:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            content = regular_files.read_bytes(store.folder(name).path / "job.json")
+            needed.update(os.fsdecode(found) for found in pattern.findall(content))
+    return needed
+
+
+def _prune_downloads(folder: Path, before: float, report: PruneReport, *, dry_run: bool) -> None:
+    for path in _older(folder, before):
+        _remove("cached download", path, report, dry_run=dry_run)
+
+
+def _older(folder: Path, before: float) -> Iterator[Path]:
+    """Yield the entries of a directory that were last used before a time; nothing for one that does not exist."""
+    with suppress(FileNotFoundError):
+        yield from sorted(path for path in folder.iterdir() if path.name[0] != "." and _last_use(path) <= before)
+
+
+def _last_use(path: Path) -> float:
+    with suppress(FileNotFoundError):
+        return path.lstat().st_mtime
+    return time.time()
+
+
+def _remove(kind: str, path: Path, report: PruneReport, *, dry_run: bool) -> None:
+    """Remove a directory whole or not at all: it is renamed first."""
+    size = disk_usage(path)
+    if not dry_run:
+        try:
+            parent = Path(tempfile.mkdtemp(prefix=".removed-", dir=path.parent))
+            path.rename(parent / path.name)
+            beneath.remove_tree(parent)
+        except FileNotFoundError:  # another process removed it
+            return
+        except OSError as error:
+            report.problems.append(Problem(f"{path} cannot be removed: {error}", "remove it as its owner"))
+            return
+    report.removed.append(Removed(kind, path.name, size))
+
+
+def disk_usage(path: Path) -> int:
+    """Return the bytes on disk of a file or of everything in a directory; what cannot be read counts as nothing."""
+    total = 0
+    with suppress(OSError):
+        total = path.lstat().st_blocks * _BLOCK
+        with beneath.Directory(path) as directory:
+            total += sum(entry.status.st_blocks for entry in directory.walk(failed=lambda *_: None)) * _BLOCK
+    return total

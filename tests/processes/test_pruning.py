@@ -1,0 +1,195 @@
+"""``scriptmode prune`` removes what ended and is not needed, beside running jobs and other processes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from fakes.command_line import PROGRAM, invoke, program
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode import JobNotFoundError
+from scriptmode.platforms.local import LocalPlatform
+from scriptmode.platforms.local.agent import removal
+from scriptmode_runtime.processes import process_tree
+
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+LONG_AGO = time.time() - 30 * 86400
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    found = LocalJobs(tmp_path)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
+    monkeypatch.chdir(tmp_path)
+    yield found
+    for name in [each["TrainingJobName"] for each in found.platform.list()]:
+        found.platform.delete(name)
+
+
+def end_long_ago(jobs, name):
+    """Let a job have ended a month ago; its agent has ended too."""
+    jobs.wait(name)
+    agent = jobs.agent(name)
+    until(lambda: not process_tree.is_running(agent))
+    state = jobs.job_folder(name).path / "state.json"
+    content = json.loads(state.read_text())
+    for holder in (content, *content["transitions"]):
+        for key in {"created", "modified", "started", "ended", "training_started", "training_ended"} & holder.keys():
+            holder[key] = LONG_AGO
+    state.write_text(json.dumps(content))
+
+
+def status(jobs, name):
+    return jobs.platform.describe(name)["TrainingJobStatus"]
+
+
+def prune(*words):
+    return json.loads(program("prune", "--json", *words).stdout)
+
+
+def names(found, key="jobs"):
+    return {each["name"] for each in found[key]}
+
+
+def test_jobs_that_ended_long_ago_are_deleted_and_no_others(jobs):
+    old, young, running = jobs.start("pass"), jobs.start("pass"), jobs.start(SLEEPS)
+    end_long_ago(jobs, old)
+    jobs.wait(young)
+    jobs.until_line(running, "up")
+    would = prune("--older-than", "7d", "--dry-run")
+    assert (names(would), would["dry_run"]) == ({old}, True)
+    assert would["bytes"] > 4096
+    assert status(jobs, old) == "Completed"
+    assert prune("--older-than", "7d")["jobs"] == would["jobs"]
+    with pytest.raises(JobNotFoundError):
+        jobs.platform.describe(old)
+    assert prune("--older-than", "7d")["jobs"] == []
+    # However old a running job is, it stays.
+    assert names(prune("--older-than", "0s")) <= {young}
+    assert status(jobs, running) == "InProgress"
+    assert not [path for path in (jobs.data_dir / "jobs").iterdir() if path.name[0] == "."]
+
+
+def test_what_was_freed_is_printed(jobs):
+    name = jobs.start("pass")
+    end_long_ago(jobs, name)
+    said = program("prune", "--older-than", "1w").stdout.splitlines()
+    assert said[0].startswith(f"deleted job {name} (")
+    assert said[-1].startswith("freed ")
+    assert said[-1].endswith(": 1 job")
+    assert program("prune", "--older-than", "1w").stdout == "nothing to delete\n"
+
+
+def estimator_job(name, tmp_path, text):
+    """Run a script by the command, which stores its source in the data directory."""
+    (tmp_path / f"{name}.py").write_text(text)
+    done = program("run", f"{name}.py", "--job-name", name, "--no-wait")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_source_is_deleted_with_the_last_job_that_needs_it(jobs, tmp_path):
+    (tmp_path / "train.py").write_text("pass")
+    for name in ("first", "second"):
+        assert program("run", "train.py", "--job-name", name).returncode == 0
+    estimator_job("other", tmp_path, "print(1)")
+    for name in ("first", "second", "other"):
+        jobs.wait(name)
+    sources = jobs.data_dir / "sources"
+    mine = json.loads((jobs.data_dir / "jobs/first/job.json").read_text())["request"]["HyperParameters"]["sagemaker_submit_directory"]  # fmt: skip
+    mine = mine.split("/")[-2]
+    for path in sources.iterdir():
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    end_long_ago(jobs, "first")
+    found = prune("--older-than", "7d")
+    assert (names(found), names(found, "sources")) == ({"first"}, set())
+    assert program("rerun", "second", "--job-name", "again").returncode == 0
+    for name in ("second", "again"):
+        end_long_ago(jobs, name)
+    os.utime(sources / mine, (LONG_AGO, LONG_AGO))
+    assert names(prune("--older-than", "7d"), "sources") == {mine}
+    assert len(list(sources.iterdir())) == 1
+
+
+def test_a_source_that_was_just_stored_is_kept_for_the_job_that_starts_with_it(jobs, tmp_path):
+    estimator_job("first", tmp_path, "pass")
+    jobs.wait("first")
+    (source,) = (jobs.data_dir / "sources").iterdir()
+    os.utime(source, (LONG_AGO, LONG_AGO))
+    # As fit does before it creates the job.
+    uri = f"file://{source}/sourcedir.tar.gz"
+    LocalPlatform().put_source(b"not written", uri)
+    end_long_ago(jobs, "first")
+    assert names(prune("--older-than", "0s"), "sources") == set()
+    assert (source / "sourcedir.tar.gz").exists()
+
+
+def test_cached_downloads_are_deleted_by_their_last_use(jobs):
+    for name, seconds in (("old-1", LONG_AGO), ("young-1", time.time())):
+        folder = jobs.data_dir / "fetched" / name / "model"
+        folder.mkdir(parents=True)
+        (folder / "weights").write_bytes(b"x" * 100_000)
+        os.utime(folder.parent, (seconds, seconds))
+    found = prune("--older-than", "7d")
+    assert names(found, "cached_downloads") == {"old-1"}
+    assert found["bytes"] > 100_000
+    assert [path.name for path in (jobs.data_dir / "fetched").iterdir()] == ["young-1"]
+
+
+def test_processes_that_prune_and_delete_the_same_jobs_leave_each_other_alone(jobs):
+    ended = [jobs.start("pass") for _ in range(6)]
+    for name in ended:
+        end_long_ago(jobs, name)
+    running = jobs.start(SLEEPS)
+    jobs.until_line(running, "up")
+    commands = [["prune", "--older-than", "7d"]] * 2 + [["rm", *ended]]
+    started = [
+        subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for words in commands
+    ]
+    outputs = [process.communicate(timeout=60) for process in started]
+    assert [process.returncode for process in started[:2]] == [0, 0], outputs
+    for line in outputs[2][1].splitlines():
+        assert "no training job" in line
+    deleted = [line.split()[2] for out, _ in outputs for line in out.splitlines() if "deleted" in line]
+    assert sorted(deleted) == sorted(ended)
+    assert [path.name for path in (jobs.data_dir / "jobs").iterdir()] == [running]
+    assert status(jobs, running) == "InProgress"
+
+
+def test_a_job_that_ended_is_kept_while_its_agent_lives(jobs):
+    name = jobs.start(SLEEPS)
+    jobs.until_line(name, "up")
+    agent = jobs.agent(name)
+    os.kill(agent.pid, signal.SIGSTOP)
+    folder = jobs.job_folder(name)
+    state = folder.read_state()
+    folder.write_state(state.with_status("Stopped", LONG_AGO))
+    try:
+        done = program("prune", "--older-than", "7d")
+        assert done.returncode == 1
+        assert done.stderr == f"scriptmode: training job {name} is kept: its agent has not ended yet; try again later\n"
+        assert folder.path.exists()
+        assert not removal.delete_ended_job(folder)
+    finally:
+        os.kill(agent.pid, signal.SIGCONT)
+
+
+def test_a_damaged_job_is_kept_and_named(jobs):
+    name = jobs.start("pass")
+    end_long_ago(jobs, name)
+    (jobs.job_folder(name).path / "state.json").write_text("{")
+    done = program("prune", "--older-than", "0s")
+    assert (done.returncode, done.stdout) == (1, "nothing to delete\n")
+    assert f"delete it: scriptmode rm {name}" in done.stderr
+    assert jobs.job_folder(name).path.exists()
+
+
+@pytest.mark.parametrize("age", ["", "7", "d", "-1d", "7x", "7 days", "1e3d", "nan", "inf"])
+def test_another_form_of_an_age_is_a_usage_error(age):
+    done = invoke("prune", "--older-than", age)
+    assert done.exit_code == 2
+    assert "is not an age; write a number and s, min, h, d or w, such as 12h or 7d" in done.stderr
