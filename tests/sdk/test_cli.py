@@ -108,7 +108,7 @@ USAGE = {
     "a status": (["list", "--status", "Done"], "'Done' is not one of", "scriptmode list"),
     "a platform": (["list", "--platform", "azure"], "'azure' is not one of 'local', 'sagemaker'", "scriptmode list"),
     "a time": (["list", "--since", "today"], "'today' does not match the formats", "scriptmode list"),
-    "a count": (["run", "x.py", "--instance-count", "0"], "0 is not in the range x>=1", "scriptmode run"),
+    "a count": (["run", "x.py", "--instance-count", "0"], "'0' is not a whole number of at least 1", "scriptmode run"),
     "no dashes": (["run", "x.py", "--epochs", "5"], "write arguments of the script after --", "scriptmode run"),
     "a pair": (["run", "x.py", "-p", "epochs"], "-p 'epochs' does not have the form NAME=VALUE; write -p epochs=5", "scriptmode run"),
     "an empty name": (["run", "x.py", "--job-name", ""], "--job-name is empty; add a name, or leave", "scriptmode run"),

@@ -268,9 +268,24 @@ def test_a_wrong_file_names_itself_the_key_the_value_and_the_next_step(text, mes
     assert TrainingJob.list("local") == []
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("job.yaml", "instance_count: two", "write a whole number, such as instance_count: 2"),
+        ("job.yaml", "inputs: {train: 5}", "such as {s3_data: ...}"),
+        ("job.yaml", "hyperparameters: 1", 'such as hyperparameters: {name: "value"}'),
+        ("job.yaml", "", 'job.yaml is empty; write names and values, such as entry_point: "train.py"'),
+        ("job.toml", "hyperparameters = 1", 'such as hyperparameters = {name = "value"}'),
+        ("job.toml", "", 'job.toml is empty; write names and values, such as entry_point = "train.py"'),
+    ],
+)
+def test_the_advice_about_a_file_is_in_the_format_of_the_file(name, text, message):
+    assert message in invoke("run", "--file", file(text, name)).stderr
+
+
 def test_an_option_that_takes_a_number_says_so():
     done = invoke("run", "train.py", "--max-run", "x")
-    assert "'x' is not a valid whole number" in done.stderr
+    assert "'x' is not a whole number of at least 1" in done.stderr
 
 
 WORDS = {
@@ -291,7 +306,7 @@ WORDS = {
     "a coordinator of mpi": (["train.py", "--distribution", "mpi", "--coordinator"], "has no key 'coordinator'"),
     "a setting misspelled": (["train.py", "--set", "max_wiat=3"], "--set: there is no argument 'max_wiat'; did you mean 'max_wait'?"),
     "a setting without JSON": (["train.py", "--set", "subnets=[1"], "--set subnets is '[1', which is not valid JSON"),
-    "a setting of another kind": (["train.py", "--set", "max_wait=soon"], "--set max_wait is 'soon', which is not valid JSON"),
+    "a setting of another kind": (["train.py", "--set", "max_wait=soon"], "--set max_wait is 'soon'; write a whole number, such as max_wait=2"),
     "said twice": (["train.py", "--max-run", "3", "--set", "max_run=4"], "--set max_run and --max-run both set max_run"),
     "set twice": (["train.py", "--set", "environment={}", "--set", "environment={}"], "--set environment is given twice; remove one"),
     "inputs": (["train.py", "--set", "inputs=x"], "--set inputs: inputs is not an argument of the estimator; use --input"),

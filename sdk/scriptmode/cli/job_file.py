@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from scriptmode import FileSystemInput, InstanceGroup, ShuffleConfig, SpecError, TrainingInput
@@ -13,23 +14,54 @@ from scriptmode.messages import did_you_mean, validate_keys
 from scriptmode.spec.estimator_arguments import INSTEAD_IN_TEXT, EstimatorArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container
     from pathlib import Path
 
 #: Keys of a job file that are arguments of ``Estimator.fit``.
 JOB_KEYS = ("inputs", "job_name")
-#: For a type of an argument: the types of a file's values, how they are called, and an example.
+#: For a type of an argument: the types of a file's values, how they are called, and an example in every format.
 _TYPES: dict[type, tuple[type, str, str]] = {
     str: (str, "a string", '"text"'),
     int: (int, "a whole number", "2"),
     bool: (bool, "true or false", "true"),
     Iterable: (list, "a list", '["a", "b"]'),
-    Mapping: (dict, "names and values", '{"name": "value"}'),
+    Mapping: (dict, "names and values", ""),
 }
 #: Arguments of the estimator that are Python objects, and what to use instead of them.
 _INSTEAD = {
     each.name: each.metadata[INSTEAD_IN_TEXT] for each in fields(EstimatorArguments) if INSTEAD_IN_TEXT in each.metadata
 }
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where values are written: a file or ``--set``, with the keys in it; and how names and values are written there.
+
+    ``pair`` and ``table`` are formats of a name and a value, ``joint`` is what separates the first key from the text.
+    """
+
+    text: str
+    pair: str
+    table: str
+    joint: str = ": "
+
+    @classmethod
+    def of_file(cls, path: Path) -> Place:
+        """Return the place of a TOML or YAML file."""
+        if path.suffix == ".toml":
+            return cls(str(path), "{} = {}", "{{{} = {}}}")
+        return cls(str(path), "{}: {}", "{{{}: {}}}")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def key(self, name: str) -> Place:
+        """Return the place of a key's value."""
+        return replace(self, text=f"{self.text}{self.joint}{name}", joint=".")
+
+
+#: The option --set, whose values are JSON.
+SETTING = Place("--set", "{}={}", '{{"{}": {}}}', " ")
 
 
 def estimator_arguments() -> dict[str, tuple[type, ...]]:
@@ -51,37 +83,38 @@ def _accepted_types(hint: Any) -> Iterator[type]:
 
 def read_job_file(path: Path) -> dict[str, Any]:
     """Read a job file; raise `SpecError` if it is unreadable, has an unknown key or a value of the wrong type."""
-    content = _read_content(path)
+    content, where = _read_content(path), Place.of_file(path)
     for key, value in content.items():
         if key not in JOB_KEYS:
-            validate_argument(str(path), key, value, other_names=JOB_KEYS)
+            validate_argument(where, key, value)
         elif value is None or (key == "job_name" and not isinstance(value, str)):
-            allowed = "a string" if key == "job_name" else 'channels, such as train = "s3://bucket/train"'
-            raise SpecError(f"{path}: {key} is {value!r}", advice=f"write {allowed}")
+            allowed = "a string" if key == "job_name" else _channels_text(where)
+            raise SpecError(f"{where.key(key)} is {value!r}", argument=key, advice=f"write {allowed}")
     return content
 
 
-def validate_argument(where: str, key: str, value: object, *, other_names: Sequence[str] = ()) -> None:
-    """Raise `SpecError` unless a name is an argument of the estimator, and its value of an accepted type.
+def _channels_text(where: Place) -> str:
+    return f"channels, such as {where.pair.format('train', json.dumps('s3://bucket/train'))}"
 
-    ``other_names`` are suggested too if the name is unknown.
-    """
+
+def validate_argument(where: Place, key: str, value: object) -> None:
+    """Raise `SpecError` unless a name is an argument of the estimator, and its value of an accepted type."""
     known = estimator_arguments()
     if instead := _INSTEAD.get(key):
         raise SpecError(f"{where}: {key} cannot be written as text", advice=instead)
     if key not in known:
-        advice = did_you_mean(str(key), (*known, *other_names)) or "use an argument of scriptmode.Estimator"
+        advice = did_you_mean(str(key), (*known, *JOB_KEYS)) or "use an argument of scriptmode.Estimator"
         raise SpecError(f"{where}: there is no argument {key!r}", advice=advice)
     types = known[key]
     if not is_accepted_type(types, value):
         allowed = " or ".join(_TYPES[each][1] for each in types if each in _TYPES) or "a value"
         example = next((_TYPES[each][2] for each in types if each in _TYPES), "...")
-        raise SpecError(f"{where}: {key} is {value!r}", advice=f"write {allowed}, such as {key} = {example}")
+        example = where.pair.format(key, example or where.table.format("name", '"value"'))
+        raise SpecError(f"{where.key(key)} is {value!r}", argument=key, advice=f"write {allowed}, such as {example}")
 
     if key == "dependencies" and not all(isinstance(each, str) for each in value):  # type: ignore[attr-defined]
-        raise SpecError(
-            f"{where}: {key} is {value!r}", advice=f'write a list of files and directories, such as {key} = ["lib"]'
-        )
+        allowed = f"a list of files and directories, such as {where.pair.format(key, json.dumps(['lib']))}"
+        raise SpecError(f"{where.key(key)} is {value!r}", argument=key, advice=f"write {allowed}")
 
 
 def is_accepted_type(types: Iterable[type], value: object) -> bool:
@@ -97,13 +130,14 @@ def _read_content(path: Path) -> dict[str, Any]:
         found = structured_files.parse_toml(path, text)
     elif path.suffix in (".yaml", ".yml"):
         found = structured_files.parse_yaml(path, text)
-        found = {} if found is None else found
     else:
         raise SpecError(
             f"--file {str(path)!r} ends in {path.suffix!r}", advice="rename it to end in .toml, .yaml or .yml"
         )
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise SpecError(f"{path} is {_shorten(found)}", advice="write names and values, such as entry_point: train.py")
+    if not found or not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        example = Place.of_file(path).pair.format("entry_point", json.dumps("train.py"))
+        what = _shorten(found) if found else "empty"
+        raise SpecError(f"{path} is {what}", argument="file", advice=f"write names and values, such as {example}")
     return found
 
 
@@ -112,8 +146,9 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."  # noqa: PLR2004 - about one line
 
 
-def parse_instance_groups(where: str, value: list[Any]) -> list[InstanceGroup]:
-    """Parse a list of tables; raise `SpecError` for unknown and for missing keys."""
+def parse_instance_groups(place: Place, value: list[Any]) -> list[InstanceGroup]:
+    """Parse the list of tables at a place; raise `SpecError` for unknown and for missing keys."""
+    where = place.key("instance_groups")
     return [_construct(where, InstanceGroup, _parse_fields(where, each, InstanceGroup)) for each in value]
 
 
@@ -127,7 +162,8 @@ def parse_channels(path: Path, inputs: object, *, is_local: bool, replaced: Cont
     if isinstance(inputs, str):
         inputs = {"training": inputs}
     if not isinstance(inputs, dict):
-        raise SpecError(f"{path}: inputs is {inputs!r}", advice='write channels, such as train = "s3://bucket/train"')
+        advice = f"write {_channels_text(Place.of_file(path))}"
+        raise SpecError(f"{path}: inputs is {inputs!r}", argument="inputs", advice=advice)
     return {
         str(name): _parse_channel(path, str(name), value, is_local=is_local)
         for name, value in inputs.items()
@@ -136,9 +172,9 @@ def parse_channels(path: Path, inputs: object, *, is_local: bool, replaced: Cont
 
 
 def _parse_channel(path: Path, name: str, value: object, *, is_local: bool) -> Any:
-    where = f"{path}: inputs.{name}"
+    where = Place.of_file(path).key("inputs").key(name)
     if isinstance(value, str):
-        return locations.existing_location_uri(where, value, is_local=is_local, base=path.parent)
+        return locations.existing_location_uri(where.text, value, is_local=is_local, base=path.parent)
     if isinstance(value, dict) and "file_system_id" in value:
         return _construct(where, FileSystemInput, _parse_fields(where, value, FileSystemInput))
     found = _parse_fields(where, value, TrainingInput)
@@ -154,28 +190,28 @@ def _parse_channel(path: Path, name: str, value: object, *, is_local: bool) -> A
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             raise SpecError(f"{where}.{key} is {names!r}", advice='write a list of names, such as ["a", "b"]')
     if "shuffle_config" in found:
-        seed = _parse_fields(f"{where}.shuffle_config", found["shuffle_config"], ShuffleConfig)
+        seed = _parse_fields(where.key("shuffle_config"), found["shuffle_config"], ShuffleConfig)
         found["shuffle_config"] = _construct(where, ShuffleConfig, seed)
     return _construct(where, TrainingInput, found)
 
 
-def _construct(where: str, kind: Any, found: dict[str, Any]) -> Any:
+def _construct(where: Place, kind: Any, found: dict[str, Any]) -> Any:
     try:
         return kind(**found)
     except SpecError as error:
-        raise SpecError(f"{where}: {error.message}", advice=error.advice) from error
+        raise SpecError(f"{where}: {error.message}", argument=error.argument, advice=error.advice) from error
 
 
-def _parse_fields(where: str, value: object, kind: Any) -> dict[str, Any]:
+def _parse_fields(where: Place, value: object, kind: Any) -> dict[str, Any]:
     """Return a table as the fields of a class; raise `SpecError` for unknown and for missing keys."""
     known = {each.name: each for each in fields(kind)}
     first = next(iter(known))
     if not isinstance(value, dict):
-        raise SpecError(
-            f"{where} is {value!r}", advice=f"write the fields of {kind.__name__}, such as {{{first} = ...}}"
-        )
-    validate_keys(where, value, known)
+        example = where.table.format(first, "...")
+        raise SpecError(f"{where} is {value!r}", advice=f"write the fields of {kind.__name__}, such as {example}")
+    validate_keys(where.text, value, known)
     for name, each in known.items():
         if name not in value and each.default is MISSING and each.default_factory is MISSING:
-            raise SpecError(f"{where} has no {name}, which {kind.__name__} needs", advice=f"add {name} = ...")
+            example = where.table.format(name, "...")
+            raise SpecError(f"{where} has no {name}, which {kind.__name__} needs", advice=f"add {example}")
     return dict(value)

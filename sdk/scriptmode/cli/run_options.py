@@ -96,7 +96,9 @@ def _read_file(path: Path, *, has_source_dir: bool) -> dict[str, Any]:
     if isinstance(found.get("distribution"), str):
         found["distribution"] = _parse_distribution(f"{path}: distribution", found["distribution"])
     if "instance_groups" in found:
-        found["instance_groups"] = job_file.parse_instance_groups(f"{path}: instance_groups", found["instance_groups"])
+        found["instance_groups"] = job_file.parse_instance_groups(
+            job_file.Place.of_file(path), found["instance_groups"]
+        )
     if "git_config" in found or "://" in str(found.get("source_dir", "")):
         return found
     if "source_dir" in found:
@@ -159,18 +161,18 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     except RecursionError as error:
         raise SpecError(f"--set {name} is nested too deeply", advice="use fewer levels") from error
     except ValueError as error:
-        if types and not {str, object} & set(types):
+        if types and not {str, object} & set(types) and word.lstrip()[:1] in ("[", "{"):
             raise SpecError(
                 f"--set {name} is {word!r}, which is not valid JSON ({error})", advice="write a JSON value"
             ) from error
     if str in types and not job_file.is_accepted_type(types, value):
         # An argument that accepts strings gets the word as it was typed: base_job_name=2024 is "2024".
         value = word
-    job_file.validate_argument("--set", name, value, other_names=job_file.JOB_KEYS)
+    job_file.validate_argument(job_file.SETTING, name, value)
     if name == "distribution" and isinstance(value, str):
         value = _parse_distribution("--set distribution", value)
     if name == "instance_groups":
-        value = job_file.parse_instance_groups("--set instance_groups", value)
+        value = job_file.parse_instance_groups(job_file.SETTING, value)
     return name, value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,9 +17,16 @@ _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 class WholeNumber(click.IntRange):
-    """A whole number of at least ``min``; click calls its own type an "integer range" in errors."""
+    """A whole number of at least ``min``; click's own type calls it an integer in the range ``x>=1`` in errors."""
 
     name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; raise `click.BadParameter` for anything else."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number of at least {self.min}", param, ctx)
 
 
 def convert_age(ctx: click.Context, param: click.Parameter, value: str) -> float:  # noqa: ARG001 - click's signature
