@@ -11,7 +11,7 @@ from fakes.sagemaker_jobs import started
 from scriptmode import CredentialsError, JobNotFoundError
 from scriptmode.display.follower import Follower, find_roles
 from scriptmode.display.terminal_view import TerminalView
-from scriptmode.platforms.base import LogEvent
+from scriptmode.platforms.base import HostActivity, LogEvent
 from scriptmode.request.parse import parse_request
 from scriptmode.testing import Life
 
@@ -48,6 +48,26 @@ def test_time_passes_in_a_view_of_a_job_that_says_nothing():
     Follower("job-1", Job(lines()), TerminalView(screen)).run()
     assert all("Training" in frame for frame in screen.frames[1:3])
     assert "at last" in screen.getvalue()
+
+
+def test_a_line_without_an_end_is_shown_while_it_is_written():
+    class Writing(Job):
+        def activity(self, name):
+            return {"algo-1": HostActivity("\r1 of many\r2 of many loss=0.5")}
+
+    def lines():
+        until(lambda: any("2 of many loss=0.5" in frame for frame in screen.frames))
+        yield "\r1 of many\r2 of many loss=0.5\rall of many loss=0.25"
+
+    screen = Screen()
+    view = Last()
+    Follower("job-1", Writing(lines()), TerminalView(screen)).run()
+    Follower("job-1", Writing(["over loss=0.25"]), view).run()
+    assert "1 of many" not in screen.getvalue()
+    assert screen.frames[-1].count(" all of many loss=0.25\n") == 1
+    (loss,) = view.frame.snapshot.observed.metrics
+    assert (loss.count, loss.last) == (1, 0.25)
+    assert view.frame.snapshot.observed.hosts[0].line == "over loss=0.25"
 
 
 def test_a_terminal_that_goes_away_ends_the_following():

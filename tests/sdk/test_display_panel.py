@@ -9,7 +9,7 @@ from scriptmode.display.collector import ChannelRates, Collector
 from scriptmode.display.row_allocation import allocate_rows
 from scriptmode.display.snapshot import create_snapshot
 from scriptmode.display.status_panel import StatusPanel
-from scriptmode.platforms.base import ChannelProgress, LogEvent
+from scriptmode.platforms.base import ChannelProgress, HostActivity, LogEvent
 from scriptmode.request.parse import parse_description
 
 NOW = datetime(2026, 1, 31, 12, 0, 30, tzinfo=timezone.utc)
@@ -54,6 +54,42 @@ def test_a_description_tells_history_time_and_hosts():
     ]
     assert (view.elapsed, view.instances, view.ended) == (30, "2 x local_process", False)
     assert view.commands() == ("scriptmode logs -f job-1", "scriptmode stop job-1")
+
+
+def writing(**lines):
+    return {host.replace("_", "-"): HostActivity(line) for host, line in lines.items()}
+
+
+def test_a_line_that_has_not_ended_is_the_hosts_line_without_control_sequences():
+    collector = collected([("algo-1", "one"), ("algo-2", "two")])
+    collector.set_activity(writing(algo_1="\x1b[2J\r 10%\x1b]0;title\x07\r\x1b[31m 20%\x1b[0m", algo_2="  \r  "))
+    assert [each.line for each in collector.snapshot(NOW).observed.hosts] == ["20%", "two"]
+    assert ">20%<" in html_card.render_card(collector.snapshot(NOW), log_locations={})
+    collector.add_event(LogEvent("algo-1", " 10%\r 20%\rdone"))
+    collector.set_activity(writing(algo_1="", algo_2=""))
+    assert [each.line for each in collector.snapshot(NOW).observed.hosts] == ["done", "two"]
+    collector.set_activity(writing(algo_3="\r1%"))
+    assert [each.name for each in collector.snapshot(NOW).observed.hosts] == ["algo-1", "algo-2", "algo-3"]
+
+
+def test_the_values_of_a_line_that_has_not_ended_are_replaced_by_those_of_the_ended_line():
+    def losses():
+        (loss,) = collector.snapshot(NOW).observed.metrics
+        return loss.count, loss.last, loss.points
+
+    collector = collected([("algo-1", "loss=9")])
+    for line in ("\rloss=8", "\rloss=8", "\rloss=8\rloss=7", "\rloss=7\r     \r"):
+        collector.set_activity(writing(algo_1=line))
+    assert losses() == (3, 7.0, (9.0, 8.0, 7.0))
+    collector.add_event(LogEvent("algo-1", "loss=8\rloss=7\rloss=6"))
+    assert losses() == (4, 6.0, (9.0, 8.0, 7.0, 6.0))
+
+
+def test_a_metric_of_which_no_line_has_ended_is_known():
+    collector = collected()
+    collector.set_activity(writing(algo_2="\r1/9 loss=4", algo_1="\r1/9 loss=3"))
+    (loss,) = collector.snapshot(NOW).observed.metrics
+    assert (loss.name, loss.last, loss.host) == ("loss", 3.0, "algo-1")
 
 
 LOSSES = [("algo-2", "loss=9"), ("algo-1", "loss=2 acc=0.5"), ("algo-2", "loss=8"), ("algo-1", "loss=1")]

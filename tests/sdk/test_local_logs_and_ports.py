@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scriptmode.platforms.local.store import logs
-from scriptmode.platforms.local.store.logs import LogReader, append_line
+from scriptmode.platforms.local.store.logs import LogReader, append_line, unfinished_line
 from scriptmode.platforms.local.system import ports as ports_module
 from scriptmode.platforms.local.system.durable import sync_file
 from scriptmode.platforms.local.system.ports import LOWEST, ROLES, Ports
@@ -83,6 +83,36 @@ def test_a_long_line_is_cut_where_a_progress_bar_begins_again(tmp_path, reader):
     assert "".join(text for text, _ in pieces) == line
     assert len(pieces) > 1
     assert all(text.startswith("\r") for text, _ in pieces)
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b"", ""),
+        (b"one\ntwo\n", ""),
+        (b"one\n\r10%\r20%", "\r10%\r20%"),
+        (b"one\n" + "é 20%".encode()[1:], "\ufffd 20%"),
+        (b"a" * 100_000, "a" * 8192),
+    ],
+    ids=["empty", "ended", "progress bar", "half a character", "long"],
+)
+def test_an_unfinished_line_is_what_follows_the_last_line_feed(tmp_path, content, line):
+    (tmp_path / "log").write_bytes(content)
+    assert unfinished_line(tmp_path / "log") == line
+
+
+def test_of_a_long_unfinished_line_the_last_drawings_are_read(tmp_path):
+    (tmp_path / "log").write_bytes(b"one\n" + b"".join(b"\r%06d of many" % number for number in range(100_000)))
+    line = unfinished_line(tmp_path / "log")
+    assert len(line) <= 8192
+    assert line.split("\r")[0] == ""
+    assert line.endswith("\r099999 of many")
+
+
+def test_without_a_log_there_is_no_unfinished_line(tmp_path):
+    assert unfinished_line(tmp_path / "log") == ""
+    os.mkfifo(tmp_path / "log")
+    assert unfinished_line(tmp_path / "log") == ""
 
 
 def test_every_host_has_a_port_for_every_role_and_none_is_shared(tmp_path):

@@ -2,11 +2,15 @@
 
 Memory is bounded: of a host the last line is kept, of a metric `MAX_POINTS` means, of a channel the samples of the last
 seconds.
+
+The line that a host has not ended yet, such as a progress bar, is observed at intervals. What it shows replaces the
+host's last line, and its values of metrics are provisional: the values of the ended line replace them.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scriptmode.display.downsampled_series import DownsampledSeries
@@ -24,11 +28,11 @@ from scriptmode.spec.metric_definitions import Definition
 from scriptmode.terminal_text import render_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, LogEvent
+    from scriptmode.platforms.base import ChannelProgress, HostActivity, LogEvent
     from scriptmode.spec.job_description import JobDescription
 
 #: Number of characters shown of a host's last line.
@@ -55,6 +59,7 @@ class Collector:
         #: Metrics whose expressions took too long and are not searched for any more.
         self._off: set[str] = set()
         self._last: dict[str, str] = {}
+        self._unfinished: dict[str, UnfinishedLine] = {}
         self._count = 0
         self._rates = ChannelRates()
 
@@ -63,12 +68,21 @@ class Collector:
         self._count += 1
         # The end of a long line: what a progress bar drew last.
         self._last[event.host] = event.message[-KEPT_CHARACTERS:]
+        self._unfinished.pop(event.host, None)
         for definition, series in self._definitions or ():
-            for value in definition.values(event.message):
+            series.drop_provisional(event.host)
+            for value in self._values(definition, event.message):
                 series.add(value, event.host)
-            if definition.problem and definition.name not in self._off:
-                self._off.add(definition.name)
-                self.problems.append(definition.problem)
+
+    def set_activity(self, activity: Mapping[str, HostActivity]) -> None:
+        """Replace what the hosts do now."""
+        before = self._unfinished
+        self._unfinished = {host: UnfinishedLine.parse(each.line) for host, each in activity.items() if each.line}
+        for host, line in self._unfinished.items():
+            if host not in before or line.drawing != before[host].drawing:
+                for definition, series in self._definitions or ():
+                    for value in self._values(definition, line.drawing):
+                        series.add_provisional(value, host)
 
     def set_description(self, description: JobDescription) -> None:
         """Replace the job's description."""
@@ -97,6 +111,13 @@ class Collector:
             else create_snapshot(self.description, now, observed, self.failure)
         )
 
+    def _values(self, definition: Definition, text: str) -> Iterator[float]:
+        """Yield a metric's values in a text, and record a problem with its expression once."""
+        yield from definition.values(text)
+        if definition.problem and definition.name not in self._off:
+            self._off.add(definition.name)
+            self.problems.append(definition.problem)
+
     def _compiled(self, name: str, regex: str) -> Definition | None:
         try:
             return Definition(name, regex)
@@ -105,9 +126,29 @@ class Collector:
             return None
 
     def _hosts(self) -> list[HostStatus]:
-        names = dict.fromkeys([*(self.description.hosts if self.description else ()), *self._last])
-        lines = {name: truncate(render_line(line), LINE_CHARACTERS) for name, line in self._last.items()}
-        return [HostStatus(name, self.roles.get(name, ""), lines.get(name)) for name in names]
+        known = self.description.hosts if self.description else ()
+        names = dict.fromkeys([*known, *self._last, *self._unfinished])
+        return [HostStatus(name, self.roles.get(name, ""), self._line(name)) for name in names]
+
+    def _line(self, host: str) -> str | None:
+        """Return the line that a host is writing, else its last one."""
+        if host in self._unfinished and self._unfinished[host].shown:
+            return truncate(self._unfinished[host].shown, LINE_CHARACTERS)
+        return truncate(render_line(self._last[host]), LINE_CHARACTERS) if host in self._last else None
+
+
+@dataclass(frozen=True)
+class UnfinishedLine:
+    """A line that has not ended: what a terminal shows of it, and the text that was drawn last."""
+
+    shown: str
+    drawing: str
+
+    @classmethod
+    def parse(cls, text: str) -> UnfinishedLine:
+        """Parse a line as the host wrote it: a progress bar returns to the line's start for each of its states."""
+        drawings = [each for each in text.split("\r") if each.strip()]
+        return cls(render_line(text).strip(), drawings[-1] if drawings else "")
 
 
 class MetricByHost:
@@ -115,20 +156,33 @@ class MetricByHost:
 
     def __init__(self) -> None:
         self._hosts: dict[str, DownsampledSeries] = {}
+        #: The values in lines that have not ended.
+        self._provisional: dict[str, DownsampledSeries] = {}
 
     def add(self, value: float, host: str | None) -> None:
         """Add a value of a host; ``None`` where the host is unknown."""
         self._hosts.setdefault(host or "", DownsampledSeries()).add(value)
 
+    def add_provisional(self, value: float, host: str) -> None:
+        """Add a value in a line that the host has not ended."""
+        self._provisional.setdefault(host, DownsampledSeries()).add(value)
+
+    def drop_provisional(self, host: str) -> None:
+        """Drop the provisional values of a host: its line has ended."""
+        self._provisional.pop(host, None)
+
     def __bool__(self) -> bool:
         """Return whether any host has values."""
-        return bool(self._hosts)
+        return bool(self._hosts or self._provisional)
 
     def summary(self, name: str, order: Sequence[str]) -> MetricSummary:
         """Return the values of the first host in ``order`` that has any. At least one host must have some."""
-        host = next((each for each in order if each in self._hosts), next(iter(self._hosts)))
-        series = self._hosts[host]
-        return MetricSummary(name, series.count, series.last, series.points(), host if len(self._hosts) > 1 else "")
+        hosts = dict.fromkeys([*self._hosts, *self._provisional])
+        host = next((each for each in order if each in hosts), next(iter(hosts)))
+        parts = [part[host] for part in (self._hosts, self._provisional) if host in part]
+        points = tuple(point for part in parts for point in part.points())
+        count = sum(part.count for part in parts)
+        return MetricSummary(name, count, parts[-1].last, points, host if len(hosts) > 1 else "")
 
 
 class ChannelRates:

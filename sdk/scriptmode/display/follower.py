@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from scriptmode.platforms.base import LogEvent, Platform
+    from scriptmode.platforms.base import HostActivity, LogEvent, Platform
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
 
@@ -74,6 +74,8 @@ class Follower:
         #: Whether the caller's thread is reading and can be interrupted; changed and used under its lock.
         self._interruptible, self._interrupt_lock = False, Lock()
         self._knows_roles = False
+        #: What the hosts do, if it was queried since the last frame.
+        self._activity: Mapping[str, HostActivity] | None = None
         #: Characters read since the caller's thread drew; the drawing thread may have drawn some of them.
         self._characters = 0
         self._waited, self._read_lines = time.monotonic(), 0
@@ -160,11 +162,17 @@ class Follower:
                     interrupt_main()
 
     def _query(self) -> None:
-        """Query the progress of the channels, and the roles of the hosts, which the log does not have."""
+        """Query what the log does not have: progress of the channels, activity and roles of the hosts."""
         self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
+        self._activity = self._query_activity()
         if self._description is not None and not self._knows_roles:
             self._knows_roles = True
             self._collector.roles = find_roles(self._description.job)
+
+    def _query_activity(self) -> Mapping[str, HostActivity]:
+        has_ended = self._description is not None and self._description.has_ended
+        # A platform of another library may not have the method.
+        return {} if has_ended or not hasattr(self._platform, "activity") else self._platform.activity(self._name)
 
     def _draw(self) -> None:
         with self._drawing:
@@ -179,6 +187,10 @@ class Follower:
         events = [self._pending.popleft() for _ in range(len(self._pending))]
         for event in events:
             self._collector.add_event(event)
+        if self._activity is not None:
+            # After the lines that the hosts ended before it was queried.
+            self._collector.set_activity(self._activity)
+            self._activity = None
         messages, self._collector.problems = self._collector.problems, []
         return Frame(self._collector.snapshot(self._platform.clock.wall_time()), events, messages)
 

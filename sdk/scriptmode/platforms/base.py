@@ -109,6 +109,16 @@ class ChannelProgress:
 
 
 @dataclass(frozen=True)
+class HostActivity:
+    """What a host of a running job does at this moment.
+
+    ``line`` is the end of its log that has no line end yet, such as a progress bar; "" where the log ends with one.
+    """
+
+    line: str = ""
+
+
+@dataclass(frozen=True)
 class PlannedHost:
     """Environment of one host of a job that is not started: its root folder, the files there, its variables.
 
@@ -196,6 +206,12 @@ class Platform(Protocol):
 
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return the progress of the data of a job's channels, where it is known; raise `JobNotFoundError`."""
+
+    def activity(self, name: str) -> dict[str, HostActivity]:
+        """Return what each host does now, by host; hosts of which nothing is known are left out.
+
+        Raises `JobNotFoundError`. Optional: of jobs of a platform without it only complete log lines are known.
+        """
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the location of the complete log of each host, by host; hosts without a log are left out.

@@ -24,7 +24,7 @@ from scriptmode.errors import (
     UnreadableJobError,
     invalid,
 )
-from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
+from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, HostActivity, LogEvent
 from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -318,6 +318,12 @@ class LocalPlatform(DeprecatedMethods):
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:
         """Return the progress that the job's agent recorded, at most half a second ago."""
         return self._store.find(name).read_progress()
+
+    def activity(self, name: str) -> dict[str, HostActivity]:
+        """Return what each host that has a log does now."""
+        from scriptmode.platforms.local.store.logs import unfinished_line
+
+        return {host: HostActivity(unfinished_line(Path(log))) for host, log in self.log_locations(name).items()}
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""

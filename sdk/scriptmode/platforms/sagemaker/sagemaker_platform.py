@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from scriptmode.clock import Clock
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, JobFilter, LogEvent, Metric, PlannedHost
+    from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, LogEvent, Metric, PlannedHost
     from scriptmode.spec.training_job import TrainingJobSpec
 
 _T = TypeVar("_T")
@@ -195,6 +195,10 @@ class SageMakerPlatform(DeprecatedMethods):
     def progress(self, name: str) -> tuple[ChannelProgress, ...]:  # noqa: ARG002 - whichever job it is
         """Return nothing: the service does not tell."""
         return ()
+
+    def activity(self, name: str) -> dict[str, HostActivity]:  # noqa: ARG002 - whichever job it is
+        """Return nothing: CloudWatch Logs has complete lines only."""
+        return {}
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return each host's CloudWatch log group and latest stream, by asking CloudWatch which streams there are."""

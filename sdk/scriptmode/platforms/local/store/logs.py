@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: Bytes of one read, and at most of one piece of a line. It bounds the memory that a reader needs for a log.
 CHUNK = 1024 * 1024
+#: Bytes read of an unfinished line: some drawings of a progress bar.
+_UNFINISHED = 8 * 1024
 
 
 def append_line(path: Path, line: str) -> None:
@@ -90,6 +92,21 @@ class LogReader:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def unfinished_line(path: Path) -> str:
+    """Return the end of a log after its last line feed: what a progress bar drew last; "" without a log.
+
+    Of a long line the last `_UNFINISHED` bytes are returned, from a carriage return on where they have one.
+    """
+    with suppress(OSError), open_regular(path) as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _UNFINISHED))
+        end = file.read(_UNFINISHED)
+        line = end.rpartition(b"\n")[2]
+        if len(line) == _UNFINISHED:
+            line = line[max(0, line.find(b"\r")) :]
+        return line.decode("utf-8", "replace")
+    return ""
 
 
 def last_lines(path: Path, lines: int, limit: int) -> str:
