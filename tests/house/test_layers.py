@@ -72,13 +72,12 @@ STARTERS = (
     "entrypoints/scriptmode_runtime/tensorflow/binary.py",  # runs the compiler
     "sdk/scriptmode/containers/package_indexes.py",  # asks apt where packages are
     "sdk/scriptmode/data/mounts.py",  # runs the setuid program that mounts for users who may not
-    "sdk/scriptmode/doctor/program_runner.py",  # imports what may crash, runs what may hang
+    "sdk/scriptmode/programs.py",  # git, and what the doctor runs: they may hang
     "sdk/scriptmode/planning/runtime_query.py",  # asks the runtime what hosts would run
     "sdk/scriptmode/platforms/local/agent/job_agent.py",  # puts itself into the background
     "sdk/scriptmode/platforms/local/hosts/",
     "sdk/scriptmode/platforms/local/system/",
     "sdk/scriptmode/results/tensorboard.py",  # a server beside the job
-    "sdk/scriptmode/source/git.py",
 )
 #: What the command line uses beside the names that `scriptmode`, its containers and its doctor export.
 COMMAND_LINE_USES = {
@@ -90,6 +89,7 @@ COMMAND_LINE_USES = {
     "scriptmode.messages.format_duration",
     "scriptmode.messages.validate_keys",
     "scriptmode.terminal_text.sanitize",  # one filter of what a terminal would obey
+    "scriptmode.progress_line.ProgressLine",  # one line that is replaced while something takes long
     "scriptmode.bounded_yaml",  # one set of bounds for YAML
     "scriptmode.messages.still_running",
     "scriptmode.errors.with_suffix",  # the option that stands for the argument of an error

@@ -4,7 +4,18 @@ from tests.house import imports, sources
 from tests.house.offenders import expect_none
 
 #: Modules of the SDK's top level that every package may use.
-COMMON = ("errors", "failure", "messages", "clock", "data_dir", "bounded_yaml", "terminal_text", "moved_names")
+COMMON = (
+    "errors",
+    "failure",
+    "messages",
+    "clock",
+    "data_dir",
+    "bounded_yaml",
+    "terminal_text",
+    "progress_line",
+    "programs",
+    "moved_names",
+)
 #: What each package of the SDK may import besides itself and `COMMON`. The entry with the longest matching name counts, so
 #: that "platforms.base" is not "platforms". "*" is everything but the command line.
 SDK = {

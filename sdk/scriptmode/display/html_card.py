@@ -13,7 +13,7 @@ from scriptmode.display.row_allocation import visible_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
+    from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary, StatusInterval
     from scriptmode.failure import Failure
 
     _Row = tuple[str, ...]
@@ -35,8 +35,7 @@ _PRE = (
     f"{_MONO};white-space:pre-wrap;overflow-wrap:anywhere;margin:6px 0 0;padding:6px 8px;color:inherit;"
     "background:rgba(128,128,128,.12);border-radius:4px"
 )
-#: A log that is higher is scrolled, from its end. Its text does not shrink: JupyterLab gives a ``pre`` a scroll bar of
-#: its own (``overflow:auto``), which begins at the first line.
+#: A log that is higher is scrolled, from its end.
 _SCROLLED = "max-height:24em;overflow-y:auto;display:flex;flex-direction:column-reverse"
 _GRID = (
     "display:grid;grid-template-columns:fit-content(36%) fit-content(44%) minmax(0,1fr);gap:4px 14px;"
@@ -59,7 +58,7 @@ def render_card(
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
-        _history(snapshot, colour),
+        _history(snapshot.history, colour),
         _listed(snapshot.observed.channels, _channel, "channels"),
         _listed(snapshot.observed.metrics, _metric, "metrics"),
         _listed(snapshot.observed.hosts, _host, "hosts"),
@@ -68,7 +67,7 @@ def render_card(
         *(_dim(note) for note in notes),
         _log(snapshot, lines),
         _log_locations(snapshot, log_locations),
-        _commands([*_expressions(snapshot), *snapshot.commands()]),
+        _commands(snapshot.commands()),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
 
@@ -98,13 +97,14 @@ def _head(snapshot: JobSnapshot, colour: str) -> str:
     )
 
 
-def _history(snapshot: JobSnapshot, colour: str) -> str:
-    """Render the statuses one after another; of a job that has ended also as a bar, which is full by its nature."""
-    history = snapshot.history
+def _history(history: Sequence[StatusInterval], colour: str) -> str:
     if not history:
         return ""
-    intervals = [(each.status, each.seconds, messages.format_duration(each.seconds)) for each in history]
-    parts = stacked_bar(intervals, colour, _SHADES) if snapshot.ended else ""
+    parts = stacked_bar(
+        [(interval.status, interval.seconds, messages.format_duration(interval.seconds)) for interval in history],
+        colour,
+        _SHADES,
+    )
     text = " \u203a ".join(
         escape(interval.status) + (f" {messages.format_duration(interval.seconds)}" if interval.seconds else "")
         for interval in history
@@ -166,9 +166,7 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
         if left > 0
         else ""
     )
-    return f'<div style="{_SCROLLED}"><pre style="{_PRE};flex-shrink:0">{body}</pre></div>' + (
-        _dim(more) if more else ""
-    )
+    return f'<div style="{_SCROLLED}"><pre style="{_PRE}">{body}</pre></div>' + (_dim(more) if more else "")
 
 
 def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> str:
@@ -178,11 +176,6 @@ def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> s
     shown = list(log_locations.items())[: visible_count(len(log_locations), _MOST_LOCATIONS)]
     facts = "".join(_fact(f"whole log of {host}", location) for host, location in shown)
     return facts + _more(len(log_locations) - len(shown), "logs")
-
-
-def _expressions(snapshot: JobSnapshot) -> list[str]:
-    """Return what a notebook would run next, with a variable ``job``."""
-    return [*(["job.plot()"] if snapshot.observed.metrics else []), *(["job.model"] if snapshot.model else [])]
 
 
 def _commands(commands: Iterable[str]) -> str:

@@ -72,7 +72,7 @@ def _clock(aws: float | None) -> Finding:
     disk = _disk_clock_offset()
     if disk is not None and abs(disk) > _MOST_DISK_SECONDS:
         what = f"{now}, {_format_offset(disk)} that of the data directory's file system; times of jobs come from both"
-        return warning(what, "synchronize both clocks: timedatectl set-ntp true")
+        return warning(what, "synchronize both clocks: timedatectl set-ntp true", prevents=False)
     known = [text for text, each in (("AWS's", aws), ("the data directory's", disk)) if each is not None]
     return ok(f"{now}" + (f", as {' and '.join(known)}" if known else ""))
 

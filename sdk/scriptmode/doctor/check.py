@@ -12,14 +12,26 @@ if TYPE_CHECKING:
     from scriptmode.errors import ScriptmodeError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
+#: What a job may use, and the checks that it needs.
+_USES = {
+    "instance_type='local_process'": ("Python", "scriptmode", "disk", "ports"),
+    "instance_type='local'": ("Python", "disk", "ports", "Docker"),
+    "'ml.*' on Amazon SageMaker": ("credentials", "Region", "clock"),
+    "TensorFlow": ("TensorFlow",),
+    "ParameterServer()": ("TensorFlow",),
+    "MultiWorkerMirrored()": ("TensorFlow",),
+    "MPI()": ("MPI",),
+    "Horovod": ("MPI", "Horovod"),
+}
 
 
 class Finding(NamedTuple):
-    """The result of a check that has no name yet; the fields are those of `Check`."""
+    """The result of a check that has no name yet; ``prevents`` is whether what needs it cannot run."""
 
     outcome: str
     found: str
     advice: str = ""
+    prevents: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,7 @@ class Check:
             prevents every job, or for damage.
         found: What was found, with versions and paths.
         advice: The next step, ``""`` if none is needed.
+        prevents: Whether jobs that need it cannot run.
 
     """
 
@@ -39,9 +52,10 @@ class Check:
     outcome: str
     found: str
     advice: str = ""
+    prevents: bool = False
 
-    def to_dict(self) -> dict[str, str]:
-        """Return the four fields by their names."""
+    def to_dict(self) -> dict[str, str | bool]:
+        """Return the fields by their names."""
         return asdict(self)
 
 
@@ -50,14 +64,14 @@ def ok(found: str) -> Finding:
     return Finding(OK, found)
 
 
-def warning(found: str, advice: str) -> Finding:
+def warning(found: str, advice: str, *, prevents: bool = True) -> Finding:
     """Return a finding that only some jobs need a step for."""
-    return Finding(WARNING, found, advice)
+    return Finding(WARNING, found, advice, prevents)
 
 
 def problem(found: str, advice: str) -> Finding:
     """Return a finding that prevents every job, or damage."""
-    return Finding(PROBLEM, found, advice)
+    return Finding(PROBLEM, found, advice, prevents=True)
 
 
 def problem_from_error(error: ScriptmodeError) -> Finding:
@@ -65,26 +79,31 @@ def problem_from_error(error: ScriptmodeError) -> Finding:
     return problem(error.message, error.advice or "correct it, then run scriptmode doctor again")
 
 
+def line(check: Check, width: int = 16) -> str:
+    """Render one check in columns, its name in ``width`` characters, with the advice below."""
+    margin = "\n" + " " * (len(WARNING) + width + 4)
+    found = f"{check.outcome:{len(WARNING)}}  {check.name:{width}}  {check.found}".replace("\n", margin)
+    return found + (f"{margin}-> " + check.advice.replace("\n", f"{margin}   ") if check.advice else "")
+
+
 def text(checks: Iterable[Check]) -> str:
-    """Render checks as a report.
-
-    Args:
-        checks: Results, as of `examine`.
-
-    Returns:
-        Lines with outcome, name and what was found in columns, the advice below, and the number of each outcome.
-
-    """
+    """Render checks, as of `examine`, as a report: a `line` for each, and the `summary`."""
     listed = list(checks)
-    outcomes = max((len(check.outcome) for check in listed), default=0)
-    names = max((len(check.name) for check in listed), default=0)
-    margin = "\n" + " " * (outcomes + names + 4)
-    lines = []
-    for check in listed:
-        line = f"{check.outcome:{outcomes}}  {check.name:{names}}  {check.found}".replace("\n", margin)
-        advice = f"{margin}-> " + check.advice.replace("\n", f"{margin}   ") if check.advice else ""
-        lines.append(line + advice)
+    width = max((len(check.name) for check in listed), default=0)
+    return "\n".join([*(line(check, width) for check in listed), "", summary(listed)])
+
+
+def summary(checks: Iterable[Check]) -> str:
+    """Return the number of each outcome, and what jobs on this machine can use and what not."""
+    listed = list(checks)
     counts = Counter(check.outcome for check in listed)
     shown = ((counts[each], each) for each in (OK, WARNING, PROBLEM))
-    totals = ", ".join(f"{count} {each}{'' if each == OK or count == 1 else 's'}" for count, each in shown)
-    return "\n".join([*lines, "", totals])
+    lines = [", ".join(f"{count} {each}{'' if each == OK or count == 1 else 's'}" for count, each in shown)]
+    obstacles = {check.name for check in listed if check.prevents}
+    known = {check.name for check in listed}
+    uses = {use: [name for name in needs if name in obstacles] for use, needs in _USES.items() if known & {*needs}}
+    if can := [use for use, missing in uses.items() if not missing]:
+        lines.append(f"You can run: {', '.join(can)}")
+    if cannot := [f"{use} (see {', '.join(missing)})" for use, missing in uses.items() if missing]:
+        lines.append(f"Not: {', '.join(cannot)}")
+    return "\n".join(lines)

