@@ -1,7 +1,8 @@
-"""The failure of a job as a value. Pure."""
+"""The failure of a job as a value, and the errors in the output of a process. Pure."""
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import NamedTuple
 
@@ -14,6 +15,21 @@ _CHAINED = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
+#: The first line of the traceback of an exception group. Each following line of it begins with ``  |`` or ``  +-``, and
+#: those of the exceptions in the group with more blanks.
+_GROUP = f"  + Exception Group {TRACEBACK}"
+_FRAMES = rf"{re.escape(TRACEBACK)}\n(?:[ \t][^\n]*\n)*"
+#: An error that Python printed and ignored, with its traceback: of ``__del__``, of callbacks, of threads at the end.
+_IGNORED = re.compile(
+    rf"^Exception ignored [^\n]*\n(?:(?:{_FRAMES}\S[^\n]*(?:\n|\Z)(?:\n(?:{'|'.join(_CHAINED)})\n\n)?)+"
+    r"|[\w.]*(?:Error|Exception|Exit|Interrupt)(?::[^\n]*)?(?:\n|\Z))?",
+    re.MULTILINE,
+)
+_NOT_COMPILED = re.compile(
+    r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', re.MULTILINE
+)
+#: Characters of the type of an exception.
+_LONGEST_TYPE = 200
 #: A process ended by signal n counts as ended with this much more (POSIX shells).
 SIGNALLED = 128
 
@@ -31,14 +47,53 @@ def how_ended(status: int) -> str:
     return f"by {signal_name(-status)}" if status < 0 else f"with exit code {status}"
 
 
+def without_ignored(output: str) -> str:
+    """Return the output without the errors that Python ignored, which hide the one that ended the program."""
+    rest = _IGNORED.sub("", output) if "Exception ignored " in output else output
+    return rest if rest.strip() else output
+
+
 def last_traceback(output: str) -> int:
     """Return the index of the last traceback in the output, or of the first that it was chained from; -1 for none."""
-    start = output.rfind(TRACEBACK)
+    start = _begin(output, output.rfind(TRACEBACK))
     before = output[: max(start, 0)].rstrip()
     while before.endswith(_CHAINED) and TRACEBACK in before:
-        start = before.rindex(TRACEBACK)
+        start = _begin(before, before.rindex(TRACEBACK))
         before = output[:start].rstrip()
     return start
+
+
+def _begin(output: str, start: int) -> int:
+    """Return the index of the exception group that the traceback at ``start`` is a part of, or ``start``."""
+    line = output.rfind("\n", 0, max(start, 0)) + 1
+    # The marks of the group's exceptions; ordinary output may be before a traceback, too.
+    if start <= line or output[line:start].strip(" |+") not in ("", "Exception Group"):
+        return start
+    group = output.rfind(_GROUP, 0, start + len(TRACEBACK))
+    return start if group < 0 else group
+
+
+def last_error(output: str) -> str:
+    """Return the text from the last traceback's error on, after its frames; "" without a traceback."""
+    start = output.rfind(TRACEBACK)
+    if start < 0:
+        return ""
+    group = _begin(output, start)
+    mark = "  | " if output.startswith(_GROUP, group) else ""
+    lines = output[(group + len(_GROUP) if mark else start + len(TRACEBACK)) :].lstrip("\n").split("\n")
+    for number, line in enumerate(lines):
+        text = line.removeprefix(mark)
+        if text and not text[0].isspace():
+            return "\n".join(lines[number:])
+    return ""
+
+
+def exception_type(output: str) -> str:
+    """Return the name before the message of the last error, as Python prints it; "" where it has none."""
+    # Python prints no traceback for a program that it cannot compile.
+    error = last_error(output) or "".join(_NOT_COMPILED.findall(output)[-1:])
+    name = error.partition("\n")[0].partition(":")[0].strip(" |")
+    return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""
 
 
 class Failure(NamedTuple):

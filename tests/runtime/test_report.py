@@ -142,6 +142,33 @@ def test_an_excerpt_never_exceeds_its_room(room, before):
 
 # --- the record's fields
 
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "a.py", line 9, in <module>
+  |     raise ExceptionGroup("two shards", errors)
+  | app.ExceptionGroup: two shards (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "a.py", line 4, in read
+    |     raise ValueError("the first")
+    | ValueError: the first
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "a.py", line 4, in read
+    |     raise TypeError("the second")
+    | TypeError: the second
+    +------------------------------------"""
+#: What Python 3.9 to 3.13 print at shutdown, after the error that ended the program.
+IGNORED = """\
+Exception ignored in: <function Session.__del__ at 0x7f3a5c0d9d00>
+Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/tensorflow/python/client/session.py", line 764, in __del__
+    raise MemoryError
+AttributeError: 'NoneType' object has no attribute 'TF_DeleteSession'
+Exception ignored in: <_io.TextIOWrapper name='<stdout>' mode='w' encoding='utf-8'>
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+
 RAISED = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n'
 CHAINED = (
     f"{RAISED}KeyError: 'lr'\n\nThe above exception was the direct cause of the following exception:\n\n"
@@ -168,11 +195,42 @@ CHAINED = (
         pytest.param(-9, "", "", "", id="no output"),
         pytest.param(1, RAISED, "", RAISED.strip(), id="a traceback that breaks off"),
         pytest.param(1, f"{RAISED}not a name: no\n", "", f"{RAISED}not a name: no", id="no type"),
+        pytest.param(1, f"noise\n{GROUP}\n", "app.ExceptionGroup", GROUP, id="a group"),
+        pytest.param(
+            1,
+            f"noise\n{GROUP}\n\nDuring handling of the above exception, another exception occurred:\n\n{RAISED}E: e",
+            "E",
+            f"{GROUP}\n\nDuring handling of the above exception, another exception occurred:\n\n{RAISED}E: e",
+            id="after a group",
+        ),
+        pytest.param(1, f"{RAISED}ValueError: no\n{IGNORED}", "ValueError", f"{RAISED}ValueError: no", id="ignored"),
+        pytest.param(1, f"{CHAINED}{IGNORED}", "app.errors.ConfigError", CHAINED.strip(), id="a chain, ignored"),
+        pytest.param(1, "  indented\nend\n", "", "  indented\nend", id="an indented first line"),
     ],
 )
 def test_the_type_and_the_traceback_of_the_last_error(tmp_path, status, output, exception, traceback):
     failure = described(tmp_path, SCRIPT, status, output)
     assert (failure.exception, failure.traceback) == (exception, traceback)
+
+
+def test_errors_that_python_ignored_have_no_part_in_the_report(tmp_path):
+    lines = f"{RAISED}ModuleNotFoundError: No module named 'pandas'\n{IGNORED * 20}"
+    failure = described(tmp_path / "a", SCRIPT, 1, lines)
+    assert failure.hint.startswith("pandas is not installed")
+    assert "ignored" not in failure.message
+    assert failure.message.endswith("No module named 'pandas'")
+    # If nothing else is known, they are the best clue.
+    assert "BrokenPipeError" in described(tmp_path / "b", SCRIPT, 120, IGNORED).message
+
+
+def test_tracebacks_name_the_files_of_the_source_and_not_the_copy_of_the_job(tmp_path):
+    code = tmp_path / "ml" / "code"
+    frames = f'File "{code}/words.py", line 7, in main\n  File "/usr/lib/python3/json.py", line 1, in f'
+    output = f"Traceback (most recent call last):\n  {frames}\nValueError: {code}/words.py\n"
+    failure = described(tmp_path, SCRIPT, 1, output)
+    for text in (failure.message, failure.traceback):
+        assert 'File "words.py", line 7, in main\n  File "/usr/lib/python3/json.py"' in text
+        assert text.endswith(f"ValueError: {code}/words.py")
 
 
 @pytest.mark.parametrize(("status", "signal"), [(3, ""), (137, ""), (-9, "SIGKILL"), (-99, "signal 99")])

@@ -12,7 +12,16 @@ import stat
 from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract
-from scriptmode_runtime.failure import LAUNCHER_FAILED, SIGNALLED, TRACEBACK, Failure, last_traceback, signal_name
+from scriptmode_runtime.failure import (
+    LAUNCHER_FAILED,
+    SIGNALLED,
+    Failure,
+    exception_type,
+    last_error,
+    last_traceback,
+    signal_name,
+    without_ignored,
+)
 
 if TYPE_CHECKING:
     from scriptmode_runtime.environment import TrainingEnvironment
@@ -33,8 +42,6 @@ _LONGEST = 4 * contract.FAILURE_LIMIT
 #: Bytes of disk space that are reserved for each file. A reserve is not zeros, and is larger than files that a file
 #: system keeps inside a directory's own records: it occupies a block.
 _RESERVED = {_FAILURE_NAME: _LONGEST, _RECORD_NAME: contract.FAILURE_RECORD_LIMIT}
-#: Characters of the type of an exception.
-_LONGEST_TYPE = 200
 
 
 def prepare(output: str) -> None:
@@ -117,6 +124,7 @@ def describe(
     if process == "mpirun":
         host, process, status, output = _failed_rank(environment, status, output, rank)
     hide = create_redaction(environment)
+    output = without_ignored(output)
     where = f"{host}, {process}: {_status_text(status)}"
     hint = hide(_hint(output, status, spec))
     if len(hint) > _LONGEST_HINT:
@@ -125,8 +133,8 @@ def describe(
     head = f"{where}\n{hint}\n" if hint else f"{where}\n"
     # Secrets are hidden before the text is cut: a part of a secret would not be recognised.
     script_text = (rank.own if rank and process != spec.name else "") or script_message(environment, host)
-    text = _readable(hide(script_text or output))
-    error = _last_error(text)
+    text = _with_source_paths(_readable(hide(script_text or output)), _base_dir(environment, host))
+    error = last_error(text)
     if not script_text and text and not error:
         head += _LOG_HEADING
     tail = excerpt(text, contract.FAILURE_FILE_LIMIT - len(head))
@@ -136,7 +144,7 @@ def describe(
         _exit_code(status),
         (head + tail).strip(),
         signal=signal_name(-status) if status < 0 else "",
-        exception=_exception_type(error or _syntax_error(text)),
+        exception=exception_type(text),
         hint=hint,
         traceback=excerpt(text[max(0, last_traceback(text)) :], contract.TRACEBACK_LIMIT),
     )
@@ -157,7 +165,7 @@ def excerpt(output: str, limit: int) -> str:
     text = _readable(output)
     if len(text) <= limit:
         return text
-    message = _last_error(text)
+    message = last_error(text)
     mark = f"{_ELIDED}\n"
     if len(message) + len(mark) > limit:
         return _around_error(text, len(text) - len(message), limit)
@@ -211,10 +219,7 @@ def _failed_rank(
 
 def script_message(environment: TrainingEnvironment, host: str) -> str:
     """Return what the script itself wrote into the failure file of ``host``; "" where this host cannot read it."""
-    base_dir = environment.base_dir
-    if host != environment.host:
-        base_dirs = {each.name: each.base_dir for each in environment.cluster.hosts}
-        base_dir = base_dirs.get(host, "") if environment.cluster.single_machine else ""
+    base_dir = _base_dir(environment, host)
     try:
         # Without waiting for a writer, where the file is a FIFO.
         descriptor = os.open(os.path.join(base_dir, *contract.FAILURE_FILE.split("/")), os.O_RDONLY | os.O_NONBLOCK)
@@ -223,6 +228,23 @@ def script_message(environment: TrainingEnvironment, host: str) -> str:
             return file.read(_LONGEST).decode("utf-8", "replace").strip() if is_file else ""
     except OSError:
         return ""
+
+
+def _base_dir(environment: TrainingEnvironment, host: str) -> str:
+    """Return the base directory of a host; "" for one of another machine."""
+    if host == environment.host:
+        return environment.base_dir
+    base_dirs = {each.name: each.base_dir for each in environment.cluster.hosts}
+    return base_dirs.get(host, "") if environment.cluster.single_machine else ""
+
+
+def _with_source_paths(text: str, base_dir: str) -> str:
+    """Return tracebacks with the files of the source relative to it: the user does not know the job's copy."""
+    code = os.path.join(base_dir or contract.DEFAULT_BASE_DIR, contract.CODE_DIR)
+    # Python resolves the path of the working directory.
+    for directory in (code, os.path.realpath(code)):
+        text = text.replace(f'File "{directory}/', 'File "')
+    return text
 
 
 def _status_text(status: int) -> str:
@@ -250,32 +272,5 @@ def _readable(output: str) -> str:
     text = re.sub(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])", "", output)
     lines = text.replace("\r\n", "\n").split("\n")
     text = "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).strip()
-
-
-def _last_error(text: str) -> str:
-    """Return the text from the last traceback's error on, after its frames; "" without a traceback."""
-    _, traceback, block = text.rpartition(TRACEBACK)
-    if not traceback:
-        return ""
-    lines = block.lstrip("\n").split("\n")
-    for number, line in enumerate(lines):
-        if line and not line[0].isspace():
-            return "\n".join(lines[number:])
-    return ""
-
-
-def _syntax_error(text: str) -> str:
-    """Return the error of a program that Python could not compile, which has no traceback; "" without one."""
-    import re
-
-    found = re.findall(
-        r'^ *File "[^"\n]*", line \d+\n(?: .*\n){1,3}((?:Syntax|Indentation|Tab)Error: .*)', text, re.MULTILINE
-    )
-    return str(found[-1]) if found else ""
-
-
-def _exception_type(error: str) -> str:
-    """Return the name before the message of an error, as Python prints it; "" for a text without one."""
-    name = error.partition("\n")[0].partition(":")[0].rstrip()
-    return name if len(name) <= _LONGEST_TYPE and all(part.isidentifier() for part in name.split(".")) else ""
+    # The first line may be indented, as that of an exception group.
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "", text).rstrip().lstrip("\n")
