@@ -47,6 +47,7 @@ HOROVOD_AND_KERAS_THREE = [
 NOT_BUILT = f"""ImportError: Extension horovod.tensorflow has not been built: {LIBRARY} not found
 If this is not expected, reinstall Horovod with HOROVOD_WITH_TENSORFLOW=1 to debug the build error.
 """
+TENSORFLOW_1 = ("ConfigProto", "Session", "placeholder", "app", "global_variables_initializer")
 OOM = "OOM when allocating tensor with shape[4194304,4194304] and type float on /job:localhost/replica:0/task:0/device:{}:0 by allocator {} [Op:Fill] name: "
 NO_DAEMON_FOUR = "-----\nORTE was unable to reliably start one or more daemons.\nThis usually is caused by:\n"
 NO_DAEMON_FIVE = "-----\nA daemon failed to report back after being spawned. This could\nbe due to several factors\n"
@@ -66,8 +67,23 @@ MESSAGES = [
     ),
     ("KeyError: 'SM_CHANNEL_EVAL'", "The job has no channel EVAL: name it in fit's inputs"),
     ("ModuleNotFoundError: No module named 'horovod'", "Horovod is not installed in /venv/bin/python"),
-    ("ModuleNotFoundError: No module named 'horovod.tensorflow'", "Horovod is not installed in /venv/bin/python"),
-    ("ModuleNotFoundError: No module named 'pandas.core'", "pandas is not installed in /venv/bin/python"),
+    ("ModuleNotFoundError: No module named 'pandas'", "pandas is not installed in /venv/bin/python"),
+    ("ModuleNotFoundError: No module named 'pandas.core'", "pandas was found, but it has no core: "),
+    ("ModuleNotFoundError: No module named 'a.b'; 'a' is not a package", "unless a file of the source hides a"),
+    ("ModuleNotFoundError: No module named 'tensorflow'", "tensorflow is not installed in /venv/bin/python"),
+    # TensorFlow 2.15.1 and 2.21.0.
+    ("ModuleNotFoundError: No module named 'tensorflow.contrib'", "tf.contrib and tensorflow.examples left"),
+    ("ModuleNotFoundError: No module named 'tensorflow.examples'", "tf.contrib and tensorflow.examples left"),
+    ("AttributeError: module 'tensorflow' has no attribute 'contrib'", "tf.contrib and tensorflow.examples left"),
+    *(
+        (f"AttributeError: module 'tensorflow' has no attribute '{name}'", "TensorFlow 1's API")
+        for name in TENSORFLOW_1
+    ),
+    (
+        "AttributeError: module 'tensorflow._api.v2.train' has no attribute 'AdamOptimizer'",
+        "import tensorflow.compat.v1 as tf",
+    ),
+    ("ModuleNotFoundError: No module named 'smdistributed'", "AWS's own library"),
     (OTHER_TENSORFLOW, "was built for another TensorFlow"),
     (OTHER_TENSORFLOW.splitlines()[0], "was built for another TensorFlow"),
     (NOT_BUILT, "was built without tensorflow"),

@@ -40,6 +40,13 @@ def _line(begin: str, end: str, most: int) -> str:
     return rf"{begin}(?:(?!{begin})[^\n]){{0,{most}}}{end}"
 
 
+#: Names of `tf`, `tf.train` and the like that TensorFlow 2 has in tensorflow.compat.v1 alone; the most frequent ones.
+_TENSORFLOW_1 = (
+    r"ConfigProto|GPUOptions|\w*Session|placeholder\w*|Scaffold|Saver|\w+Optimizer|\w+Hook|GraphKeys|AUTO_REUSE"
+    r"|FixedLenFeature|parse_(?:single_)?example|get_variable|variable_scope|\w+_variables(?:_initializer)?"
+    r"|(?:get|reset)_default_graph|set_random_seed|assign|layers|app|flags|logging|gfile|log|to_(?:float|int\d\d)"
+    r"|(?:random|truncated)_(?:normal|uniform)|(?:en|dis)able_(?:eager_execution|v2_behavior)|\w*global_step|FileWriter"
+)
 #: Of two matches that end at the same position in the output the upper row applies.
 _TABLE = (
     _Row(
@@ -59,7 +66,7 @@ _TABLE = (
         "Horovod in {python} was built without Open MPI: build it again there, with HOROVOD_WITH_MPI=1",
     ),
     _Row(
-        r"ModuleNotFoundError: No module named 'horovod['.]",
+        r"ModuleNotFoundError: No module named 'horovod'",
         "Horovod is not installed in {python}: build it there against its TensorFlow and Open MPI",
     ),
     _Row(
@@ -67,8 +74,25 @@ _TABLE = (
         "tf.estimator left TensorFlow with 2.16: train with TensorFlow 2.15 or earlier, or with Keras",
     ),
     _Row(
-        r"ModuleNotFoundError: No module named '([^'.]+)",
-        "{0} is not installed in {python}: name its package in requirements.txt, or give its folder as source_dir",
+        r"No module named 'tensorflow\.(?:contrib|examples)|module 'tensorflow[\w.]*' has no attribute 'contrib'",
+        "tf.contrib and tensorflow.examples left TensorFlow with 2.0: use TensorFlow 2's API, tf.keras.datasets for data",
+    ),
+    _Row(
+        rf"module 'tensorflow[\w.]*' has no attribute '(?:{_TENSORFLOW_1})'",
+        "This is TensorFlow 1's API: import tensorflow.compat.v1 as tf and call tf.disable_v2_behavior(), or port the script",
+    ),
+    _Row(
+        r"ModuleNotFoundError: No module named 'smdistributed['.]",
+        "smdistributed is AWS's own library, in AWS's images on SageMaker alone: use MultiWorkerMirrored or MPI",
+    ),
+    # Python names the first package that is missing, so the package of a name with dots was found.
+    _Row(
+        r"ModuleNotFoundError: No module named '([^'.]+)(?=')",
+        "{0} is not installed in {python}: name its package in requirements.txt, or give its directory as source_dir",
+    ),
+    _Row(
+        r"ModuleNotFoundError: No module named '([^'.]+)\.(?=([^']+)')",
+        "{0} was found, but it has no {1}: install a version of {0} that has it, unless a file of the source hides {0}",
     ),
     _Row(
         r"partially initialized module '[^']+' has no attribute|\(consider renaming '[^']+' ",
