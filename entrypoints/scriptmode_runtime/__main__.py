@@ -92,8 +92,15 @@ def _train() -> int:
     if is_host:
         report.write(output, failure)
     with contextlib.suppress(OSError):  # a log that is full, or closed by its reader, does not change the outcome
-        os.write(2, f"scriptmode: {failure.message.partition(_END)[0]}{_END}".encode("utf-8", "replace"))
+        os.write(2, f"scriptmode: {_log_line(failure, here)}{_END}".encode("utf-8", "replace"))
     return failure.exit_code
+
+
+def _log_line(failure: Failure, here: environment.TrainingEnvironment | None) -> str:
+    """Return the first line of a failure; without the host's name in the host's own log."""
+    line = failure.message.partition(_END)[0]
+    own = here.host if here else ""
+    return line[len(own) + 2 :] if own and line.startswith((f"{own}, ", f"{own}: ")) else line
 
 
 def _supervise(read: environment.TrainingEnvironment) -> Failure | None:
@@ -280,9 +287,7 @@ def _servers_on_loopback(plan: LaunchPlan, processes: HostProcesses) -> Iterator
         loop.tickers.append(listeners)
         if listeners.exposed:
             endpoints = ", ".join(listeners.exposed)
-            processes.output.log_line(
-                f"{processes.host}: TensorFlow's servers can be reached from other machines at {endpoints}"
-            )
+            processes.output.log_line(f"TensorFlow's servers can be reached from other machines at {endpoints}")
         try:
             yield
         finally:

@@ -253,7 +253,7 @@ class Supervisor:
         if pids:
             which = f"process {pids[0]} is" if len(pids) == 1 else f"processes {', '.join(map(str, pids))} are"
             self._processes.output.log_line(
-                f"{self._host}: {which} killed, not having ended within {self._stop_grace:g} s of "
+                f"{which} killed, not having ended within {self._stop_grace:g} s of "
                 f"{signal.Signals(number).name} ({contract.STOP_GRACE_VARIABLE})"
             )
 
@@ -277,7 +277,7 @@ class Supervisor:
         A daemon's exit code is for ``mpirun`` to interpret, but a signal that killed it is known here first.
         """
         status = child.status or 0
-        self._processes.output.log_line(f"{self._host} {child.spec.name} ended {how_ended(status)}")
+        self._processes.output.log_line(f"{child.spec.name} ended {how_ended(status)}")
         failed = {TRAINER: self._has_failed(child), SERVICE: True, DAEMON: status < 0}[child.role]
         if failed and self._agreement.failure is None and not self._is_completed:
             self._fail_with(child)

@@ -134,7 +134,7 @@ def test_a_log_is_printed_completely_or_filtered_by_host_and_tail(jobs):
     assert "algo-1 | given --epochs 3 --rate 1e-3\n" in program("logs", "of-a-file").stdout
     assert {line[:6] for line in program("logs", "of-a-file", "--host", "algo-2").stdout.splitlines()} == {"algo-2"}
     said = documents(program("logs", "of-a-file", "--tail", "1", "--json", "--host", "algo-2").stdout)
-    assert said == [{"host": "algo-2", "message": "scriptmode: algo-2 script ended with exit code 0"}]
+    assert said == [{"host": "algo-2", "message": "scriptmode: script ended with exit code 0"}]
     wrong = program("logs", "of-a-file", "--host", "algo-9")
     assert wrong.returncode == 2
     assert wrong.stderr == "scriptmode: training job of-a-file has no host 'algo-9'; it has algo-1 to algo-2\n"

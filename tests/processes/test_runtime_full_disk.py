@@ -89,7 +89,7 @@ def test_a_disk_that_is_full_from_the_start_gets_no_empty_failure_file(tmp_path,
     assert (ran.code, ran.free) == (code, 0), ran.output
     assert ran.names == ["data", "intermediate"]
     if code:
-        assert ran.output.endswith("scriptmode: algo-1, script: exit code 3\n")
+        assert ran.output.endswith("scriptmode: script: exit code 3\n")
 
 
 @pytest.mark.parametrize("closed", ["2>/dev/full", ">/dev/full 2>&1", "2>&-"])
@@ -118,7 +118,7 @@ NOTICE = re.compile(
 
 def counted(output):
     """Return the numbered lines of a log, and how many are said to be missing; no line may be another's part."""
-    lines = [line for line in output.splitlines() if not re.match("scriptmode: algo-1 ", line)]
+    lines = [line for line in output.splitlines() if not re.match("scriptmode: script ", line)]
     notices = [NOTICE.fullmatch(line.rstrip()) for line in lines]
     shown = [line for line, notice in zip(lines, notices) if not notice]
     assert all(re.fullmatch(r"line \d+ of a thousand, x{100}", line) for line in shown), output

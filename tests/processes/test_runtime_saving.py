@@ -119,7 +119,7 @@ def test_a_save_that_is_cut_off_is_logged_with_its_seconds(tmp_path, launch, kin
     launcher.says("training")
     launcher.send(signal.SIGTERM)
     assert launcher.wait() == 143
-    said = r"algo-1: process(es)? [\d, ]+ (is|are) killed, not having ended within 1\.5 s of SIGTERM \(SCRIPTMODE_STOP_"
+    said = r"scriptmode: process(es)? [\d, ]+ (is|are) killed, not having ended within 1\.5 s of SIGTERM \(SCRIPTMODE_STOP_"
     assert re.search(said, launcher.output), launcher.output
 
 

@@ -44,7 +44,7 @@ class HostProcesses:
         prefix = f"[{self.host} {spec.name}] " if self._prefix_lines and spec.name != "mpirun" else ""
         child = children.Child(spec, role, pid, self.output.relay.add(output, prefix), on_end)
         self.started.append(child)
-        self.output.log_line(f"{self.host} {spec.name} started, process {child.pid}")
+        self.output.log_line(f"{spec.name} started, process {child.pid}")
         return child
 
     def running(self, *roles: str) -> list[Child]:

@@ -76,7 +76,7 @@ def test_the_script_is_a_child_of_the_process_that_was_the_toolkits(tmp_path, tr
     assert parent == launcher.pid
     assert variables["SM_HP_RATE"] == "0.5"
     assert variables["SM_FRAMEWORK_MODULE"] == MODULE
-    assert "scriptmode: algo-1 script ended with exit code 0" in launcher.output
+    assert "scriptmode: script ended with exit code 0" in launcher.output
     assert not launcher.failure
 
 
