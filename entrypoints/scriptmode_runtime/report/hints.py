@@ -75,11 +75,11 @@ _TABLE = (
     ),
     _Row(
         r"No module named 'tensorflow\.(?:contrib|examples)|module 'tensorflow[\w.]*' has no attribute 'contrib'",
-        "tf.contrib and tensorflow.examples left TensorFlow with 2.0: use TensorFlow 2's API, tf.keras.datasets for data",
+        "tf.contrib and tensorflow.examples left TensorFlow with 2.0: use TensorFlow 2's API and tf.keras.datasets",
     ),
     _Row(
         rf"module 'tensorflow[\w.]*' has no attribute '(?:{_TENSORFLOW_1})'",
-        "This is TensorFlow 1's API: import tensorflow.compat.v1 as tf and call tf.disable_v2_behavior(), or port the script",
+        "This is TensorFlow 1's API: import tensorflow.compat.v1 as tf with tf.disable_v2_behavior(), or port it",
     ),
     _Row(
         r"ModuleNotFoundError: No module named 'smdistributed['.]",
