@@ -74,8 +74,8 @@ class SpecError(ScriptmodeError, ValueError):
 
 
 def invalid(argument: str, what: str, advice: str | None = None) -> SpecError:
-    """Return the error ``{argument} {what}; {advice}``."""
-    return SpecError(f"{argument} {what}", argument=argument, advice=advice)
+    """Return the error ``{argument} {what}; {advice}``; what the argument belongs to may stand before it."""
+    return SpecError(f"{argument} {what}", argument=argument.rpartition(" ")[2], advice=advice)
 
 
 def with_suffix(error: _Error, suffix: str) -> _Error:

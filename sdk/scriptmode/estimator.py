@@ -337,7 +337,7 @@ class Estimator(Arguments):
         if platform is not None and sagemaker_session is not None:
             raise invalid("platform", "and sagemaker_session both say where the job is", "keep one")
         if not isinstance(training_job_name, str):
-            raise SpecError(f"training_job_name is {training_job_name!r}", advice="give a training job's name")
+            raise invalid("training_job_name", f"is {training_job_name!r}", "give a training job's name")
         platform = platform or find_job_platform(training_job_name, sagemaker_session)
         description = platform.describe(training_job_name)
         found = parse.estimator_arguments(description, platform.tags(description))
@@ -394,7 +394,7 @@ def _resolve_job(against: object, platform: Platform) -> TrainingJob:
     if isinstance(against, TrainingJob):
         return against
     if not isinstance(against, str) or not against:
-        raise SpecError(f"against is {against!r}", advice="give the name of a training job, or a TrainingJob")
+        raise invalid("against", f"is {against!r}", "give the name of a training job, or a TrainingJob")
     return TrainingJob(against, local_platform_or(platform, against))
 
 

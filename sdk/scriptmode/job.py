@@ -11,7 +11,6 @@ from scriptmode.errors import (
     DataError,
     PlatformError,
     ScriptmodeError,
-    SpecError,
     TransientError,
     UnreadableJobError,
     WaitTimeoutError,
@@ -67,7 +66,7 @@ class TrainingJob:
             SpecError: For arguments that contradict each other.
         """
         if not isinstance(name, str):
-            raise SpecError(f"name is {name!r}", advice="give a training job's name")
+            raise invalid("name", f"is {name!r}", "give a training job's name")
         if platform is None:
             return cls(name, find_job_platform(name, sagemaker_session))
         if sagemaker_session is not None:
@@ -404,8 +403,8 @@ class TrainingJob:
             timeout, logs = None, timeout
         if logs is not None and shows_logs(logs):
             if timeout is not None:
-                raise SpecError(
-                    f"timeout is {timeout!r} and logs is {logs!r}", advice="a job is followed to its end, keep one"
+                raise invalid(
+                    "timeout", f"is {timeout!r} and logs is {logs!r}", "a job is followed to its end, keep one"
                 )
             return self.follow()
         return dict(self._wait(timeout, poll).response)

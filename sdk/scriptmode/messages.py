@@ -90,9 +90,10 @@ def did_you_mean_path(path: Path) -> str:
     import difflib
 
     for candidate in (path, *path.parents):
-        if not candidate.parent.is_dir():
-            continue
+        # A name may be too long, a directory unreadable.
         with suppress(OSError):
+            if not candidate.parent.is_dir():
+                continue
             # A suffix in common makes short names of no relation similar: wrds.py, syn.py.
             stems = (each for each in candidate.parent.iterdir() if suggest_similar(candidate.stem, (each.stem,)))
             close = difflib.get_close_matches(candidate.name, sorted(each.name for each in stems), n=1)

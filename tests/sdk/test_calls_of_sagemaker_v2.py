@@ -158,20 +158,14 @@ def test_no_volume_is_refused_with_what_to_do(code):
         estimator(code, volume_size=0)
 
 
-def test_a_bucket_without_a_scheme_is_suggested_as_one(code, tmp_path, monkeypatch):
-    with pytest.raises(
-        SpecError, match=r"inputs is 'bucket/prefix', which has no scheme; for data in S3 give 's3://bucket/p"
-    ):
+def test_a_bucket_without_a_scheme_is_suggested_as_one(code):
+    with pytest.raises(SpecError, match="for data in S3 write 's3://bucket/prefix'"):
         estimator(code).request("bucket/prefix")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "data").mkdir()
-    with pytest.raises(SpecError, match=f"has no scheme; for this machine's files give 'file://{tmp_path}/data'"):
-        estimator(code).request("data")
 
 
 @pytest.mark.parametrize("text", ["x" * 5000, "a/" * 3000, "~no-such-user/data", "file:" + "x" * 5000])
 def test_what_cannot_be_a_path_here_is_refused_like_any_other_text(code, text):
-    with pytest.raises(SpecError, match=r"(?s)inputs is .*, which (has no scheme|lacks slashes)"):
+    with pytest.raises(SpecError, match=r"inputs ('.*': there is no file or directory '|is 'file:)"):
         estimator(code).request(text)
 
 

@@ -303,6 +303,30 @@ def test_every_text_that_is_raised_tells_a_next_step():
     assert untold == []
 
 
+#: Where a `SpecError` is about a setting that is not an argument: environment variables, this machine, a config file.
+NOT_ARGUMENTS = {
+    "display/__init__.py": 1,
+    "planning/runtime_query.py": 1,
+    "platforms/local/hosts/container_limits.py": 1,
+    "platforms/local/system/file_systems.py": 3,
+    "platforms/registry.py": 1,
+    "platforms/sagemaker/job_defaults.py": 1,
+}
+
+
+def test_every_error_about_an_argument_names_the_argument_in_a_field():
+    unnamed = {}
+    for path in sorted(SDK.rglob("*.py")):
+        name = path.relative_to(SDK).as_posix()
+        kinds = [
+            call for call in calls(path)
+            if call.func.id in ("SpecError", "SourceError") and "argument" not in {each.arg for each in call.keywords}
+        ]  # fmt: skip
+        if kinds and not name.startswith(("testing/", "cli/")):
+            unnamed[name] = len(kinds)
+    assert unnamed == NOT_ARGUMENTS
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

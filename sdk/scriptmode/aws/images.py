@@ -95,15 +95,18 @@ def _image_uris(wanted: str) -> Any:
         if isinstance(error, ModuleNotFoundError) and error.name == "sagemaker":
             raise SpecError(
                 f"{wanted} needs the sagemaker package, which knows AWS's images",
+                argument="image_uri",
                 advice=f"give image_uri=, or {_INSTALL}",
             ) from error
         raise SpecError(
             f"{wanted} needs the sagemaker package, which is installed but cannot be imported: {_text_of(error)}",
+            argument="image_uri",
             advice=f"give image_uri=, or repair it, for example in a new environment: {_INSTALL}",
         ) from error
     raise SpecError(
         f"{wanted} needs the sagemaker package in version 2 or 3, but 'sagemaker' is {list(package.__path__)}, "
         "which is neither",
+        argument="image_uri",
         advice=f"give image_uri=, or {_INSTALL}",
     )
 

@@ -123,6 +123,7 @@ def resolve_recipe(
     if gpu and base is None:
         raise SpecError(
             "an image for GPUs is made from one with CUDA",
+            argument="base",
             advice="name it with base= (--base), for example 'nvidia/cuda:12.5.1-cudnn-runtime-ubuntu22.04'",
         )
     start = base or DEFAULT_BASE
@@ -144,6 +145,7 @@ def _version(wanted: str | None) -> str:
             return version
     raise SpecError(
         f"there is no image with TensorFlow {wanted!r}, only with {' and '.join(TENSORFLOW_VERSIONS)}",
+        argument="tensorflow",
         advice="use one of them, or build FROM one and install yours",
     )
 

@@ -209,7 +209,9 @@ def push_image(
     found = _NAME.fullmatch(repository)
     if not found:
         raise SpecError(
-            f"repository {repository!r} is not a valid name of an image", advice="give a name like 'team/scriptmode'"
+            f"repository {repository!r} is not a valid name of an image",
+            argument="repository",
+            advice="give a name like 'team/scriptmode'",
         )
     if not docker_client.has_image(image):
         raise ContainerError(f"there is no image {image} on this machine", advice="build it: scriptmode image build")

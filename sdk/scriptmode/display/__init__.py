@@ -22,7 +22,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TextIO
 
 from scriptmode.display import log_lines
-from scriptmode.errors import ScriptmodeError, SpecError
+from scriptmode.errors import ScriptmodeError, SpecError, invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
             )
         live = {"plain": False, "live": True}.get(requested)
     elif not isinstance(live, bool):
-        raise SpecError(f"live is {live!r}", advice="give True, False, or None to decide by the output")
+        raise invalid("live", f"is {live!r}", "give True, False, or None to decide by the output")
     if live is False:
         return PLAIN
     from scriptmode.display import notebook_view

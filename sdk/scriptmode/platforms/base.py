@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import invalid
 from scriptmode.spec.job_description import JobStatus
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ class JobFilter:
 
     def __post_init__(self) -> None:
         if self.status is not None and self.status not in STATUSES:
-            raise SpecError(f"status is {self.status!r}", advice=f"give one of {', '.join(STATUSES)}")
+            raise invalid("status", f"is {self.status!r}", f"give one of {', '.join(STATUSES)}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
-            raise SpecError(f"limit is {self.limit!r}", advice="give a whole number of at least 1")
+            raise invalid("limit", f"is {self.limit!r}", "give a whole number of at least 1")
         if self.name_contains is not None and not isinstance(self.name_contains, str):
-            raise SpecError(f"name_contains is {self.name_contains!r}", advice="give a part of the name")
+            raise invalid("name_contains", f"is {self.name_contains!r}", "give a part of the name")
         for name in ("created_after", "created_before"):
             moment = getattr(self, name)
             if moment is not None and not hasattr(moment, "tzinfo"):

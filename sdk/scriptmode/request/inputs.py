@@ -35,7 +35,8 @@ def _parse_one(where: str, value: object) -> Input:
     raise SpecError(
         f"{where} is {value!r}",
         argument="inputs",
-        advice="give an 's3://' or 'file://' string, a TrainingInput or a FileSystemInput",
+        advice="give a path, a URI such as 's3://bucket/train', a TrainingInput or a FileSystemInput"
+        + ("" if where != "inputs" else ", or a dict of them by channel"),
     )
 
 

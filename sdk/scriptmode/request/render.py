@@ -93,7 +93,8 @@ def _environment(spec: TrainingJobSpec) -> dict[str, str]:
     try:
         settings.read(variables)
     except settings.SettingError as error:
-        raise SpecError(f"environment[{error.name!r}] is {error.value!r}; give {error.allowed}") from error
+        what = f"environment[{error.name!r}] is {error.value!r}"
+        raise SpecError(what, argument="environment", advice=f"give {error.allowed}") from error
     return variables
 
 
@@ -141,8 +142,9 @@ def _with_additional(fields: dict[str, Any], additional: Mapping[str, Any], path
             # Values of these maps may be secrets.
             said = "" if path in ("Environment.", "HyperParameters.") else f", {value!r} and {merged[key]!r}"
             raise SpecError(
-                f"additional_request_fields and the estimator's arguments both say {path}{key}{said}; "
-                "say it by the argument alone"
+                f"additional_request_fields and the estimator's arguments both say {path}{key}{said}",
+                argument="additional_request_fields",
+                advice="say it by the argument alone",
             )
     return merged
 

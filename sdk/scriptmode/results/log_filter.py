@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scriptmode.errors import SpecError
+from scriptmode.errors import SpecError, invalid
 from scriptmode.request.parse import parse_description
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class LogFilter:
 
     def __post_init__(self) -> None:
         if not isinstance(self.hosts, tuple) or not all(isinstance(host, str) for host in self.hosts):
-            raise SpecError(f"hosts is {self.hosts!r}", advice="give names of hosts, such as ['algo-1']")
+            raise invalid("hosts", f"is {self.hosts!r}", "give names of hosts, such as ['algo-1']")
         if self.tail is not None and (isinstance(self.tail, bool) or not isinstance(self.tail, int) or self.tail < 0):
-            raise SpecError(f"tail is {self.tail!r}", advice="give a whole number of lines, 0 or more")
+            raise invalid("tail", f"is {self.tail!r}", "give a whole number of lines, 0 or more")
 
     @classmethod
     def parse(cls, hosts: object, tail: int | None) -> LogFilter:
@@ -92,4 +92,6 @@ def _check_hosts(hosts: tuple[str, ...], description: JobDescription) -> None:
     for host in hosts:
         if known and host not in known:
             existing = known[0] if len(known) == 1 else f"{known[0]} to {known[-1]}"
-            raise SpecError(f"training job {description.name} has no host {host!r}", advice=f"it has {existing}")
+            raise SpecError(
+                f"training job {description.name} has no host {host!r}", argument="hosts", advice=f"it has {existing}"
+            )

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
 
-from scriptmode.errors import MissingPackageError, PlatformError, SpecError
+from scriptmode.errors import MissingPackageError, PlatformError, invalid
 from scriptmode.results.event_files import EventFiles
 from scriptmode_runtime.processes import process_tree
 
@@ -95,8 +95,8 @@ def start_tensorboard(platform: Platform, name: str, port: int | None) -> Tensor
     `PlatformError` where it does not come up.
     """
     if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 < port <= _HIGHEST_PORT):
-        raise SpecError(
-            f"port is {port!r}", advice=f"give a number from 1 to {_HIGHEST_PORT}, or leave it out for a free one"
+        raise invalid(
+            "port", f"is {port!r}", f"give a number from 1 to {_HIGHEST_PORT}, or leave it out for a free one"
         )
     if importlib.util.find_spec("tensorboard") is None:
         raise MissingPackageError("tensorboard() needs TensorBoard, which is not installed: pip install tensorboard")

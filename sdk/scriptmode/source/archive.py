@@ -298,6 +298,7 @@ def _check_link(root: Path, path: Path) -> None:
         reason = "a circle of links" if error.errno == errno.ELOOP else "which does not exist"
         raise SourceError(
             f"symbolic link {str(path)!r} points to {str(path.readlink())!r}, {reason}",
+            argument="source_dir",
             advice=f"remove the link, or name it in {IGNORE_FILE}",
         ) from error
     if is_above:
@@ -321,7 +322,9 @@ def _ignore_rules(root: Path) -> _Rule:
         spec = GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise SourceError(
-            f"{str(rules)!r} has a line that is not a pattern: {error}", advice="correct or remove it"
+            f"{str(rules)!r} has a line that is not a pattern: {error}",
+            argument="source_dir",
+            advice="correct or remove it",
         ) from error
     return lambda name: spec.check_file(name).include
 

@@ -78,8 +78,9 @@ class _Git:
         self._program = shutil.which("git") or ""
         if not self._program:
             raise SourceError(
-                f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it; "
-                "install it (apt install git, dnf install git, brew install git, https://git-scm.com)"
+                f"git_config needs the git program to fetch {source.repo!r}, but PATH does not contain it",
+                argument="git_config",
+                advice="install it (apt install git, dnf install git, brew install git, https://git-scm.com)",
             )
         self._source = source
         self._directory = directory
@@ -103,8 +104,9 @@ class _Git:
                 done = run_program(argv, self._deadline - self._clock.now(), cwd=self._directory, env=self._environment)
             except TimeoutError as error:
                 raise SourceError(
-                    f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped; "
-                    "try again, or clone it yourself and pass source_dir"
+                    f"git did not fetch {self._source.repo!r} within {self._timeout:g} s and was stopped",
+                    argument="git_config",
+                    advice="try again, or clone it yourself and pass source_dir",
                 ) from error
             output = done.output + done.errors
             if done.code:
@@ -118,8 +120,9 @@ class _Git:
         numbers = re.search(r"(\d+)\.(\d+)", version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < (2, 31):
             raise SourceError(
-                f"credentials in git_config need git 2.31 or newer, but {self._program} is {version!r}; "
-                "upgrade git, or leave them out and store them with git (git help credentials)"
+                f"credentials in git_config need git 2.31 or newer, but {self._program} is {version!r}",
+                argument="git_config",
+                advice="upgrade git, or leave them out and store them with git (git help credentials)",
             )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from scriptmode.errors import SpecError
-from scriptmode.messages import did_you_mean, suggest_fields
+from scriptmode.messages import did_you_mean, did_you_mean_path, suggest_fields
 from scriptmode.spec.whole_numbers import whole_number
 
 INPUT_MODES = ("File", "Pipe", "FastFile")
@@ -244,20 +244,36 @@ def check_mode(channel: Channel, job_mode: str) -> None:
 
 
 def parse_uri(where: str, value: object) -> str:
-    """Return an input as a URI; a path without a scheme is a directory or file of this machine."""
-    if isinstance(value, os.PathLike) and not re.match("[a-z0-9]+:", str(value)):
+    """Return an input as a URI; text without a scheme is a directory or file of this machine, which must exist."""
+    if isinstance(value, os.PathLike) and not re.match("[A-Za-z0-9]+:", str(value)):
         return f"file://{os.path.abspath(value)}"  # noqa: PTH100 - a path object need not be pathlib's
+    if isinstance(value, str) and value and not re.match("[A-Za-z0-9]+:", value):
+        return f"file://{_existing_path(where, value)}"
     _check_uri(where, value)
     return str(value)
 
 
+def _existing_path(where: str, text: str) -> str:
+    path = Path(text)
+    with suppress(RuntimeError):
+        # Another user's home directory, which may not exist.
+        path = path.expanduser()
+    found = os.path.abspath(path)  # noqa: PTH100 - without resolving links
+    if not _exists(path):
+        advice = did_you_mean_path(Path(found)) or "correct the path or create it"
+        if not text.startswith(("/", ".", "~")):
+            advice += f"; for data in S3 write 's3://{text}'"
+        raise SpecError(f"{where} {text!r}: there is no file or directory {found!r}", argument="inputs", advice=advice)
+    return found
+
+
 def _check_uri(where: str, uri: object) -> None:
     if not isinstance(uri, (str, os.PathLike)):
-        raise SpecError(f"{where} is {uri!r}", advice="give an 's3://...' or 'file://...' string")
+        raise SpecError(f"{where} is {uri!r}", argument="inputs", advice="give a URI or a path")
     text = os.fspath(uri)
     scheme, separator, rest = text.partition("://")
     if not separator:
-        raise SpecError(f"{where} is {text!r}, {_without_scheme(text)}")
+        raise SpecError(f"{where} is {text!r}", argument="inputs", advice=_without_scheme(text))
     if scheme == "file" and not rest.startswith("/"):
         raise SpecError(
             f"{where} is {text!r}",
@@ -266,7 +282,7 @@ def _check_uri(where: str, uri: object) -> None:
         )
     if scheme not in ("s3", "https", "file"):
         raise SpecError(
-            f"{where} is {uri!r}", advice=f"its scheme is {scheme!r}, give an 's3://...' or 'file://...' URI"
+            f"{where} is {uri!r}, with the scheme {scheme!r}", argument="inputs", advice="give an s3:// URI or a path"
         )
     if not rest:
         raise SpecError(
@@ -278,22 +294,10 @@ def _check_uri(where: str, uri: object) -> None:
 
 def _without_scheme(text: str) -> str:
     """Return what to write instead of a URI without ``://``."""
-    scheme, colon, rest = text.partition(":")
-    if colon and scheme == "s3":
-        return f"which lacks slashes; give 's3://{rest.lstrip('/')}'"
-    if colon and scheme == "file":
-        return f"which lacks slashes; give 'file://{_absolute(rest)}'"
-    if not text:
-        return "which is empty; give an 's3://...' or 'file://...' string"
-    here = Path(text)
-    with suppress(RuntimeError):
-        # Another user's home directory, which may not exist.
-        here = here.expanduser()
-    in_s3 = f"for data in S3 give 's3://{text.lstrip('/')}'"
-    on_this_machine = f"for this machine's files give 'file://{here.absolute()}'"
-    if _exists(here) or text.startswith(("/", ".", "~")):
-        return f"which has no scheme; {on_this_machine}"
-    return f"which has no scheme; {in_s3}, or, for a job on this machine, {on_this_machine}"
+    scheme, _, rest = text.partition(":")
+    if scheme == "s3":
+        return f"give 's3://{rest.lstrip('/')}'"
+    return f"give 'file://{_absolute(rest)}'" if scheme == "file" else "give an s3:// URI or a path"
 
 
 def _absolute(path: str) -> Path:

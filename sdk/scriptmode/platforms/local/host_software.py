@@ -41,6 +41,7 @@ def image_of(spec: TrainingJobSpec) -> str:
         tag = f"{algorithm.framework_version}-cpu-{algorithm.py_version or 'py310'}"
         raise SpecError(
             f"{error}",
+            argument="framework_version",
             advice="give image_uri= for AWS's image of it, its URI in Amazon ECR, from where your AWS credentials "
             f"pull it: '<account>.dkr.ecr.<region>.amazonaws.com/tensorflow-training:{tag}'",
         ) from error

@@ -401,6 +401,7 @@ class LocalPlatform(DeprecatedMethods):
             raise SpecError(
                 f"container_limits is {self._given_limits!r}, but hosts of instance type "
                 f"{spec.resources.types[0]!r} are processes, which have no limits",
+                argument="container_limits",
                 advice="leave it out of LocalPlatform(...), or use instance_type='local'",
             )
         if spec.algorithm.framework_version is not None:

@@ -32,8 +32,10 @@ def check_locations(spec: TrainingJobSpec) -> None:
     """Raise `SpecError` for a job that Amazon SageMaker has no data or image for; makes no call."""
     for what, uri in _locations(spec):
         if uri is not None and uri.startswith("file://"):
-            raise invalid(
-                what, f"is {uri!r}, a location on this machine", "Amazon SageMaker needs it in S3: give an s3:// URI"
+            raise SpecError(
+                f"{what} is {uri!r}, a location on this machine",
+                argument="inputs" if what.startswith("channel") else what,
+                advice="Amazon SageMaker needs it in S3: give an s3:// URI",
             )
     algorithm = spec.algorithm
     if algorithm.image_uri is None and algorithm.framework_version is None and not names_algorithm(spec):

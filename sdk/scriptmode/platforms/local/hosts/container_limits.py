@@ -73,7 +73,9 @@ def parse_limits(given: Mapping[str, object] | None, environ: Mapping[str, str])
     """
     if given is not None and not isinstance(given, Mapping):
         raise SpecError(
-            f"container_limits is {given!r}", advice="give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}"
+            f"container_limits is {given!r}",
+            argument="container_limits",
+            advice="give a dict: {'memory': '8g', 'cpus': 2, 'shm_size': '4g'}",
         )
     asked: dict[str, tuple[str, object]] = {
         name: (LIMITS_VARIABLE, value) for name, value in _entries(environ.get(LIMITS_VARIABLE, ""))
@@ -105,7 +107,11 @@ def _cpus(where: str, value: object) -> float:
         number = 0.0
     # The smallest unit of Docker is a hundredth of a CPU.
     if not 0.01 <= number < float("inf"):  # noqa: PLR2004
-        raise SpecError(f"{where} is {value!r}", advice="give the number of CPUs that a host may use, such as 2 or 0.5")
+        raise SpecError(
+            f"{where} is {value!r}",
+            argument="container_limits",
+            advice="give the number of CPUs that a host may use, such as 2 or 0.5",
+        )
     return number
 
 
@@ -113,9 +119,15 @@ def _size(where: str, value: object, *, least: int = 1) -> int:
     found = _SIZE.fullmatch(str(value)) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if size == 0:
-        raise SpecError(f"{where} is {value!r}", advice="give a number of bytes, or a size such as '512m' or '8g'")
+        raise SpecError(
+            f"{where} is {value!r}",
+            argument="container_limits",
+            advice="give a number of bytes, or a size such as '512m' or '8g'",
+        )
     if size < least:
-        raise SpecError(f"{where} is {value!r}", advice="a container needs 6m, TensorFlow about 1g")
+        raise SpecError(
+            f"{where} is {value!r}", argument="container_limits", advice="a container needs 6m, TensorFlow about 1g"
+        )
     return size
 
 
@@ -125,6 +137,7 @@ def _pids(where: str, value: object) -> int:
     if number < _LEAST_PIDS:
         raise SpecError(
             f"{where} is {value!r}",
+            argument="container_limits",
             advice=f"give the number of processes and threads that a host may have, {_LEAST_PIDS} or more; "
             "TensorFlow needs some hundreds",
         )
@@ -134,7 +147,7 @@ def _pids(where: str, value: object) -> int:
 def _flag(where: str, value: object) -> bool:
     found = value if isinstance(value, bool) else _BOOLEANS.get(str(value).lower())
     if found is None:
-        raise SpecError(f"{where} is {value!r}", advice="give True or False")
+        raise SpecError(f"{where} is {value!r}", argument="container_limits", advice="give True or False")
     return found
 
 

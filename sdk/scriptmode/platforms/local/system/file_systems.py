@@ -35,7 +35,11 @@ def parse_file_systems(
     """
     text = environ.get(FILE_SYSTEMS_VARIABLE, "").strip()
     if given is not None and not isinstance(given, Mapping):
-        raise SpecError(f"file_systems is {given!r}", advice="give a dict of ids to folders: {'fs-0123': '/mnt/data'}")
+        raise SpecError(
+            f"file_systems is {given!r}",
+            argument="file_systems",
+            advice="give a dict of ids to folders: {'fs-0123': '/mnt/data'}",
+        )
     found = {name: _checked(f"{FILE_SYSTEMS_VARIABLE}: {name!r}", name, folder) for name, folder in _entries(text)}
     for name, folder in (given or {}).items():
         found[name] = _checked(f"file_systems[{name!r}]", name, folder)
@@ -139,7 +143,15 @@ def _entries(text: str) -> list[tuple[str, Any]]:
 
 def _checked(where: str, name: object, path: object) -> str:
     if not isinstance(name, str) or not name.startswith("fs-"):
-        raise SpecError(f"{where} is not the ID of a file system", advice="give one such as 'fs-0123456789abcdef0'")
+        raise SpecError(
+            f"{where} is not the ID of a file system",
+            argument="file_systems",
+            advice="give one such as 'fs-0123456789abcdef0'",
+        )
     if not isinstance(path, (str, os.PathLike)) or not Path(path).is_absolute():
-        raise SpecError(f"{where} is {path!r}", advice="give the absolute path of a folder, such as '/mnt/data'")
+        raise SpecError(
+            f"{where} is {path!r}",
+            argument="file_systems",
+            advice="give the absolute path of a folder, such as '/mnt/data'",
+        )
     return os.fspath(path)
