@@ -83,6 +83,10 @@ STARTERS = (
 COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
+    # One decision whether an output has colours, and one table of them.
+    "scriptmode.colours.RUNNING",
+    "scriptmode.colours.STATUS_COLOURS",
+    "scriptmode.colours.colours_enabled",
     "scriptmode.messages.suggest_similar",
     "scriptmode.messages.format_bytes",
     "scriptmode.messages.pluralize",

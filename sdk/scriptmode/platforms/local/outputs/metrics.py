@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from scriptmode.errors import DataError
 from scriptmode.platforms.base import Metric
 from scriptmode.spec.metric_definitions import Definition, warn_of_slow_regex
 
@@ -12,6 +14,17 @@ if TYPE_CHECKING:
 
     from scriptmode.platforms.base import LogEvent
     from scriptmode.spec.training_job import Algorithm
+
+
+def last_value(text: str, definitions: Iterable[tuple[str, str]]) -> Metric | None:
+    """Return the last value in a part of a log, of the first metric that has one; None without any."""
+    for name, regex in definitions:
+        with suppress(DataError):
+            definition = Definition(name, regex)
+            for line in reversed(text.split("\n")):
+                if values := list(definition.values(line)):
+                    return Metric(name, values[-1])
+    return None
 
 
 def parse_metrics(events: Iterable[LogEvent], algorithm: Algorithm) -> list[Metric]:
