@@ -40,6 +40,8 @@ RUNTIME_NAMES = {
     # One way to identify, find and end processes of this machine.
     "scriptmode_runtime.processes.process_tree": EVERYWHERE,
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/",),
+    # A rank of another host enters its namespace as the host itself does.
+    "scriptmode_runtime.processes.namespace": ("sdk/scriptmode/platforms/local/hosts/process_host.py",),
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/process_fleet.py",),
 }
