@@ -14,7 +14,7 @@ from scriptmode.progress_line import ProgressLine
 @click.option("--platform", type=click.Choice(PLATFORMS), help="Platform on which jobs are to run. [default: local]")
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as a JSON list.")
 def doctor(platform: str | None, as_json: bool) -> None:  # noqa: FBT001 - click passes it by name
-    """Check what training jobs can use here, and print how to fix problems.
+    """Check whether training jobs can run, and print how to fix problems.
 
     Problems prevent every job from starting, or are damaged files of a job. Warnings are about requirements of some
     jobs only, such as Docker. Each check is printed as soon as it is done; the import of TensorFlow comes last.
