@@ -10,11 +10,12 @@ Standard input is a JSON object, standard output another. The input has
   hosts are processes of this machine, with this interpreter;
 * ``source``: texts of the source's files by their names, at least of those that determine the command;
 * ``only_roles``: whether to return the roles only;
+* ``variables``: names of the hosts whose ``SM_*`` variables are returned;
 * ``shown``: any document to display; it is returned without secrets, also without those of the objects in the list
   ``named``.
 
-The output has ``hosts``, each with its ``roles``, ``strategy`` and processes, and ``shown``; or ``refused``, the host
-and the error of its part.
+The output has ``hosts``, each with its ``roles``, ``strategy``, processes and the ``program``'s command line, and
+``shown``; or ``refused``, the host and the error of its part.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from scriptmode_runtime.host.programs import Mpirun, Ssh
 from scriptmode_runtime.plan import Command, LaunchPlan, as_document
 from scriptmode_runtime.report.redaction import Redaction
 from scriptmode_runtime.strategies import plan_for
+from scriptmode_runtime.variables import script_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +72,8 @@ def preview(request: Mapping[str, Any]) -> dict[str, Any]:
             hosts[name] = (
                 _only_roles(environments[name]) if request.get("only_roles") else _host_plan(environments[name])
             )
+            if name in request.get("variables", ()):
+                hosts[name]["variables"] = _variables(environments[name])
     except RuntimeFailure as error:
         return {"refused": _redaction(request, environments).document({"host": name, "message": str(error)})}
     hide = _redaction(request, environments)
@@ -141,11 +145,21 @@ def _host_plan(here: TrainingEnvironment) -> dict[str, Any]:
         **document,
         "roles": describe_roles(here, plan),
         "strategy": here.strategy,
+        "program": list(command.argv),
         "preparation": [
             {"name": each.name, "argv": list(each.argv), "env": {}, "cwd": each.cwd}
             for each in user_code.preparations(here)
         ],
         "files": {file.path: file.content for file in plan.files if file.mode == _TO_READ},
+    }
+
+
+def _variables(here: TrainingEnvironment) -> dict[str, str]:
+    """Return the ``SM_*`` variables of the program, without the one that has all others as an object."""
+    return {
+        name: text
+        for name, text in sorted(script_variables(here).items())
+        if name.startswith("SM_") and name != "SM_TRAINING_ENV"
     }
 
 

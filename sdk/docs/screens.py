@@ -34,8 +34,6 @@ PICTURES = ROOT / "sdk" / "docs" / "pictures"
 MARKED = re.compile(
     r"(<!-- screen: (?P<name>[a-z_]+) -->\n```(?:text|console)\n)(?P<text>.*?)(```\n<!-- end -->)", re.DOTALL
 )
-#: Prefixes of the rows of a host that the shortened plan keeps.
-KEPT_ROWS = ("    TF_CONFIG", "    runs")
 #: Columns that a page shows without scrolling, and enough lines for the output of a whole command.
 WIDTH, TALL = 110, 400
 #: Columns for tables with long lines.
@@ -68,7 +66,7 @@ PLAN = (
     + ELSEWHERE
 )
 HOROVOD_PLAN = (
-    "scriptmode plan train_hvd.py --source-dir notebooks/code --instance-type ml.p3.8xlarge --instance-count 2"
+    "scriptmode plan --full train_hvd.py --source-dir notebooks/code --instance-type ml.p3.8xlarge --instance-count 2"
     " --distribution mpi --processes-per-host 4" + ELSEWHERE
 )
 PROGRAMS = {
@@ -184,20 +182,12 @@ def job_list(terminal: Terminal) -> list[str]:
 
 
 def plan(terminal: Terminal) -> list[str]:
-    """Plan a job for Amazon SageMaker; shorten the request to its first lines, each host to task and commands."""
-    shown = _session(terminal, PLAN)
-    first = next(place for place, line in enumerate(shown) if line.startswith("Request")) + 4
-    short = [*shown[:first], "  ..."]
-    for line in shown[shown.index("", first) :]:
-        if line.startswith(KEPT_ROWS) or not line.startswith("    "):
-            short.append(line)
-        elif short[-1] != "    ...":
-            short.append("    ...")
-    return short
+    """Plan a job for Amazon SageMaker."""
+    return _session(terminal, PLAN)
 
 
 def horovod_plan(terminal: Terminal) -> list[str]:
-    """Plan a job with many ranks."""
+    """Plan a job with many ranks, with all that its hosts have."""
     return _session(terminal, HOROVOD_PLAN)
 
 

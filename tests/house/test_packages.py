@@ -9,7 +9,6 @@ COMMON = (
     "failure",
     "messages",
     "clock",
-    "colours",
     "data_dir",
     "bounded_yaml",
     "terminal_text",

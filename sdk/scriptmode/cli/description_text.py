@@ -11,7 +11,7 @@ from scriptmode.messages import format_duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_description import JobDescription
@@ -25,24 +25,18 @@ _DISTRIBUTIONS = {
 }
 
 
-def render_description(description: JobDescription, colour_status: Callable[[str], str] = str) -> str:
+def render_description(description: JobDescription) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
-    Secrets are masked, and control characters are escaped. ``colour_status`` gets the status.
+    Secrets are masked, and control characters are escaped.
     """
     rows: list[tuple[str, str]] = []
     for label, value in _rows(description):
         lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
-    lines = [
-        escape_unprintable(contract.without_userinfo(f"{label:<{width}}  {value}".rstrip())) for label, value in rows
-    ]
-    status = str(description.status)
-    is_status = [label == "status" for label, _ in rows]
-    return "\n".join(
-        line.replace(status, colour_status(status), 1) if each else line for line, each in zip(lines, is_status)
-    )
+    lines = [contract.without_userinfo(f"{label:<{width}}  {value}".rstrip()) for label, value in rows]
+    return "\n".join(map(escape_unprintable, lines))
 
 
 def _rows(description: JobDescription) -> Iterator[tuple[str, str]]:

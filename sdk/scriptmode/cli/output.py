@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from scriptmode.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode.terminal_text import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from scriptmode import LogEvent
+
+_PAGE = 118
 
 
 def to_json_value(value: Any) -> Any:
@@ -35,17 +37,7 @@ def to_json_value(value: Any) -> Any:
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text. A terminal gets colors but no other control sequences; a pipe or a file gets the text unchanged."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(sanitize(text) if stream.isatty() else text, err=err, color=colours_enabled(stream) or None)
-
-
-def coloured(text: str, colour: str, *, err: bool = False) -> str:
-    """Return a text in a colour, and unchanged where the output has none."""
-    return click.style(text, fg=colour) if colours_enabled(sys.stderr if err else sys.stdout) else text
-
-
-def status_text(status: str, text: str = "") -> str:
-    """Return a job's status, or ``text`` instead, in the colour of the status."""
-    return coloured(text or status, STATUS_COLOURS.get(status, RUNNING))
+    click.echo(sanitize(text) if stream.isatty() else text, err=err)
 
 
 def print_json(value: Any) -> None:
@@ -66,6 +58,11 @@ def print_log_as_json(found: Iterable[LogEvent]) -> None:
         print_json_line({"host": event.host, "message": event.message, **more})
 
 
+def terminal_width() -> int:
+    """Return the columns of the terminal; without one those of a page, 118."""
+    return shutil.get_terminal_size((_PAGE, 0)).columns if sys.stdout.isatty() else _PAGE
+
+
 def format_time(value: datetime) -> str:
     """Return a time in UTC, to the second."""
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
@@ -78,14 +75,9 @@ def escape_unprintable(text: str) -> str:
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
-def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = None, has_head: bool = False) -> None:
-    """Print rows in columns as wide as their widest cell; the cells of one column may be statuses of jobs."""
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = []
-    for number, row in enumerate(rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths)]
-        if status_column is not None and not (has_head and number == 0):
-            cells[status_column] = status_text(row[status_column], cells[status_column])
-        lines.append("  ".join(cells).rstrip())
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
     # One write: there may be thousands of rows.
     echo("\n".join(lines))

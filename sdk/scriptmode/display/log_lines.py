@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import messages, terminal_text
-from scriptmode.colours import colours_enabled
 from scriptmode.request.parse import parse_description
 from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
 
@@ -46,7 +46,7 @@ def ended(description: JobDescription, stream: TextIO | None = None) -> None:
     how = description.status + (f", {seconds:,} s of training" if seconds is not None else "")
     if saved is not None:
         how += f", {billable:,} s billable: spot instances saved {saved:.0%}"
-    elif billable not in (None, seconds):
+    elif billable not in (None, seconds) and description.job.resources.host_kind is HostKind.CLOUD:
         how += f", {billable:,} s billable on all hosts"
     model = f"; model: {description.model_uri}" if description.model_uri else ""
     _say(f"training job {description.name}: {how}{model}", stream)
@@ -93,13 +93,12 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     Other outputs get each line unchanged; the pieces of a long line are joined, unless another host's line comes
     between them.
     """
-    out = sys.stdout if stream is None else stream
-    is_terminal, has_colours = out.isatty(), colours_enabled(out)
-    turns: dict[str, int] | None = {} if has_colours else None
+    is_terminal = (sys.stdout if stream is None else stream).isatty()
+    turns: dict[str, int] | None = {} if is_terminal else None
     open_host: str | None = None
     try:
         for event in events:
-            message = terminal_text.render_line(event.message, colours=has_colours) if is_terminal else event.message
+            message = terminal_text.render_line(event.message, colours=_may_colour()) if is_terminal else event.message
             if event.host != open_host:
                 message = prefixed(event, turns, message)
                 if open_host is not None:
@@ -115,10 +114,15 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
     """Return a line with its host as prefix, in a colour for each host.
 
-    Without colours if ``turns`` is None. ``message`` replaces the line's own text.
+    Without colours if ``turns`` is None, or the environment disables them (NO_COLOR, TERM=dumb). ``message`` replaces
+    the line's own text.
     """
     prefix = f"{event.host} |"
-    if turns is not None:
+    if turns is not None and _may_colour():
         turn = turns.setdefault(event.host, len(turns))
         prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
     return f"{prefix} {event.message if message is None else message}"
+
+
+def _may_colour() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -48,12 +48,21 @@ class Plan:
         del document["_shown"]
         return {**document, "request": dict(self._shown)}
 
-    def __str__(self) -> str:
+    def text(self, *, full: bool = False, width: int = 118) -> str:
+        """Return the plan as text, without secrets.
+
+        Args:
+            full: Whether to return all of it: the request, the source, and the files, variables and processes of the
+                hosts. Otherwise it is the essential lines, or with ``against`` the difference alone.
+            width: The number of columns.
+        """
         from scriptmode.planning import plan_text
 
-        return plan_text.format_plan(
-            self._shown, self.hosts, self.source, assumed=self.assumed, difference=self.difference
-        )
+        render = plan_text.format_plan if full else plan_text.format_summary
+        return render(self._shown, self.hosts, self.source, width, assumed=self.assumed, difference=self.difference)
+
+    def __str__(self) -> str:
+        return f"{self.text()}\n\nThe whole plan: plan.text(full=True)"
 
     def __repr__(self) -> str:
         types = "/".join(dict.fromkeys(host.instance_type for host in self.hosts.values()))
@@ -66,7 +75,8 @@ class Plan:
 def _document(value: Any) -> Any:
     """Convert a value of the plan's classes to JSON's types; values that are already JSON are not copied."""
     if is_dataclass(value):
-        return {each.name: _document(getattr(value, each.name)) for each in fields(value)}
+        # Fields without repr are for the text alone.
+        return {each.name: _document(getattr(value, each.name)) for each in fields(value) if each.repr}
     if isinstance(value, tuple):
         return [_document(each) for each in value]
     if isinstance(value, dict) and any(map(is_dataclass, value.values())):

@@ -58,6 +58,8 @@ class HostPlan:
         before: Events to wait for before the processes start.
         after: Events to wait for after the main process has ended.
         writes: Files that are written for the processes, by their paths.
+        variables: The ``SM_*`` variables of the processes, of the hosts that the text shows.
+        program: Command line of the training script, which an ``mpirun`` starts for its ranks.
 
     """
 
@@ -73,6 +75,8 @@ class HostPlan:
     before: tuple[Wait, ...] = ()
     after: tuple[Wait, ...] = ()
     writes: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    program: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def processes(self) -> tuple[Process, ...]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scriptmode import messages
+from scriptmode.planning import plan_summary
+from scriptmode.planning.text_rows import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scriptmode.planning.plan_parts import Difference, HostPlan, Process, SourcePlan, Wait
 
-_WIDTH = 118
+#: Characters of a variable that are shown: with many hosts some have thousands.
+_LONGEST = 400
+_T = TypeVar("_T")
 _LABEL = 22
 #: Number of items of a list that are shown, and of the first ones that are shown of a longer list, with its last.
 _MOST_ITEMS, _FIRST = 6, 3
@@ -31,83 +34,103 @@ def format_plan(
     request: Mapping[str, Any],
     hosts: Mapping[str, HostPlan],
     source: SourcePlan | None,
+    width: int,
     *,
     assumed: Sequence[str],
     difference: Difference | None,
 ) -> str:
-    """Return the text of a plan, without a line end at its end; ``request`` has no secrets."""
-    types = " and ".join(_counted(hosts))
-    lines = [f"Training job {request['TrainingJobName']}: {types}", "Request (CreateTrainingJob)", *_request(request)]
-    lines += ["", "Source", *_source(source)]
-    lines += ["", "Hosts", *_hosts(list(hosts.values()), request)]
+    """Return the whole text of a plan, without a line end at its end; ``request`` has no secrets."""
+    title = f"Training job {request['TrainingJobName']}: {plan_summary.counted_types(hosts)}"
+    rows = [Row(title), Row("Request (CreateTrainingJob)"), *_request(request, width)]
+    rows += [Row(""), Row("Source"), *_source(source)]
+    rows += [Row(""), Row("Hosts"), *_hosts(list(hosts.values()), request)]
     if assumed:
-        lines += ["", "Assumptions", *(line for each in assumed for line in _item(each))]
+        rows += [Row(""), Row("Assumptions"), *map(_item, assumed)]
     if difference:
-        lines += ["", f"Difference to {difference.job}", *_difference(difference)]
-    return "\n".join(map(_escape, lines))
+        rows += [Row(""), *_difference(difference)]
+    return _wrapped(rows, width)
 
 
-def _counted(hosts: Mapping[str, HostPlan]) -> list[str]:
-    types = [host.instance_type for host in hosts.values()]
-    return [f"{types.count(each)} x {each}" for each in dict.fromkeys(types)]
+def format_summary(
+    request: Mapping[str, Any],
+    hosts: Mapping[str, HostPlan],
+    source: SourcePlan | None,
+    width: int,
+    *,
+    assumed: Sequence[str],
+    difference: Difference | None,
+) -> str:
+    """Return the essential lines of a plan; of one that is compared with a job, the difference alone."""
+    if difference:
+        return _wrapped(_difference(difference), width)
+    return _wrapped(plan_summary.summary_rows(request, hosts, source, assumed), width)
 
 
-def _request(request: Mapping[str, Any]) -> Iterator[str]:
+def _wrapped(rows: Iterable[Row], width: int) -> str:
+    return "\n".join(line for row in rows for line in row.lines(width))
+
+
+def _request(request: Mapping[str, Any], width: int) -> Iterator[Row]:
     for name, value in request.items():
-        yield from _field(name, value, "  ")
+        yield from _field(name, value, "  ", width)
 
 
-def _field(name: str, value: Any, indent: str) -> Iterator[str]:
-    """Yield a field in few lines if it fits, else a line for each member."""
-    lines = _wrapped(f"{name}: {_json(value)}", indent, indent + "  ")
-    if len(lines) <= _MOST_LINES or not value or not isinstance(value, (dict, list)):
-        yield from lines
+def _field(name: str, value: Any, indent: str, width: int) -> Iterator[Row]:
+    """Yield a field in one row if that has few lines, else a row for each member."""
+    row = Row(f"{name}: {_json(value)}", indent, indent + "  ")
+    if len(row.lines(width)) <= _MOST_LINES or not value or not isinstance(value, (dict, list)):
+        yield row
         return
-    yield f"{indent}{name}:"
+    yield Row(f"{name}:", indent)
     members = value.items() if isinstance(value, dict) else ((f"[{number}]", each) for number, each in enumerate(value))
     for key, member in members:
-        yield from _field(key, member, indent + "  ")
+        yield from _field(key, member, indent + "  ", width)
 
 
-def _source(source: SourcePlan | None) -> Iterator[str]:
+def _source(source: SourcePlan | None) -> Iterator[Row]:
     if source is None:
-        yield "  none: the image has its own program"
+        yield _item("none: the image has its own program")
         return
     if source.files is None:
-        yield f"  {source.uri}, already stored"
+        yield _item(f"{source.uri}, already stored")
         return
     files = messages.pluralize(len(source.files), "file")
-    yield f"  {files}, {messages.format_bytes(source.total or 0)}; packed {messages.format_bytes(source.size or 0)}"
-    yield f"  at {source.uri}"
+    packed = f"; packed {messages.format_bytes(source.size)}" if source.size is not None else ""
+    yield _item(f"{files}, {messages.format_bytes(source.total or 0)}{packed}")
+    yield Row(source.uri, "  at ")
     shown = [f"{name} ({messages.format_bytes(size)})" for name, size in list(source.files.items())[:_MOST_FILES]]
     if len(source.files) > len(shown):
         shown.append(f"and {len(source.files) - len(shown):,} more")
-    yield from _item(", ".join(shown))
+    yield _item(", ".join(shown))
 
 
-def _hosts(hosts: Sequence[HostPlan], request: Mapping[str, Any]) -> Iterator[str]:
-    if len(hosts) <= _MOST_HOSTS:
-        shown, left_out = list(hosts), []
-    else:
-        shown, left_out = [*hosts[:_FIRST], hosts[-1]], list(hosts[_FIRST:-1])
+def _hosts(hosts: Sequence[HostPlan], request: Mapping[str, Any]) -> Iterator[Row]:
+    shown = shown_hosts(hosts)
+    left_out = hosts[_FIRST:-1] if len(shown) < len(hosts) else []
     for number, host in enumerate(shown):
         if left_out and host is shown[-1]:
             yield from _omitted_hosts(left_out)
         yield from _host(host, shown[0] if number else None, request)
 
 
-def _omitted_hosts(hosts: Sequence[HostPlan]) -> Iterator[str]:
+def shown_hosts(hosts: Sequence[_T]) -> list[_T]:
+    """Return the hosts that the whole text shows: all of a few, else the first ones and the last one."""
+    return list(hosts) if len(hosts) <= _MOST_HOSTS else [*hosts[:_FIRST], hosts[-1]]
+
+
+def _omitted_hosts(hosts: Sequence[HostPlan]) -> Iterator[Row]:
     kinds: dict[str, int] = {}
     for host in hosts:
         kind = re.sub(r"\d+(-\d+)?", "n", host.roles)
         kinds[kind] = kinds.get(kind, 0) + 1
     counted = "; ".join(f"{count} x {kind or 'the program of the image'}" for kind, count in kinds.items())
-    yield f"  {hosts[0].name} to {hosts[-1].name}: {len(hosts)} similar hosts: {counted}"
+    yield _item(f"{hosts[0].name} to {hosts[-1].name}: {len(hosts)} similar hosts: {counted}")
 
 
-def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[str]:
-    yield f"  {host.name}: {host.roles or 'the program of the image'} ({host.instance_type}, {host.base_dir})"
+def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[Row]:
+    yield _item(f"{host.name}: {host.roles or 'the program of the image'} ({host.instance_type}, {host.base_dir})")
     yield from _files(host, first, request)
+    yield from _variables(host, first)
     clusters = _clusters(host)
     for text in clusters:
         known = first is not None and text in _clusters(first)
@@ -130,7 +153,7 @@ def _host(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) ->
             yield from _labelled("hostfile", ", ".join(_shorten_list(content.splitlines())))
 
 
-def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[str]:
+def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -> Iterator[Row]:
     for name, content in host.files.items():
         label, known, whose = name.removeprefix(_CONFIG), None, ""
         if first is not None:
@@ -143,6 +166,16 @@ def _files(host: HostPlan, first: HostPlan | None, request: Mapping[str, Any]) -
         other = {key: value for key, value in content.items() if known.get(key) != value}
         if other or first is None:
             yield from _labelled(label, f"same as {whose}" + (f", but {_json(_shorten(other))}" if other else ""))
+
+
+def _variables(host: HostPlan, first: HostPlan | None) -> Iterator[Row]:
+    known = first.variables if first else {}
+    for name, text in host.variables.items():
+        if known.get(name) != text:
+            shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+            yield Row(f"{name}={shown}", "    ", " " * (4 + _LABEL))
+    if host.variables and first:
+        yield from _labelled("other variables", f"same as {first.name}")
 
 
 def _clusters(host: HostPlan) -> list[str]:
@@ -173,42 +206,31 @@ def _waits(waits: Sequence[Wait]) -> str:
     )
 
 
-def _difference(difference: Difference) -> Iterator[str]:
+def _difference(difference: Difference) -> Iterator[Row]:
+    yield Row(f"Difference to {difference.job}")
     for path, change in difference.fields.items():
         if change.before is None:
-            yield from _item(f"{path}: {_json(change.after)}, not set before")
+            yield _item(f"{path}: {_json(change.after)}, not set before")
         elif change.after is None:
-            yield from _item(f"{path}: not set, {_json(change.before)} before")
+            yield _item(f"{path}: not set, {_json(change.before)} before")
         else:
-            yield from _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
+            yield _item(f"{path}: {_json(change.before)} -> {_json(change.after)}")
     for word, names in (("added", difference.added), ("removed", difference.removed), ("changed", difference.changed)):
         if names:
-            yield from _item(f"source: {word} {', '.join(_shorten_list(names))}")
+            yield _item(f"source: {word} {', '.join(_shorten_list(names))}")
     if difference.note:
-        yield from _item(difference.note)
+        yield _item(difference.note)
     elif difference.is_none:
-        yield "  none, except the job's name and what depends on it"
+        yield _item("none, except the job's name and what depends on it")
 
 
-def _item(text: str) -> list[str]:
-    return _wrapped(text, "  ", "    ")
+def _item(text: str) -> Row:
+    return Row(text, "  ", "    ")
 
 
-def _labelled(label: str, text: str) -> list[str]:
-    if not text:
-        return []
-    return _wrapped(text, f"    {label:<{_LABEL}}", " " * (4 + _LABEL))
-
-
-def _wrapped(text: str, first: str, others: str) -> list[str]:
-    return textwrap.wrap(
-        _escape(text),
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=others,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+def _labelled(label: str, text: str) -> Iterator[Row]:
+    if text:
+        yield Row(text, f"    {label:<{_LABEL}}", " " * (4 + _LABEL))
 
 
 def _shorten(value: Any) -> Any:
@@ -232,10 +254,3 @@ def _shorten_list(values: Sequence[Any]) -> list[Any]:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _escape(text: str) -> str:
-    """Escape characters that are not printable, such as line ends in a name: a terminal would interpret them."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import PlatformError
-from scriptmode.planning import archive_contents, assumptions
+from scriptmode.planning import archive_contents, assumptions, plan_text
 from scriptmode.planning.job_plan import Plan
 from scriptmode.planning.plan_parts import HostPlan, Process, SourcePlan, Wait
 from scriptmode.planning.runtime_query import RuntimeQuery, query_runtime
@@ -67,6 +67,7 @@ def create_plan(platform: Platform, sent: Submission, against: JobHandle | None 
             source.contents.texts if source.contents else {},
             {"request": request, "parameters": parameters, **_sides(comparison)},
             [job.hyperparameters, job.environment, *_secrets(comparison)],
+            variables=plan_text.shown_hosts([*hosts]),
         )
     )
     parts, shown = answer["hosts"], answer["shown"]
@@ -165,6 +166,8 @@ def _host(name: str, host: PlannedHost, parameters: Mapping[str, Any], part: Map
         _waits(part["before"]),
         _waits(part["after"]),
         part["files"],
+        part.get("variables", {}),
+        tuple(part.get("program", ())),
     )
 
 

@@ -40,6 +40,8 @@ class RuntimeQuery:
     shown: object = None
     named: Sequence[Mapping[str, Any]] = ()
     only_roles: bool = False
+    #: Names of the hosts whose ``SM_*`` variables are returned.
+    variables: Sequence[str] = ()
 
 
 def query_runtime(question: RuntimeQuery) -> dict[str, Any]:
@@ -123,6 +125,7 @@ def _document(question: RuntimeQuery) -> dict[str, Any]:
         "shown": question.shown,
         "named": [dict(each) for each in question.named],
         "only_roles": question.only_roles,
+        "variables": list(question.variables),
     }
 
 

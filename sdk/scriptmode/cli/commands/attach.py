@@ -34,8 +34,7 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     description = job.describe()
     if not as_json:
         # The error at the end has the failure reason, with the next step.
-        shown = replace(parse_description(description), failure_reason="")
-        output.echo(render_description(shown, output.status_text))
+        output.echo(render_description(replace(parse_description(description), failure_reason="")))
         if job.ended:
             job.wait()
         else:

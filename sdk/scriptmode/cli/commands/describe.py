@@ -35,4 +35,4 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
         failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
         output.print_json({**description, **({"Failure": asdict(failure)} if failure else {})})
     else:
-        output.echo(render_description(parse_description(description), output.status_text))
+        output.echo(render_description(parse_description(description)))

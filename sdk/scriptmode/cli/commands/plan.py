@@ -17,11 +17,12 @@ from scriptmode.cli.run_options import RunOptions
 @click.option(
     "--against", metavar="JOB", shell_complete=completers.complete_job, help="Show the differences from this job."
 )
-def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
+@click.option("--full", is_flag=True, help="Show the request, and the files, variables and processes of the hosts.")
+def plan(*, against: str | None, full: bool, as_json: bool, **given: Any) -> None:
     """Show what a training job would run, without starting it.
 
-    The plan consists of the request to the platform, the files and processes of every host, and the content of the
-    source archive. PROGRAM, the options, and ARGUMENTS are those of scriptmode run.
+    The plan is its essential lines; with --against only the differences; with --full everything. PROGRAM, the options,
+    and ARGUMENTS are those of scriptmode run.
 
     \b
     Example:
@@ -33,5 +34,7 @@ def plan(*, against: str | None, as_json: bool, **given: Any) -> None:
         found = options.estimator().plan(options.inputs, job_name=options.job_name, against=against)
     if as_json:
         output.print_json(found.to_dict())
-    else:
-        output.echo(str(found))
+        return
+    output.echo(found.text(full=full, width=output.terminal_width()))
+    if not full and not against:
+        output.echo("\nAll of it, with the request and each host's files: --full")

@@ -1,0 +1,112 @@
+"""The essential lines of a plan: what runs, on which hosts, with which data, for how long. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from scriptmode import messages
+from scriptmode.planning.text_rows import Row
+from scriptmode.request import parse
+from scriptmode.spec.hosts import HostKind
+from scriptmode.spec.inputs import FileSystemInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from scriptmode.planning.plan_parts import HostPlan, SourcePlan
+    from scriptmode.spec.job_request import JobRequest
+
+_LABEL = 9
+#: Lines of text that a row may take, and items of a list that are shown.
+_MOST_LINES, _MOST_ITEMS = 2, 3
+_HOUR = 3600
+_HOSTS = {
+    HostKind.PROCESS: "processes of this machine",
+    HostKind.CONTAINER: "containers of this machine",
+    HostKind.CLOUD: "Amazon SageMaker",
+}
+
+
+def summary_rows(
+    request: Mapping[str, Any], hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str]
+) -> Iterator[Row]:
+    """Yield the rows of a plan's summary, about fifteen lines; ``request`` has no secrets."""
+    job = parse.parse_request(request)
+    kind = job.resources.host_kind
+    yield Row(f"Training job {job.name}: {counted_types(hosts)}")
+    yield from _labelled("runs", [_command(hosts)])
+    yield from _labelled("hosts", [_HOSTS[kind], *_host_roles(hosts)])
+    if kind is not HostKind.PROCESS and job.algorithm.image_uri:
+        yield from _labelled("image", [job.algorithm.image_uri])
+    if source:
+        yield from _labelled("source", [_source(source)])
+    yield from _labelled("inputs", _first(_inputs(job)) or ["none"])
+    yield from _labelled("output", [str(job.output.path)])
+    yield from _labelled("limits", [_limits(len(hosts), job)])
+    yield from _labelled("assumed", _first(assumed))
+
+
+def counted_types(hosts: Mapping[str, HostPlan]) -> str:
+    """Return the hosts by instance type: ``1 x ml.c5.xlarge and 2 x ml.p3.2xlarge``."""
+    types = [host.instance_type for host in hosts.values()]
+    return " and ".join(f"{types.count(each)} x {each}" for each in dict.fromkeys(types))
+
+
+def _labelled(label: str, texts: Sequence[str]) -> Iterator[Row]:
+    margin = " " * (2 + _LABEL)
+    for number, text in enumerate(texts):
+        yield Row(text, f"  {label:<{_LABEL}}" if number == 0 else margin, margin + "  ", _MOST_LINES)
+
+
+def _first(texts: Sequence[str]) -> list[str]:
+    rest = len(texts) - _MOST_ITEMS
+    return [*texts] if rest <= 1 else [*texts[:_MOST_ITEMS], f"and {rest} more"]
+
+
+def _command(hosts: Mapping[str, HostPlan]) -> str:
+    first = next(iter(hosts.values()))
+    if not first.program:
+        return "the program of the image"
+    start, *arguments = first.program
+    return shlex.join([start.rpartition("/")[2], *arguments])
+
+
+def _host_roles(hosts: Mapping[str, HostPlan]) -> list[str]:
+    roles = [f"{host.name}: {host.roles}" for host in hosts.values() if host.roles]
+    if len(roles) <= _MOST_ITEMS + 1:
+        return roles
+    return [*roles[: _MOST_ITEMS - 1], f"and {len(roles) - _MOST_ITEMS} more to {roles[-1]}"]
+
+
+def _source(source: SourcePlan) -> str:
+    if source.files is None:
+        return f"{source.uri}, already stored"
+    largest = sorted(source.files, key=lambda name: -source.files[name] if source.files else 0)[:_MOST_ITEMS]
+    more = ", ..." if len(source.files) > len(largest) else ""
+    size = messages.format_bytes(source.total or 0)
+    return f"{messages.pluralize(len(source.files), 'file')}, {size}: {', '.join(largest)}{more}"
+
+
+def _inputs(job: JobRequest) -> list[str]:
+    return [
+        f"{channel.name}: "
+        + (
+            f"{channel.source.file_system_id}{channel.source.directory_path}"
+            if isinstance(channel.source, FileSystemInput)
+            else f"{getattr(channel.source, 's3_data', 'a source of the service')}, {job.input_mode(channel)}"
+        )
+        for channel in job.channels
+        if channel is not job.source_channel
+    ]
+
+
+def _limits(count: int, job: JobRequest) -> str:
+    limits = job.limits
+    text = f"at most {messages.format_duration(limits.max_run)} of training"
+    if limits.max_wait:
+        text += f", {messages.format_duration(limits.max_wait)} with waiting"
+    if job.resources.host_kind is not HostKind.CLOUD:
+        return text
+    hours = f"{count * limits.max_run / _HOUR:,.1f}".removesuffix(".0")
+    return f"{text}; cost: at most {hours} instance hours" + (" of spot" if limits.use_spot_instances else "")
