@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from scriptmode.failure import Failure
     from scriptmode.job import TrainingJob
     from scriptmode.planning import Plan
-    from scriptmode.platforms.base import LogEvent
+    from scriptmode.platforms.base import HostActivity, LogEvent
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
     from scriptmode.spec.inputs import FileSystemInput, ShuffleConfig, TrainingInput
     from scriptmode.spec.training_job import InstanceGroup
@@ -57,6 +57,7 @@ else:
         "TrainingInput": "spec.inputs",
         "TrainingJob": "job",
         "Plan": "planning",
+        "HostActivity": "platforms.base",
         "LogEvent": "platforms.base",
         "get_execution_role": "aws.iam_role",
         "InstanceGroup": "spec.training_job",
@@ -91,6 +92,7 @@ __all__ = [
     "Estimator",
     "Failure",
     "FileSystemInput",
+    "HostActivity",
     "InstanceGroup",
     "JobExistsError",
     "JobNotFoundError",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import LogEvent, Platform
+    from scriptmode.platforms.base import HostActivity, LogEvent, Platform
     from scriptmode.results.metrics import Metrics
     from scriptmode.results.tensorboard import TensorBoard
     from scriptmode.spec.inputs import Input
@@ -145,6 +145,18 @@ class TrainingJob:
     def spot_savings(self) -> float | None:
         """The share of the training time that spot instances saved, from 0 to 1; ``None`` for other jobs."""
         return self._description().spot_savings
+
+    def activity(self) -> dict[str, HostActivity]:
+        """Return what each host of the running job does now.
+
+        Returns:
+            By the hosts' names, ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``,
+            ``silent_seconds`` (since its last output) and ``line``, which it has begun and not ended. Hosts of which
+            nothing is known, such as those of Amazon SageMaker or of a job that has ended, are left out.
+        """
+        from scriptmode.results.activity import find_activity
+
+        return dict(find_activity(self._description(), self.platform))
 
     def inputs(self) -> dict[str, Input]:
         """Return the job's inputs by channel, in the form that ``fit`` takes."""

@@ -1,4 +1,7 @@
-"""A job that logs 1,000 lines a second for 12 s, followed in the live view of a terminal, and in plain lines."""
+"""A job that logs 1,000 lines a second for 12 s, followed in the live view of a terminal, and in plain lines.
+
+Another one has 8 hosts of 3 processes, whose resources are sampled.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from typing import TYPE_CHECKING
 from tests.benchmarks.figures import Figure, amount
 from tests.fakes.processes import until
 
-from scriptmode import Estimator, TrainingJob
+from scriptmode import Estimator, TrainingJob, TrainingJobStopped
+from scriptmode_runtime.processes import system
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +38,12 @@ for number in range({LINES_A_SECOND * LASTS}):
         sys.stdout.flush()
         time.sleep(max(0, began + number / {LINES_A_SECOND} - time.monotonic()))
 """
+HOSTS = 8
+IDLE = """import subprocess, time
+children = [subprocess.Popen(["sleep", "3600"]) for _ in range(2)]
+print("up", flush=True)
+time.sleep(3600)
+"""
 METRICS = [{"Name": name, "Regex": f"{name}=([0-9.]+)"} for name in ("loss", "accuracy")]
 
 
@@ -48,7 +58,33 @@ def run(folder: str) -> list[Figure]:
         Figure("live view at 1,000 log lines/s, reading included, of a core", 100 * live, "%", 2),
         Figure("plain lines at 1,000 log lines/s, of a core", 100 * plain, "%"),
         Figure("waiting without the log, of a core", 100 * silent, "%"),
+        Figure(f"sampling the resources of {HOSTS} hosts, of a core", 100 * sampling(Path(folder)), "%", 1),
     ]
+
+
+def sampling(folder: Path) -> float:
+    """Return the CPU seconds that sampling a job's resources takes in a second: those of a child of its agent."""
+    script = folder / "idle.py"
+    script.write_text(IDLE)
+    job = Estimator(entry_point=str(script), instance_type="local_process", instance_count=HOSTS).fit(wait=False)
+    try:
+        until(lambda: len(job.activity()) == HOSTS and sum(line.message == "up" for line in job.logs()) == HOSTS)
+        (sampler,) = (pid for pid in system.processes() if is_sampler(pid, job))
+        time.sleep(WARM)
+        before, began = cpu_seconds(sampler), time.monotonic()
+        time.sleep(2 * MEASURED)
+        return (cpu_seconds(sampler) - before) / (time.monotonic() - began)
+    finally:
+        job.stop()
+        with suppress(TrainingJobStopped):
+            job.wait()
+
+
+def is_sampler(pid: int, job: TrainingJob) -> bool:
+    """Return whether a process is a fork of the job's agent."""
+    words, found = system.command_line(pid), system.process(pid)
+    is_agent = any(word.endswith(f"/jobs/{job.name}") for word in words)
+    return is_agent and found is not None and system.command_line(found.parent) == words
 
 
 def costs(job: TrainingJob, *views: str) -> list[float]:

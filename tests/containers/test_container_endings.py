@@ -12,6 +12,7 @@ from fakes.local_jobs import LocalJobs
 from fakes.processes import until
 from fakes.promptness import soon
 
+from scriptmode.platforms.base import HostActivity
 from scriptmode_runtime.processes import process_tree
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
@@ -65,6 +66,26 @@ def test_the_scripts_exit_code_is_the_jobs(jobs):
     assert jobs.left() == []
     # What a failed job's hosts left is kept.
     assert "exit code 7" in (jobs.job_folder("job-1").host("algo-2") / "output" / "failure").read_text()
+
+
+def test_a_container_is_known_by_its_resources_and_the_line_that_it_writes(jobs):
+    script = """
+        import sys, time
+        content = bytearray(100_000_000)
+        print("\\r 10%\\r 20%", end="", flush=True)
+        deadline = time.monotonic() + 600
+        while time.monotonic() < deadline:
+            pass
+    """
+    name = jobs.start(script)
+    until(lambda: jobs.platform.activity(name).get("algo-1", HostActivity()).line == "\r 10%\r 20%", SOON)
+    # Of a sample since then.
+    busy = until(
+        lambda: (found := jobs.platform.activity(name)["algo-1"]) and (found.memory_bytes or 0) > 100e6 and found
+    )
+    assert 10 < busy.cpu_percent < 200
+    assert busy.memory_bytes < 1e9
+    assert busy.silent_seconds is not None
 
 
 @pytest.mark.prompt

@@ -1,6 +1,11 @@
 """How far a local job's data is, and where its logs are."""
 
+import json
 import os
+import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +57,30 @@ def session(tmp_path_factory):
     finally:
         (folder / "end").touch()
         jobs.close()
+
+
+def test_hosts_that_run_have_their_resources_and_the_time_since_their_last_output(session):
+    jobs, name, _ = session
+    job = TrainingJob(name, jobs.platform)
+    activity = until(
+        lambda: (found := job.activity()) and all(each.cpu_percent is not None for each in found.values()) and found
+    )
+    assert list(activity) == ["algo-1", "algo-2"]
+    assert all(5e6 < each.memory_bytes < 1e9 for each in activity.values())
+    log = jobs.job_folder(name).log("algo-2")
+    os.utime(log, (time.time() - 100, time.time() - 100))
+    silent = job.activity()["algo-2"]
+    assert 99 < silent.silent_seconds < 160
+    assert "CPU" in job._repr_html_()
+    assert "no output for 1 min" in job._repr_html_()
+    variables = {**os.environ, "SCRIPTMODE_DATA_DIR": str(jobs.data_dir)}
+    command = [str(Path(sys.executable).with_name("scriptmode")), "describe", name]
+    text = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"\n +algo-2: CPU \d+%, [0-9.]+ MB, no output for 1 min ", text)
+    said = json.loads(subprocess.run([*command, "--json"], env=variables, capture_output=True, check=True).stdout)
+    assert sorted(said["Activity"]["algo-1"]) == [
+        "cpu_percent", "gpu_memory_bytes", "gpu_percent", "line", "memory_bytes", "silent_seconds",
+    ]  # fmt: skip
 
 
 def test_staged_and_streamed_bytes_are_counted_by_channel(session):

@@ -205,7 +205,37 @@ def test_the_panel_shows_everything_where_there_is_room():
     assert all(line.endswith(" algo-1") for line in said[4:6])
     assert said[6:] == [
         "  algo-1 chief · step 498: loss=0.0020 acc=0.996 图",
-        "  algo-2 · step 499: loss=0.0020 acc=0.998 图",
+        "  algo-2       · step 499: loss=0.0020 acc=0.998 图",
+    ]
+
+
+def doing(**usage):
+    collector = collected([("algo-1", "loading"), ("algo-10", "up")], hosts=1)
+    collector.roles = {"algo-1": "chief, worker"}
+    collector.set_activity(
+        {
+            "algo-1": HostActivity(silent_seconds=12.4, cpu_percent=98.7, memory_bytes=1_300_000_000, **usage),
+            "algo-10": HostActivity(silent_seconds=1.0, cpu_percent=7.0, memory_bytes=85_100_000),
+        }
+    )
+    return collector.snapshot(NOW)
+
+
+def test_hosts_have_their_resources_in_columns_and_say_if_they_are_silent():
+    assert rows(doing(), 78, 12)[-2:] == [
+        "  algo-1  chief, worker CPU 99%  1.3 GB · no output for 12 s · loading",
+        "  algo-10                CPU 7% 85.1 MB · up",
+    ]
+    (row, _) = rows(doing(gpu_percent=87.0, gpu_memory_bytes=10_000_000_000), 100, 12)[-2:]
+    assert row == "  algo-1  chief, worker CPU 99%  1.3 GB GPU 87% 10.0 GB · no output for 12 s · loading"
+    card = html_card.render_card(doing(gpu_percent=87.0), log_locations={})
+    assert ">chief, worker \u00b7 CPU 99%, 1.3 GB, GPU 87% \u00b7 no output for 12 s<" in card
+
+
+def test_in_a_small_terminal_the_resources_give_way_to_the_line():
+    assert rows(doing(), 50, 12)[-2:] == [
+        "  algo-1  chief, worker · no output for 12 s · lo…",
+        "  algo-10               · up",
     ]
 
 

@@ -137,6 +137,28 @@ def descendants(ancestor: int) -> list[int]:
     return [pid for pid in _reachable(processes, [ancestor])[1:] if processes[pid].running]
 
 
+class TreeUsage(NamedTuple):
+    """Resources of a process and all its running descendants."""
+
+    pids: tuple[int, ...]
+    #: CPU time so far, with that of ended processes that were waited for in the tree.
+    cpu_seconds: float
+    #: Resident bytes; pages that processes share count for each.
+    memory: int
+
+
+def measure_trees(roots: Mapping[str, int]) -> dict[str, TreeUsage]:
+    """Return the resources of each tree, by the name of its first process; trees that have ended are left out."""
+    processes = {pid: process for pid, process in system.processes().items() if process.running}
+    found = {}
+    for name, root in roots.items():
+        if root in processes:
+            pids = _reachable(processes, [root])
+            ticks, pages = (sum(getattr(processes[pid], field) for pid in pids) for field in ("cpu", "memory"))
+            found[name] = TreeUsage(tuple(pids), ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE"))
+    return found
+
+
 def find_by_variable(prefix: str) -> list[int]:
     """Return every other running process whose readable environment has an entry that begins with ``prefix``."""
     others = (pid for pid, process in system.processes().items() if process.running and pid != os.getpid())

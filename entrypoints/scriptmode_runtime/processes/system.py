@@ -9,8 +9,9 @@ from typing import NamedTuple
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _SIGKILL = 9
-#: Index of a process's start time among the fields of ``/proc/<pid>/stat`` after its name (proc(5)).
-_STARTED = 19
+#: Indexes among the fields of ``/proc/<pid>/stat`` after the process's name (proc(5)): its start time; utime, stime,
+#: cutime and cstime; the resident set.
+_STARTED, _CPU, _RESIDENT = 19, slice(11, 15), 21
 _file_limits: tuple[int, int] | None = None
 
 
@@ -53,6 +54,10 @@ class Process(NamedTuple):
     started: int
     #: False where it only waits to be reaped.
     running: bool
+    #: CPU time in clock ticks, with that of ended children that it waited for.
+    cpu: int
+    #: Resident memory in pages.
+    memory: int
 
 
 def has_processes() -> bool:
@@ -71,9 +76,13 @@ def process(pid: int) -> Process | None:
             fields = file.read().rpartition(b")")[2].split()
     except OSError:
         return None
-    if len(fields) <= _STARTED:
+    if len(fields) <= _RESIDENT:
         return None
-    return Process(int(fields[1]), int(fields[2]), int(fields[3]), int(fields[_STARTED]), fields[0] not in (b"Z", b"X"))
+    parent, group, session = map(int, fields[1:4])
+    running = fields[0] not in (b"Z", b"X")
+    return Process(
+        parent, group, session, int(fields[_STARTED]), running, sum(map(int, fields[_CPU])), int(fields[_RESIDENT])
+    )
 
 
 def processes() -> dict[int, Process]:
@@ -113,6 +122,11 @@ def environ(process: int) -> dict[str, str]:
     """Return the initial environment of a process; empty where it cannot be read."""
     pairs = (pair.partition("=") for pair in _read(process, "environ").split("\0"))
     return {name: value for name, equals, value in pairs if equals}
+
+
+def control_groups(process: int) -> str:
+    """Return the paths of a process's control groups; "" where it has ended."""
+    return _read(process, "cgroup")
 
 
 def _read(process: int, name: str) -> str:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from scriptmode import FileSystemInput, TrainingInput
 from scriptmode.cli.output import escape_unprintable, format_time
+from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode.messages import format_duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from scriptmode import HostActivity
     from scriptmode.spec.inputs import Channel
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
@@ -25,13 +27,13 @@ _DISTRIBUTIONS = {
 }
 
 
-def render_description(description: JobDescription) -> str:
+def render_description(description: JobDescription, activity: Mapping[str, HostActivity] | None = None) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
-    Secrets are masked, and control characters are escaped.
+    ``activity`` is what the hosts do now. Secrets are masked, and control characters are escaped.
     """
     rows: list[tuple[str, str]] = []
-    for label, value in _rows(description):
+    for label, value in _rows(description, activity or {}):
         lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
@@ -39,7 +41,7 @@ def render_description(description: JobDescription) -> str:
     return "\n".join(map(escape_unprintable, lines))
 
 
-def _rows(description: JobDescription) -> Iterator[tuple[str, str]]:
+def _rows(description: JobDescription, activity: Mapping[str, HostActivity]) -> Iterator[tuple[str, str]]:
     """Yield the labels and values that a job has."""
     job = description.job
     parameters = {key: _value(key, each) for key, each in job.hyperparameters.items()}
@@ -51,7 +53,7 @@ def _rows(description: JobDescription) -> Iterator[tuple[str, str]]:
         "message": "" if description.has_ended else description.message,
         "created": format_time(description.created) if description.created else "",
         "failed": description.failure_reason,
-        "hosts": _hosts(job),
+        "hosts": "\n".join(filter(None, (_hosts(job), *(_doing(host, each) for host, each in activity.items())))),
         "script": f"{parameters[contract.PROGRAM]} from {source}" if job.program else "",
         "image": job.algorithm.image_uri,
         "inputs": "\n".join(map(_channel, job.channels)),
@@ -86,6 +88,12 @@ def _hosts(job: JobRequest) -> str:
         if contract.enabled(job.parameter(switch)):
             hosts += f", {name}"
     return hosts
+
+
+def _doing(host: str, activity: HostActivity) -> str:
+    """Return the resources of a host, and for how long it has been silent; "" while nothing is known."""
+    facts = ", ".join(filter(None, (format_usage(activity), format_silence(activity))))
+    return f"{host}: {facts}" if facts else ""
 
 
 def _channel(channel: Channel) -> str:

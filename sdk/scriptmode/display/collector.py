@@ -24,6 +24,7 @@ from scriptmode.display.snapshot import (
     create_snapshot,
 )
 from scriptmode.errors import DataError
+from scriptmode.platforms.base import HostActivity
 from scriptmode.spec.metric_definitions import Definition
 from scriptmode.terminal_text import render_line
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, HostActivity, LogEvent
+    from scriptmode.platforms.base import ChannelProgress, LogEvent
     from scriptmode.spec.job_description import JobDescription
 
 #: Number of characters shown of a host's last line.
@@ -59,6 +60,7 @@ class Collector:
         #: Metrics whose expressions took too long and are not searched for any more.
         self._off: set[str] = set()
         self._last: dict[str, str] = {}
+        self._activity: Mapping[str, HostActivity] = {}
         self._unfinished: dict[str, UnfinishedLine] = {}
         self._count = 0
         self._rates = ChannelRates()
@@ -76,6 +78,7 @@ class Collector:
 
     def set_activity(self, activity: Mapping[str, HostActivity]) -> None:
         """Replace what the hosts do now."""
+        self._activity = activity
         before = self._unfinished
         self._unfinished = {host: UnfinishedLine.parse(each.line) for host, each in activity.items() if each.line}
         for host, line in self._unfinished.items():
@@ -128,7 +131,10 @@ class Collector:
     def _hosts(self) -> list[HostStatus]:
         known = self.description.hosts if self.description else ()
         names = dict.fromkeys([*known, *self._last, *self._unfinished])
-        return [HostStatus(name, self.roles.get(name, ""), self._line(name)) for name in names]
+        return [
+            HostStatus(name, self.roles.get(name, ""), self._line(name), self._activity.get(name, HostActivity()))
+            for name in names
+        ]
 
     def _line(self, host: str) -> str | None:
         """Return the line that a host is writing, else its last one."""

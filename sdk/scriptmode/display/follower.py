@@ -24,6 +24,7 @@ from scriptmode.display.collector import Collector
 from scriptmode.display.snapshot import Frame
 from scriptmode.errors import ScriptmodeError
 from scriptmode.request.parse import parse_description
+from scriptmode.results.activity import find_activity
 from scriptmode.results.outcome import find_failure
 
 if TYPE_CHECKING:
@@ -164,15 +165,11 @@ class Follower:
     def _query(self) -> None:
         """Query what the log does not have: progress of the channels, activity and roles of the hosts."""
         self._collector.add_progress(self._platform.progress(self._name), time.monotonic())
-        self._activity = self._query_activity()
+        if self._description is not None:
+            self._activity = find_activity(self._description, self._platform)
         if self._description is not None and not self._knows_roles:
             self._knows_roles = True
             self._collector.roles = find_roles(self._description.job)
-
-    def _query_activity(self) -> Mapping[str, HostActivity]:
-        has_ended = self._description is not None and self._description.has_ended
-        # A platform of another library may not have the method.
-        return {} if has_ended or not hasattr(self._platform, "activity") else self._platform.activity(self._name)
 
     def _draw(self) -> None:
         with self._drawing:

@@ -8,6 +8,10 @@ from scriptmode import messages
 
 if TYPE_CHECKING:
     from scriptmode.display.snapshot import ChannelStatus
+    from scriptmode.platforms.base import HostActivity
+
+#: Seconds without output after which a host is called silent.
+SILENT_SECONDS = 10.0
 
 
 def format_amount(done: int, total: int | None) -> str:
@@ -36,6 +40,29 @@ def format_channel(status: ChannelStatus) -> str:
     if status.left is not None:
         text += f", {messages.format_duration(status.left)} left"
     return text
+
+
+def usage_cells(activity: HostActivity) -> tuple[str, str, str, str]:
+    """Return the resources of a host as cells: ``CPU 198%``, ``1.3 GB``, ``GPU 87%``, ``10.1 GB``; "" if unknown."""
+    cpu, gpu = activity.cpu_percent, activity.gpu_percent
+    memory, gpu_memory = activity.memory_bytes, activity.gpu_memory_bytes
+    return (
+        "" if cpu is None else f"CPU {cpu:.0f}%",
+        "" if memory is None else messages.format_bytes(memory),
+        "" if gpu is None else f"GPU {gpu:.0f}%",
+        "" if gpu_memory is None else messages.format_bytes(gpu_memory),
+    )
+
+
+def format_usage(activity: HostActivity) -> str:
+    """Return the resources that a host uses as text: ``CPU 198%, 1.3 GB, GPU 87%, 10.1 GB``; "" while unknown."""
+    return ", ".join(filter(None, usage_cells(activity)))
+
+
+def format_silence(activity: HostActivity) -> str:
+    """Return for how long a host has been silent: ``no output for 12 s``; "" below `SILENT_SECONDS`."""
+    seconds = activity.silent_seconds
+    return "" if seconds is None or seconds < SILENT_SECONDS else f"no output for {messages.format_duration(seconds)}"
 
 
 def format_rate(bytes_per_second: float) -> str:

@@ -135,7 +135,8 @@ def _metric(metric: MetricSummary) -> _Row:
 
 def _host(host: HostStatus) -> _Row:
     line = f'<span style="{_MONO};opacity:.75">{escape(host.line or "")}</span>'
-    return f"<b>{escape(host.name)}</b>", escape(host.role), line
+    facts = (host.role, formatting.format_usage(host.activity), formatting.format_silence(host.activity))
+    return f"<b>{escape(host.name)}</b>", " \u00b7 ".join(map(escape, filter(None, facts))), line
 
 
 def _listed(items: Sequence[_T], row: Callable[[_T], _Row], name: str) -> str:

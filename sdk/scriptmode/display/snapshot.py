@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress
+from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, HostActivity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +26,12 @@ class StatusInterval:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """One host: its role, "" if that is unknown, and the last line of its log, None before the first one."""
+    """One host: its role, "" if that is unknown, the last line of its log, None before the first one, what it does."""
 
     name: str
     role: str = ""
     line: str | None = None
+    activity: HostActivity = field(default_factory=HostActivity)
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Callable, TypeVar
 
 from scriptmode import messages
-from scriptmode.display.collector import ChannelRates, MetricByHost
+from scriptmode.display.collector import ChannelRates, MetricByHost, UnfinishedLine
 from scriptmode.display.follower import find_roles
 from scriptmode.display.snapshot import HostStatus, JobSnapshot, MetricSummary, Observations, create_snapshot
 from scriptmode.errors import ScriptmodeError
-from scriptmode.platforms.base import FAILED
+from scriptmode.platforms.base import FAILED, HostActivity
 from scriptmode.request.parse import parse_description
+from scriptmode.results.activity import find_activity
 from scriptmode.results.outcome import find_failure
 from scriptmode.spec.hosts import HostKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scriptmode.platforms.base import Metric, Platform
     from scriptmode.spec.job_description import JobDescription
@@ -46,7 +47,9 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
     rates = ChannelRates()
     rates.add(query(lambda: platform.progress(name), ()), time.monotonic())
     roles = find_roles(description.job)
-    hosts = tuple(HostStatus(host, roles.get(host, "")) for host in description.hosts)
+    idle: Mapping[str, HostActivity] = {}
+    activity = query(lambda: find_activity(description, platform), idle)
+    hosts = tuple(_host(host, roles.get(host, ""), activity.get(host, HostActivity())) for host in description.hosts)
     metrics: tuple[MetricSummary, ...] = ()
     if large := query(lambda: _large_log(description, platform), 0):
         notes.append(
@@ -60,6 +63,10 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty
     return snapshot, notes, log_locations
+
+
+def _host(name: str, role: str, activity: HostActivity) -> HostStatus:
+    return HostStatus(name, role, UnfinishedLine.parse(activity.line).shown or None, activity)
 
 
 def _large_log(description: JobDescription, platform: Platform) -> int:

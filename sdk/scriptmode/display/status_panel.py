@@ -27,6 +27,8 @@ _RUNNING_STYLE = "bold cyan"
 #: The most columns of a sparkline, the fewest where a host's name follows it, and the share of a row (1/_PART) that a
 #: metric's name has.
 _SPARK, _LEAST_SPARK, _PART = 40, 8, 3
+#: The fewest columns of a host's line beside its resources.
+_LEAST_LINE = 24
 
 
 class StatusPanel:
@@ -116,11 +118,24 @@ class StatusPanel:
         return sparkline(metric.points, columns, ascii_only=self._ascii_only) if columns > 0 else ""
 
     def _hosts(self, snapshot: JobSnapshot) -> list[Text]:
-        return [self._host(each) for each in snapshot.observed.hosts]
+        hosts = snapshot.observed.hosts
+        names = _column([host.name for host in hosts])
+        roles = _column([host.role for host in hosts])
+        usages = _usage_columns(hosts)
+        if self._width - sum(len(column[0]) + 1 for column in (names, roles, usages) if column) < _LEAST_LINE:
+            usages = [""] * len(hosts)
+        return [self._host(*parts) for parts in zip(hosts, names, roles, usages)]
 
-    def _host(self, host: HostStatus) -> Text:
-        role = f" {host.role}" if host.role else ""
-        return self._row((f"  {host.name}", "bold"), (role, "magenta"), (f" {self._dot} {host.line or ''}", "dim"))
+    def _host(self, host: HostStatus, name: str, role: str, usage: str) -> Text:
+        silence = formatting.format_silence(host.activity)
+        return self._row(
+            (f"  {name}", "bold"),
+            (f" {role}" if role else "", "magenta"),
+            (f" {usage}" if usage else "", ""),
+            (f" {self._dot} ", "dim"),
+            (f"{silence} {self._dot} " if silence else "", "yellow"),
+            (host.line or "", "dim"),
+        )
 
     def _row(self, *parts: tuple[str, str]) -> Text:
         if self._ascii_only:
@@ -140,6 +155,20 @@ class StatusPanel:
         row.truncate(self._width - 1)
         row.append(mark, "dim")
         return row
+
+
+def _usage_columns(hosts: Sequence[HostStatus]) -> list[str]:
+    """Return the resources of each host, in columns."""
+    cells = [formatting.usage_cells(host.activity) for host in hosts]
+    return [
+        " ".join(filter(None, row)).rstrip() for row in zip(*(_column(column, right=True) for column in zip(*cells)))
+    ]
+
+
+def _column(cells: Sequence[str], *, right: bool = False) -> list[str]:
+    """Return cells in the width of the widest of them."""
+    width = max(map(len, cells), default=0)
+    return [cell.rjust(width) if right else cell.ljust(width) for cell in cells]
 
 
 def _printable(row: Text) -> Text:

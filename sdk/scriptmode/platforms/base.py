@@ -112,10 +112,23 @@ class ChannelProgress:
 class HostActivity:
     """What a host of a running job does at this moment.
 
-    ``line`` is the end of its log that has no line end yet, such as a progress bar; "" where the log ends with one.
+    Attributes:
+        line: The end of its log that has no line end yet, such as a progress bar; "" where the log ends with one.
+        silent_seconds: Seconds since its last output.
+        cpu_percent: CPU usage of all its processes in percent of one core: 200 is two cores.
+        memory_bytes: Resident memory of all its processes; pages that they share count for each.
+        gpu_percent: Mean usage of the GPUs that its processes use; 0 while they use none of the machine's GPUs.
+        gpu_memory_bytes: GPU memory of its processes.
+
+    ``None`` is unknown, also for a host that does not run yet or has ended.
     """
 
     line: str = ""
+    silent_seconds: float | None = None
+    cpu_percent: float | None = None
+    memory_bytes: int | None = None
+    gpu_percent: float | None = None
+    gpu_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)

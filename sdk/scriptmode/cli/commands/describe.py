@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 def describe(job: TrainingJob, *, as_json: bool) -> None:
     """Print a summary of JOB: its status, hosts, script, inputs, hyperparameters and output locations.
 
-    With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. Of a failed
-    job it has one more field: Failure, with host, process, exit_code, signal, exception, hint and traceback.
+    Of a job that runs on this machine it has each host's CPU usage (100% is one core), memory and GPUs, and the time
+    since its last output.
+
+    With --json the output is the response of Amazon SageMaker's DescribeTrainingJob, for local jobs too. A failed job
+    has one more field: Failure, with host, process, exit_code, signal, exception, hint and traceback. A running job of
+    this machine has Activity: of each host cpu_percent, memory_bytes, gpu_percent, gpu_memory_bytes, silent_seconds
+    since its last output, and line, which it has not ended.
 
     \b
     Example:
@@ -31,8 +36,12 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
       scriptmode describe mnist-1 --json | jq .SecondaryStatusTransitions
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     description = job.describe()
+    activity = job.activity()
     if as_json:
         failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
-        output.print_json({**description, **({"Failure": asdict(failure)} if failure else {})})
+        more: dict[str, Any] = {"Failure": asdict(failure)} if failure else {}
+        if activity:
+            more["Activity"] = {host: asdict(each) for host, each in activity.items()}
+        output.print_json({**description, **more})
     else:
-        output.echo(render_description(parse_description(description)))
+        output.echo(render_description(parse_description(description), activity))

@@ -24,7 +24,7 @@ from scriptmode.errors import (
     UnreadableJobError,
     invalid,
 )
-from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, HostActivity, LogEvent
+from scriptmode.platforms.base import ANY_JOB, DeprecatedMethods, LogEvent
 from scriptmode.platforms.local import host_software
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.hosts.container_limits import parse_limits
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode.failure import Failure
-    from scriptmode.platforms.base import ChannelProgress, JobFilter, Metric, PlannedHost
+    from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, Metric, PlannedHost
     from scriptmode.platforms.local.pruning import PruneReport
     from scriptmode.platforms.local.store.job_store import JobFolder
     from scriptmode.platforms.local.store.logs import LogReader
@@ -320,10 +320,10 @@ class LocalPlatform(DeprecatedMethods):
         return self._store.find(name).read_progress()
 
     def activity(self, name: str) -> dict[str, HostActivity]:
-        """Return what each host that has a log does now."""
-        from scriptmode.platforms.local.store.logs import unfinished_line
+        """Return what each host that has a log does now; its resources are at most some seconds old."""
+        from scriptmode.platforms.local.store.activity import read_activity
 
-        return {host: HostActivity(unfinished_line(Path(log))) for host, log in self.log_locations(name).items()}
+        return read_activity(self._store.find(name))
 
     def log_locations(self, name: str) -> dict[str, str]:
         """Return the paths of the hosts' logs by host."""

@@ -4,6 +4,7 @@
 - `job_agent`: one job from Starting to Completed, Failed or Stopped
 - `supervision`: the hosts of a job while they train
 - `progress`: counting and recording how much of the inputs has arrived
+- `usage`: sampling and recording the resources that the hosts use
 - `cleanup`: removal of files after the end of a job
 - `recovery`: reconciling the state of a job whose agent died or does not answer
 - `removal`: deleting a job

@@ -6,7 +6,7 @@ The secondary statuses in order, all of them entered by this process (`Agent._en
 - DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
 - Downloading: mounts are made, and a forked task copies the File mode channels and an earlier job's checkpoints.
 - Training: the hosts run under `supervision`, one forked process for each Pipe mode channel and host serves it, and a
-  forked task copies checkpoints.
+  forked task copies checkpoints. Another one samples the resources that the hosts use.
 - Stopping: a stop was requested, or MaxRuntimeInSeconds passed.
 - Uploading: a forked task packs and delivers the artifacts.
 - Completed, Stopped, MaxRuntimeExceeded, Failed: recorded once and durably, then files are removed.
@@ -38,6 +38,7 @@ from scriptmode.errors import ContainerError, DataError
 from scriptmode.failure import Failure
 from scriptmode.platforms.local.agent import cleanup, log_stream, progress, supervision
 from scriptmode.platforms.local.agent.supervision import Outcome, SupervisionHooks
+from scriptmode.platforms.local.agent.usage import UsageSampler
 from scriptmode.platforms.local.hosts import fleet, job_variables
 from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_mode
 from scriptmode.platforms.local.outputs import artifacts, checkpoints
@@ -229,9 +230,12 @@ class Agent:
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         self._record_processes()
+        sampler = self._tasks.start(UsageSampler(self._hosts, self._folder.usage_file).run)
         # The script has the grace period; `train` needs the margin after it to kill, reap and report.
         grace = self._job.stop_grace + contract.STOP_MARGIN
-        return supervision.supervise(self._hosts, self._request.limits.max_run, grace, self._hooks())
+        outcome = supervision.supervise(self._hosts, self._request.limits.max_run, grace, self._hooks())
+        sampler.kill()
+        return outcome
 
     def _hooks(self) -> SupervisionHooks:
         return SupervisionHooks(

@@ -29,6 +29,9 @@ class Host(Protocol):
     def pid(self) -> int:
         """The agent's child that ends with the host; 0 before the start."""
 
+    def find_process(self) -> int:
+        """Return the process ID of the host's first process; 0 while it is unknown. May wait for Docker."""
+
     @property
     def machine_failure(self) -> str:
         """A failure of the machine, not of its ``train``, such as exhausted memory; "" without one."""

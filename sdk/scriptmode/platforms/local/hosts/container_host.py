@@ -19,6 +19,7 @@ from scriptmode.data import regular_files
 from scriptmode.errors import ContainerError
 from scriptmode.messages import format_bytes
 from scriptmode.platforms.local.hosts.container_limits import ContainerLimits
+from scriptmode_runtime.processes import system
 from scriptmode_runtime.processes.streams import Sink
 
 if TYPE_CHECKING:
@@ -97,6 +98,15 @@ class ContainerHost:
     def pid(self) -> int:
         """The process ID of the task that follows the container; 0 before the start."""
         return self._follower.pid if self._follower else 0
+
+    def find_process(self) -> int:
+        """Return the process ID of the container's first process; 0 while it does not run, or is not visible here."""
+        with suppress(ContainerError), docker_client.docker_client(f"{self.name} cannot be inspected") as client:
+            found = client.api.inspect_container(self.container.name)
+            pid = int(found["State"]["Pid"])
+            # In another process namespace than the daemon's, the number is that of another program.
+            return pid if found["Id"] in system.control_groups(pid) else 0
+        return 0
 
     def start(self) -> None:
         """Start the task that creates and runs the container; its failure becomes `NOT_RUN` and ``machine_failure``."""

@@ -46,6 +46,10 @@ class ProcessHost:
         """The process ID; 0 before the start."""
         return self._process.pid if self._process else 0
 
+    def find_process(self) -> int:
+        """Return the process ID."""
+        return self.pid
+
     def start(self) -> None:
         """Start the process; raise ``OSError`` if that is impossible."""
         agent = os.getpid()

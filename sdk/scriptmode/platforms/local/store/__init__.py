@@ -5,6 +5,7 @@
 - `job_record`: the record of a created job; `shapes`: validation of what is read back
 - `heartbeat`: the sign of life of an agent in its lock file
 - `logs`: reading hosts' logs while they are written
+- `activity`: resources that the hosts use, and how their logs grow
 - `description`: state and request rendered as Describe and List responses
 - `probe`: whether a folder can hold a store, and which of its jobs are damaged
 

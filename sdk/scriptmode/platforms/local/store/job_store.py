@@ -6,6 +6,7 @@
   ``agent.lock``      held (flock) by the job's agent while it lives; contains the agent's heartbeat
   ``processes.json``  the agent and the hosts' launchers
   ``progress.json``   the progress of the channels' data
+  ``usage.json``      the resources that the hosts use
   ``reserve``         space for the final state, should the disk be full by then; removed when the job ended
   ``stop``            exists once a stop was requested; its modification time is that of the request
   ``agent.log``       warnings and errors of the agent
@@ -91,6 +92,11 @@ class JobFolder:
     def lock_file(self) -> Path:
         """The file whose lock the job's agent holds while it lives."""
         return self.path / "agent.lock"
+
+    @property
+    def usage_file(self) -> Path:
+        """The record of the resources that the hosts use; see `store.activity`."""
+        return self.path / "usage.json"
 
     @property
     def reserve(self) -> full_disk.Reserve:

@@ -1,0 +1,90 @@
+"""Resources that the hosts of a job use: a task of the agent samples and records them for every client.
+
+The task is a process of its own: neither a GPU driver nor a Docker daemon that hangs delays the agent.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Callable
+
+from scriptmode.platforms.base import HostActivity
+from scriptmode.platforms.local.store import activity
+from scriptmode.platforms.local.system.gpus import Gpus, open_gpus
+from scriptmode_runtime.processes import process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from scriptmode.platforms.local.hosts import Host
+    from scriptmode_runtime.processes.process_tree import ProcessIdentity, TreeUsage
+
+#: Seconds between two samples, and until the second one, which is the first with a CPU usage.
+SAMPLE_SECONDS, _FIRST_SECONDS = 2.0, 0.5
+
+
+class UsageSampler:
+    """Sampler of the hosts' processes and GPUs; ``path`` is the record.
+
+    The CPU usage of a host is that of all its processes since the last sample, in percent of one core. Its memory is
+    their resident memory, in which pages that processes share count for each.
+    """
+
+    def __init__(self, hosts: Sequence[Host], path: Path, find_gpus: Callable[[], Gpus | None] = open_gpus) -> None:
+        self._hosts = hosts
+        self._path = path
+        self._find_gpus = find_gpus
+        self._gpus: Gpus | None = None
+        #: The first process of each host, once it is known.
+        self._processes: dict[str, ProcessIdentity] = {}
+        self._last: Mapping[str, TreeUsage] = {}
+        self._sampled = 0.0
+
+    def run(self) -> None:
+        """Record a sample every `SAMPLE_SECONDS`, until this process is killed."""
+        self._gpus = self._find_gpus()
+        pause = _FIRST_SECONDS
+        while True:
+            usage = self.sample(time.monotonic())
+            # The disk is full, or the job was deleted.
+            with suppress(OSError):
+                activity.write_usage(self._path, usage)
+            time.sleep(pause)
+            pause = SAMPLE_SECONDS
+
+    def sample(self, now: float) -> dict[str, HostActivity]:
+        """Return the usage of the hosts that run; without a CPU usage at the first sample of a host."""
+        roots = {host.name: identity.pid for host in self._hosts if (identity := self._find_process(host))}
+        trees = process_tree.measure_trees(roots)
+        gpus = self._gpus.usage({host: tree.pids for host, tree in trees.items()}) if self._gpus else {}
+        found = {}
+        for host, tree in trees.items():
+            gpu = gpus.get(host)
+            found[host] = HostActivity(
+                cpu_percent=self._cpu_percent(self._last.get(host), tree, now - self._sampled),
+                memory_bytes=tree.memory,
+                gpu_percent=gpu.percent if gpu else None,
+                gpu_memory_bytes=gpu.memory if gpu else None,
+            )
+        self._last, self._sampled = trees, now
+        return found
+
+    def _find_process(self, host: Host) -> ProcessIdentity | None:
+        """Return the identity of a host's first process while it runs."""
+        if host.name not in self._processes:
+            pid = host.find_process()
+            identity = process_tree.identify(pid) if pid else None
+            if identity is None:
+                return None
+            self._processes[host.name] = identity
+        identity = self._processes[host.name]
+        return identity if process_tree.is_running(identity) else None
+
+    @staticmethod
+    def _cpu_percent(before: TreeUsage | None, now: TreeUsage, seconds: float) -> float | None:
+        if before is None or seconds <= 0:
+            return None
+        # An orphan that another process reaped is missing in the sum.
+        return round(100 * max(0.0, now.cpu_seconds - before.cpu_seconds) / seconds, 1)

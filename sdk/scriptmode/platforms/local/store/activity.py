@@ -1,0 +1,79 @@
+"""What the hosts of a running job do: the resources that the agent recorded, and how their logs grow."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from scriptmode.data import regular_files
+from scriptmode.platforms.base import HostActivity
+from scriptmode.platforms.local.store import shapes
+from scriptmode.platforms.local.store.logs import unfinished_line
+from scriptmode.platforms.local.system.durable import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from scriptmode.platforms.local.store.job_store import JobFolder
+
+#: Seconds after which a record is not of the present any more; a new one is written every `agent.usage.SAMPLE_SECONDS`.
+_STALE_SECONDS = 15.0
+_SHAPE = {"*": {"*": object}}
+#: The fields of an activity that are recorded; the others are read from the hosts' logs.
+_RECORDED = tuple(field.name for field in fields(HostActivity) if field.name.endswith(("_percent", "_bytes")))
+
+
+def write_usage(path: Path, usage: Mapping[str, HostActivity]) -> None:
+    """Record the resources of the hosts that run; raise ``OSError``."""
+    content = {host: {name: getattr(each, name) for name in _RECORDED} for host, each in usage.items()}
+    replace_file(path, json.dumps(content).encode(), durable=False)
+
+
+def read_activity(folder: JobFolder) -> dict[str, HostActivity]:
+    """Return what each host with a log does; nothing for a job that has ended.
+
+    Only a host of which the record has resources is silent: another one does not run yet, or has ended. A record that
+    cannot be read is ignored, as it is only displayed.
+    """
+    if folder.read_state().ended:
+        return {}
+    usage = _read_usage(folder.usage_file)
+    found = {}
+    for host in folder.read_job().request.resources.hosts:
+        log = folder.log(host)
+        activity = replace(usage.get(host, HostActivity()), line=unfinished_line(log))
+        if host in usage:
+            activity = replace(activity, silent_seconds=_seconds_since_change(log))
+        if activity != HostActivity():
+            found[host] = activity
+    return found
+
+
+def _read_usage(path: Path) -> dict[str, HostActivity]:
+    try:
+        age = _seconds_since_change(path)
+        if age is None or age > _STALE_SECONDS:
+            return {}
+        content = regular_files.read_json(path)
+        shapes.validate_shape(content, _SHAPE, "")
+        return {
+            host: HostActivity(**{name: _number(each.get(name)) for name in _RECORDED})
+            for host, each in content.items()
+        }
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _number(value: object) -> Any:
+    return value if shapes.is_number(value) else None
+
+
+def _seconds_since_change(path: Path) -> float | None:
+    try:
+        # A file server's clock may be ahead of this machine's.
+        return max(0.0, round(time.time() - path.stat().st_mtime, 1))
+    except OSError:
+        return None

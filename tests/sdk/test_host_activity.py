@@ -1,0 +1,167 @@
+"""What hosts do: their CPU, memory and GPUs, sampled, recorded, and read from the record."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fakes.local_jobs import request_for
+from fakes.nvml import Gpu, Nvml
+from fakes.processes import until
+
+from scriptmode.display import formatting
+from scriptmode.platforms.base import HostActivity
+from scriptmode.platforms.local.agent.usage import UsageSampler
+from scriptmode.platforms.local.store.activity import read_activity, write_usage
+from scriptmode.platforms.local.store.job_record import Job
+from scriptmode.platforms.local.store.job_store import JobStore
+from scriptmode.platforms.local.store.state import starting_state
+from scriptmode.platforms.local.system.gpus import Gpus, GpuUsage, open_gpus
+from scriptmode.request.parse import parse_request
+
+#: Uses 60 MB, and half a second of CPU time in a child that has ended when it says so.
+BUSY = """
+import subprocess, sys, time
+content = bytearray(60_000_000)
+subprocess.run([sys.executable, "-c", "import time\\nwhile time.process_time() < 0.5: pass"])
+print("used", flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.fixture
+def sleeping():
+    with subprocess.Popen(["sleep", "3600"]) as process:
+        yield process
+        process.kill()
+
+
+def host(name, pid):
+    return SimpleNamespace(name=name, find_process=lambda: pid)
+
+
+def sampler(*hosts, gpus=None):
+    made = UsageSampler(hosts, path=None)
+    made._gpus = gpus
+    return made
+
+
+@pytest.mark.slow
+def test_a_hosts_usage_is_that_of_all_its_processes_ended_ones_too():
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as process:
+        samples = sampler(host("algo-1", process.pid))
+        first = samples.sample(0.0)["algo-1"]
+        assert process.stdout.readline() == b"used\n"
+        second = samples.sample(1.0)["algo-1"]
+        process.kill()
+    assert first.cpu_percent is None
+    assert 40 < second.cpu_percent < 120
+    assert 60e6 < second.memory_bytes < 120e6
+    assert (second.gpu_percent, second.gpu_memory_bytes) == (None, None)
+
+
+def test_a_host_that_has_ended_or_is_not_there_yet_has_no_usage(sleeping):
+    found = []
+    later = SimpleNamespace(name="algo-2", find_process=lambda: found[0] if found else 0)
+    samples = sampler(host("algo-1", sleeping.pid), later)
+    assert list(samples.sample(0.0)) == ["algo-1"]
+    found.append(os.getpid())
+    assert list(samples.sample(1.0)) == ["algo-1", "algo-2"]
+    sleeping.kill()
+    sleeping.wait()
+    assert list(samples.sample(2.0)) == ["algo-2"]
+
+
+def test_a_host_uses_the_gpus_that_its_processes_are_on(sleeping):
+    one, two = sleeping.pid, os.getpid()
+    nvml = Nvml(Gpu(90, {one: 1_000}), Gpu(50, {one: 500, two: 20}), Gpu(0))
+    usage = sampler(host("algo-1", one), gpus=Gpus.open(nvml)).sample(0.0)["algo-1"]
+    assert (usage.gpu_percent, usage.gpu_memory_bytes) == (70.0, 1_500)
+    assert formatting.format_usage(usage).endswith(", GPU 70%, 1.5 kB")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "expected"),
+    [
+        (Gpu(0), GpuUsage(0.0, 0)),
+        (Gpu(30, {1: 10}), GpuUsage(0.0, 0)),
+        (Gpu(30), GpuUsage(None, None)),
+        (Gpu(30, {2**22 + 1: 10}), GpuUsage(None, None)),
+        (Gpu(30, None), GpuUsage(None, None)),
+        (Gpu(None, {os.getpid(): 10}), GpuUsage(None, 10)),
+        (Gpu(30, {os.getpid(): None}), GpuUsage(30.0, None)),
+    ],
+    ids=[
+        "idle", "of another program", "of an unknown program", "of a process that is not visible here",
+        "processes unknown", "utilization unknown", "memory unknown",
+    ],
+)  # fmt: skip
+def test_what_a_driver_does_not_tell_is_unknown(gpu, expected):
+    assert Gpus.open(Nvml(gpu)).usage({"algo-1": [os.getpid()]}) == {"algo-1": expected}
+
+
+def test_without_gpus_or_a_driver_there_are_none():
+    assert Gpus.open(Nvml()) is None
+    assert Gpus.open(Nvml(Gpu(), works=False)) is None
+    assert open_gpus() is None or Path("/dev/nvidia0").exists()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a job that trains, with a log of each of its two hosts."""
+    job = Job(parse_request(request_for("job-1", hosts=2)), "arn", "us-east-1", sys.executable, 1.0, {}, {})
+    state = starting_state("job-1", "arn", time.time()).with_status("Training", time.time())
+    with JobStore(tmp_path).create(job, state) as (made, _):
+        pass
+    for name in ("algo-1", "algo-2"):
+        made.log(name).write_text("one\n")
+    return made
+
+
+def test_the_record_is_read_with_the_silence_of_each_running_host(folder):
+    usage = HostActivity(cpu_percent=98.6, memory_bytes=7, gpu_percent=5.0, gpu_memory_bytes=6)
+    write_usage(folder.usage_file, {"algo-1": usage})
+    os.utime(folder.log("algo-1"), (time.time() - 12,) * 2)
+    found = read_activity(folder)
+    assert list(found) == ["algo-1"]
+    assert found["algo-1"].silent_seconds == pytest.approx(12, abs=2)
+    assert found["algo-1"].memory_bytes == 7
+    assert formatting.format_usage(found["algo-1"]) == "CPU 99%, 7 bytes, GPU 5%, 6 bytes"
+    assert formatting.format_silence(found["algo-1"]).startswith("no output for 1")
+    assert formatting.format_silence(HostActivity(silent_seconds=3.0)) == ""
+    folder.log("algo-2").write_text("one\n\r 10%")
+    assert read_activity(folder)["algo-2"] == HostActivity(line="\r 10%")
+
+
+@pytest.mark.parametrize("content", [b"[", b"null", b"[7]", b'{"algo-1": 7}', b'{"algo-1": {"cpu_percent": "7"}}'])
+def test_a_record_that_cannot_be_read_tells_nothing(folder, content):
+    folder.usage_file.write_bytes(content)
+    assert formatting.format_usage(read_activity(folder).get("algo-1", HostActivity())) == ""
+
+
+def test_an_old_record_and_that_of_an_ended_job_tell_nothing(folder):
+    write_usage(folder.usage_file, {"algo-1": HostActivity(cpu_percent=1.0)})
+    assert read_activity(folder)
+    os.utime(folder.usage_file, (time.time() - 60,) * 2)
+    assert read_activity(folder) == {}
+    os.utime(folder.usage_file)
+    folder.write_state(folder.read_state().with_status("Completed", time.time()))
+    folder.log("algo-1").write_text("without an end")
+    assert read_activity(folder) == {}
+
+
+def test_the_sampler_records_until_it_is_killed(tmp_path, sleeping):
+    record = tmp_path / "usage.json"
+    pid = os.fork()
+    if pid == 0:
+        UsageSampler([host("algo-1", sleeping.pid)], record, lambda: Gpus.open(Nvml(Gpu(0)))).run()
+    try:
+        until(lambda: record.exists() and json.loads(record.read_text())["algo-1"]["cpu_percent"] is not None)
+        assert json.loads(record.read_text())["algo-1"]["gpu_percent"] == 0
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
