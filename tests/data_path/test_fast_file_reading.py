@@ -39,7 +39,7 @@ class Zeros:
         assert self.free.wait(30)
         if self.failing:
             raise OSError("no route")
-        return bytes(end - start)
+        return [bytes(end - start)]
 
 
 def get(reading, start, size=KERNEL_READ):
@@ -88,7 +88,8 @@ def test_any_reads_in_any_order_return_their_bytes(size, reads, budget):
     class Small:
         def read(self, item, start, end):
             assert 0 <= start < end <= size
-            return content[start:end]
+            middle = (start + end) // 2
+            return [content[start:middle], content[middle:end]]
 
     prefetcher = Prefetcher(lambda _: Small(), budget)
     with pytest.MonkeyPatch.context() as patch:

@@ -98,7 +98,7 @@ def test_bytes_beyond_the_length_do_not_start_the_next_response(server):
     store = S3Store()
     item = store.find("s3://bkt/small")
     for start in range(0, 90_000, 10_000):
-        assert bytes(store.read(item, start, start + 10_000)) == SMALL[start : start + 10_000]
+        assert b"".join(store.read(item, start, start + 10_000)) == SMALL[start : start + 10_000]
 
 
 @MODES
@@ -197,26 +197,42 @@ def test_chunks_are_verified_in_any_order():
         right = integrity.ObjectCheck(item, verifier, lambda: expected, lambda: [content])
         wrong = integrity.ObjectCheck(item, verifier, lambda: expected, lambda: [content])
         for start in starts[:-1]:
-            right.add(start, content[start : start + 100])
-            wrong.add(start, content[start : start + 100])
-        right.add(starts[-1], content[starts[-1] : starts[-1] + 100])
+            right.add(start, [content[start : start + 60], content[start + 60 : start + 100]])
+            wrong.add(start, [content[start : start + 100]])
+        right.add(starts[-1], [content[starts[-1] : starts[-1] + 100]])
         with pytest.raises(DataError, match="their CRC32 is"):
-            wrong.add(starts[-1], bytes(100))
+            wrong.add(starts[-1], [bytes(100)])
 
 
-def test_a_stream_of_more_than_a_mebibyte_over_tls_costs_no_md5(monkeypatch, no_credentials, certificate):
+@pytest.fixture
+def tls_server(monkeypatch, no_credentials, certificate):
     chain, key = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain, key)
-    with FaultyS3({"more": LARGE[:3_000_000]}, tls=context) as server:
-        server.use(monkeypatch)
+    with FaultyS3({"small": SMALL, "more": LARGE[:3_000_000]}, tls=context) as running:
+        running.use(monkeypatch)
         monkeypatch.setenv("AWS_CA_BUNDLE", str(chain))
-        server.etags["more"] = server.contents["more"], f'"{"a" * 32}"'
-        assert pipe_mode(server, "more", None, None) == LARGE[:3_000_000]
-        assert server.gets == 1
-        server.checksums["more"] = {"crc32": "AAAAAA=="}
-        with pytest.raises(DataError, match="CRC32"):
-            pipe_mode(server, "more", None, None)
+        yield running
+
+
+@pytest.mark.parametrize("key", ["small", "more"])
+def test_a_stream_over_tls_costs_no_md5(tls_server, key):
+    tls_server.etags[key] = tls_server.contents[key], f'"{"a" * 32}"'
+    assert pipe_mode(tls_server, key, None, None) == tls_server.contents[key]
+    assert tls_server.gets == 1
+
+
+def test_a_small_object_over_tls_costs_no_request_for_its_checksum(tls_server):
+    tls_server.etags["small"] = SMALL, '"no-checksum-1"'
+    assert pipe_mode(tls_server, "small", None, None) == SMALL
+    # It is looked up, and read.
+    assert len(tls_server.asked) == 2
+
+
+def test_a_large_object_over_tls_is_compared_with_its_checksum(tls_server):
+    tls_server.checksums["more"] = {"crc32": "AAAAAA=="}
+    with pytest.raises(DataError, match="CRC32"):
+        pipe_mode(tls_server, "more", None, None)
 
 
 @MODES
@@ -236,5 +252,5 @@ def test_an_encrypted_object_is_compared_with_its_checksum(server, views, tmp_pa
 def test_a_small_object_costs_one_request(server):
     store = S3Store()
     items = list(store.objects("s3://bkt/small"))
-    assert [bytes(store.read(item, 0, item.size)) for item in items] == [SMALL]
+    assert [b"".join(store.read(item, 0, item.size)) for item in items] == [SMALL]
     assert [request.method for request in server.asked if request.key] == ["GET"]

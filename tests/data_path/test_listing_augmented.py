@@ -174,7 +174,7 @@ def test_the_first_lines_come_before_the_last_is_read(tmp_path):
             return StoredObject(uri, 1 << 50)
 
         def read(self, item, start, end):
-            return b'{"a": 1}\n' * 100
+            return [b'{"a": 1}\n' * 100]
 
     found = listing.pieces(source("a"), Endless().of, epoch=0, host=0, count=1, spool=tmp_path)
     assert len(list(islice(found, 1000))) == 1000

@@ -41,7 +41,7 @@ class Many(MemoryObjects):
             whole, skipped = [self.begin], 0
         number, into = divmod(skipped, len(self.part))
         parts = self.part * min((end - start) // len(self.part) + 2, MILLION - number)
-        return b"".join([*whole, parts[into:], self.end])[: end - start]
+        return [b"".join([*whole, parts[into:], self.end])[: end - start]]
 
 
 def memory_used():

@@ -42,7 +42,7 @@ class Recorder:
             raise DataError(f"{item.uri}: gone")
         with self._counting:
             self.under_way -= end - start
-        return item.uri[-1:].encode() * (end - start)
+        return [item.uri[-1:].encode() * (end - start)]
 
 
 def stored(number, size=10):

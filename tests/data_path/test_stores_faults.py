@@ -27,7 +27,7 @@ def server(monkeypatch, no_credentials):
 
 def read(store, start=0, end=None):
     item = store.find("s3://bkt/x")
-    return bytes(store.read(item, start, item.size if end is None else end))
+    return b"".join(store.read(item, start, item.size if end is None else end))
 
 
 def first(count, fault):
@@ -105,7 +105,7 @@ def test_an_object_that_changes_between_two_requests_is_an_error(server, heeds_i
     server.heeds_if_match = heeds_if_match
     store = S3Store()
     item = store.find("s3://bkt/x")
-    assert bytes(store.read(item, 0, 10)) == CONTENT[:10]
+    assert b"".join(store.read(item, 0, 10)) == CONTENT[:10]
     server.contents["x"] = os.urandom(len(CONTENT))
     with pytest.raises(
         DataError, match=rf"s3://bkt/x: the object was changed while the job read it \(ETag {item.version}"
@@ -153,7 +153,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced(server):
     item = store.find("s3://bkt/x")
     closing = Fault(cut=True, at=len(CONTENT))
     server.fault = first(1, closing)
-    assert [bytes(store.read(item, 0, item.size)) for _ in range(3)] == [CONTENT] * 3
+    assert [b"".join(store.read(item, 0, item.size)) for _ in range(3)] == [CONTENT] * 3
     assert server.gets == 3
 
 
@@ -164,7 +164,7 @@ def test_a_key_is_requested_as_it_is_written(server, key):
     server.contents[key] = key.encode()
     store = S3Store()
     item = StoredObject(f"s3://bkt/{key}", len(key.encode()), server.etag(key))
-    assert bytes(store.read(item, 0, item.size)) == key.encode()
+    assert b"".join(store.read(item, 0, item.size)) == key.encode()
     assert server.asked[-1] == Request("GET", key, "")
     assert server.gets == 1
 
@@ -185,7 +185,7 @@ def test_many_threads_read_over_broken_connections(server):
         own = random.Random(seed)
         for _ in range(10):
             start, end = sorted(own.sample(range(len(CONTENT)), 2))
-            if bytes(store.read(item, start, end)) != CONTENT[start:end]:
+            if b"".join(store.read(item, start, end)) != CONTENT[start:end]:
                 wrong.append((start, end))
 
     threads = [threading.Thread(target=run, args=(seed,)) for seed in range(8)]

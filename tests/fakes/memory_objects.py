@@ -28,4 +28,4 @@ class MemoryObjects:
         return StoredObject(uri, len(self.contents[uri]), "v1")
 
     def read(self, item, start, end):
-        return self.contents[item.uri][start:end]
+        return [self.contents[item.uri][start:end]]

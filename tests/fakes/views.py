@@ -49,7 +49,7 @@ class WatchedObjects:
             time.sleep(0.01)
         if (self.control / "deleted").exists():
             raise DataNotFoundError(f"{item.uri}: there is no such object any more")
-        return memoryview(self.contents[item.uri])[start:end]
+        return [memoryview(self.contents[item.uri])[start:end]]
 
     def reads(self):
         """Return the requests that were read, each as (start, end)."""

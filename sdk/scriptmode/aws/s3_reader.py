@@ -2,6 +2,9 @@
 
 boto3 takes 1,500 microseconds of CPU for a GET, obstore 200. It does not return the response headers, has no names for
 most errors, and rejects keys that are not paths: whatever it cannot read, boto3 reads or explains.
+
+An HTTP client that receives into memory it uses again took less CPU: 0.48 s for 1 GiB in large objects, here 0.70 s;
+0.52 s for 2,000 objects of 100 KB, here 0.88 s, of which 0.3 s are MD5s instead of the CRCs in responses' headers.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Callable, ClassVar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from obstore import GetResult
     from obstore.store import S3Credential, S3Store
 
@@ -69,8 +74,8 @@ class S3Reader:
         self._store: S3Store | None = None
         self._creating = Lock()
 
-    def read(self, key: str, start: int, end: int, *, size: int, etag: str) -> memoryview | None:
-        """Return the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any).
+    def read(self, key: str, start: int, end: int, *, size: int, etag: str) -> Sequence[bytes | memoryview] | None:
+        """Return the bytes from ``start`` up to ``end`` of the object of just that size and ETag ("": any), in parts.
 
         Return None where obstore cannot read them, or the object has changed.
         """
@@ -93,19 +98,20 @@ class S3Reader:
                 return self._body(found, end - start)
         return None
 
-    def _body(self, found: GetResult, length: int) -> memoryview | None:
+    def _body(self, found: GetResult, length: int) -> Sequence[bytes | memoryview] | None:
         """Return a response's body if it has that length."""
+        parts: list[bytes | memoryview] = []
         if length <= PART_BYTES:
-            content = memoryview(found.bytes())
-            return content if len(content) == length else None
-        content, done = memoryview(bytearray(length)), 0
-        for part in found.stream(min_chunk_size=PART_BYTES):
-            self._raise_if_cancelled()
-            if len(part) > length - done:
-                return None
-            content[done : done + len(part)] = memoryview(part)
-            done += len(part)
-        return content if done == length else None
+            parts.append(memoryview(found.bytes()))
+        else:
+            left = length
+            for part in found.stream(min_chunk_size=PART_BYTES):
+                self._raise_if_cancelled()
+                left -= len(part)
+                if left < 0:
+                    return None
+                parts.append(part)
+        return parts if sum(map(len, parts)) == length else None
 
     def _opened(self) -> S3Store:
         with self._creating:

@@ -57,7 +57,7 @@ class PendingChunk:
 
     start: int
     end: int
-    data: Future[Buffer]
+    data: Future[Sequence[Buffer]]
     #: Whether a read waits for it, or has got some of it.
     is_needed: bool = False
 
@@ -247,7 +247,7 @@ def _failed(chunk: PendingChunk) -> bool:
 
 def _fetch(
     store_of: Callable[[str], ObjectStore], item: StoredObject, start: int, end: int, check: ObjectCheck | None
-) -> Buffer:
+) -> Sequence[Buffer]:
     data = store_of(item.uri).read(item, start, end)
     if check is not None:
         check.add(start, data)
@@ -265,12 +265,15 @@ def _when_ready(chunks: Sequence[PendingChunk], call: Callable[[], None]) -> Non
 
 def _cut(chunks: Sequence[PendingChunk], start: int, end: int) -> Content:
     """Return the bytes of a range from the chunks that cover it, or the error of one of them."""
-    found = []
+    found: list[Buffer] = []
     for chunk in chunks:
         if chunk.data.cancelled():
             return CancelledError()
         if error := chunk.data.exception():
             return error
-        data = memoryview(chunk.data.result())
-        found.append(data[max(start - chunk.start, 0) : min(end, chunk.end) - chunk.start])
+        offset = chunk.start
+        for buffer in chunk.data.result():
+            if part := memoryview(buffer)[max(start - offset, 0) : max(end - offset, 0)]:
+                found.append(part)
+            offset += len(buffer)
     return found

@@ -13,8 +13,9 @@ from scriptmode.data.object_store import StoredObject
 from scriptmode.errors import DataAccessError, DataError, DataNotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from scriptmode.data.object_store import Buffer
 
 #: Files whose status is read together, as in a page of an S3 listing.
 PAGE = 1000
@@ -50,16 +51,16 @@ class FileStore:
             raise DataNotFoundError(f"{uri}: {path!r} is a folder, not a file; name a file")
         return found
 
-    def read(self, item: StoredObject, start: int, end: int) -> bytes:
+    def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return all bytes from ``start`` up to ``end``; raise `DataError` where the file was changed meanwhile."""
-        content = b""
+        content: list[Buffer] = []
         with translated(item.uri, path_of(item)), open_unchanged(item) as file:
-            while more := os.pread(file, end - start - len(content), start + len(content)):
-                # Nearly always all of them come at once.
-                content = content + more if content else more
-        if len(content) < end - start:
-            at = start + len(content)
-            raise DataError(f"{item.uri}: the file ended at byte {at} while the job read it; {_LEAVE_ALONE}")
+            # Nearly always all of them come at once.
+            while start < end and (more := os.pread(file, end - start, start)):
+                content.append(more)
+                start += len(more)
+        if start < end:
+            raise DataError(f"{item.uri}: the file ended at byte {start} while the job read it", advice=_LEAVE_ALONE)
         return content
 
 

@@ -8,6 +8,8 @@ Independent of the HTTP client: it gets response headers and bytes. What is comp
   of the client's; then it looks the same (Object, S3 API). Some stores that are not S3 write other ETags. Of an object
   of at most `MOST_MD5_BYTES` it is compared first.
 
+TLS authenticates each record: a stream over it is compared with no MD5, and one of small objects not at all.
+
 A range of an object alone cannot be verified; its length and ETag are checked where it is read.
 """
 
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, runtime_checka
 from scriptmode.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from scriptmode.data.object_store import Buffer, StoredObject
 
@@ -145,13 +147,15 @@ class Verifier:
     def checksum(self, item: StoredObject, *, thorough: bool) -> Checksum | None:
         """Return the checksum of an object; the store is asked for it unless an MD5 costs less.
 
-        ``thorough``: whether that request of a small object, and the MD5 of a large one, are worth their cost.
+        ``thorough``: whether an MD5, and that request of an object of at most `MOST_MD5_BYTES`, are worth their cost.
         """
         by_etag = checksum({}, item.version)
-        if by_etag is not None and item.size <= MOST_MD5_BYTES:
-            if not self._etags_are_others:
+        if item.size <= MOST_MD5_BYTES:
+            if not thorough:
+                return None
+            if by_etag is not None and not self._etags_are_others:
                 return by_etag
-            if not (thorough and self._has_checksums):
+            if by_etag is not None and not self._has_checksums:
                 return None
         found = checksum(self._head(item), item.version)
         if found is not None and found.algorithm == MD5 and (self._etags_are_others or not thorough):
@@ -226,13 +230,13 @@ class ObjectCheck:
         self._expected: Checksum | None = None
         self._digest: Digest | None = None
         self._offset = 0
-        self._kept: dict[int, Buffer] = {}
+        self._kept: dict[int, Sequence[Buffer]] = {}
         self._ended = False
         #: Set where the object differs from its checksum.
         self.error: DataError | None = None
 
-    def add(self, start: int, data: Buffer) -> None:
-        """Add a chunk; raise `DataError` where it completes the object and the checksum differs."""
+    def add(self, start: int, data: Sequence[Buffer]) -> None:
+        """Add the buffers of a chunk; raise `DataError` where it completes the object and the checksum differs."""
         with self._adding:
             if self._ended:
                 return
@@ -252,8 +256,9 @@ class ObjectCheck:
 
     def _advance(self, expected: Checksum) -> None:
         while self._digest is not None and (data := self._kept.pop(self._offset, None)) is not None:
-            self._digest.update(data)
-            self._offset += len(data)
+            for buffer in data:
+                self._digest.update(buffer)
+                self._offset += len(buffer)
         if self._digest is not None and self._offset == self._item.size:
             self._ended = True
             try:

@@ -152,7 +152,7 @@ class _Text:
 def _chunks(uri: str, store: ObjectStore) -> Iterator[bytes]:
     item = store.find(uri)
     for start in range(0, item.size, MANIFEST_CHUNK_BYTES):
-        yield bytes(store.read(item, start, min(start + MANIFEST_CHUNK_BYTES, item.size)))
+        yield b"".join(store.read(item, start, min(start + MANIFEST_CHUNK_BYTES, item.size)))
 
 
 def _decoded(uri: str, number: int, line: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 #: A larger object is read in chunks of this size, several at a time.
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -55,5 +55,5 @@ class ObjectStore(Protocol):
     def find(self, uri: str) -> StoredObject:
         """Return the object of exactly that URI; raise `DataNotFoundError`."""
 
-    def read(self, item: StoredObject, start: int, end: int) -> Buffer:
-        """Return all bytes from ``start`` up to ``end``; raise `DataError` where the object was changed meanwhile."""
+    def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
+        """Return all bytes from ``start`` up to ``end``, in buffers; raise `DataError` where the object was changed."""

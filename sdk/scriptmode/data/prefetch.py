@@ -20,7 +20,7 @@ Scheduling stops at the end of the pieces, after the first error, and when the c
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
+from contextlib import closing, suppress
 from ctypes import CDLL
 from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
@@ -31,7 +31,7 @@ from scriptmode.data.integrity import Verifying
 from scriptmode.data.object_store import CHUNK_BYTES, Chunk, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from scriptmode.data.integrity import ObjectCheck
     from scriptmode.data.object_store import Buffer, ObjectStore, Piece, StoredObject
@@ -63,19 +63,26 @@ def prefetch(
     """
     share_arena()
 
-    def read(chunk: _PendingChunk) -> Chunk:
+    def read(chunk: _PendingChunk) -> list[Chunk]:
         piece = chunk.piece
         if isinstance(piece, Literal):
-            return Chunk(piece.data, ends=True, uri=piece.uri)
+            return [Chunk(piece.data, ends=True, uri=piece.uri)]
         if chunk.start == chunk.end:
-            return Chunk(b"", ends=True, uri=piece.uri)
+            return [Chunk(b"", ends=True, uri=piece.uri)]
         store = store_of(piece.uri)
         data = store.read(piece, chunk.start, chunk.end)
         if chunk.check is not None:
             chunk.check.add(store, chunk.start, data)
-        return Chunk(data, chunk.end == piece.size, piece.uri)
+        *buffers, last = data
+        found = [Chunk(buffer, ends=False, uri=piece.uri) for buffer in buffers]
+        return [*found, Chunk(last, chunk.end == piece.size, piece.uri)]
 
-    return ordered_prefetch(_chunks_of(pieces), read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
+    chunks = _chunks_of(pieces)
+    found = ordered_prefetch(chunks, read, cost=_cost, budget=window_bytes, workers=workers, waiting=waiting)
+    with closing(found):
+        for each in found:
+            while each:
+                yield each.pop(0)
 
 
 def ordered_prefetch(
@@ -120,7 +127,7 @@ class _SharedCheck:
         self._creating = Lock()
         self._check: ObjectCheck | None = None
 
-    def add(self, store: ObjectStore, start: int, data: Buffer) -> None:
+    def add(self, store: ObjectStore, start: int, data: Sequence[Buffer]) -> None:
         """Add a chunk; raise `DataError` with the last one if the checksum of all is not the object's."""
         if not isinstance(store, Verifying):
             return

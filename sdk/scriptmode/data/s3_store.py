@@ -26,7 +26,7 @@ from scriptmode.data.object_store import CHUNK_BYTES, Buffer, StoredObject
 from scriptmode.errors import DataError, DataNotFoundError, PlatformError, with_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scriptmode.data.integrity import Checksum
 
@@ -82,22 +82,23 @@ class S3Store:
         found, _ = self._retry(lambda: self._s3.head(uri))
         return StoredObject(uri, found.size, found.etag)
 
-    def read(self, item: StoredObject, start: int, end: int) -> Buffer:
+    def read(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return all bytes from ``start`` up to ``end``; raise `DataError` where the object was changed meanwhile.
 
         The checksum of a whole object is compared; the object is read once more if it differs.
         """
-        content = [self.read_unverified(item, start, end)]
+        content = self.read_unverified(item, start, end)
         if (start, end) == (0, item.size):
             expected = self._verifier.checksum(item, thorough=self._is_thorough(item))
 
             def read_again() -> None:
-                content[:] = [self.read_unverified(item, start, end)]
+                nonlocal content
+                content = self.read_unverified(item, start, end)
 
             self._verifier.check(item, expected, lambda: content, read_again)
-        return content[0]
+        return content
 
-    def read_unverified(self, item: StoredObject, start: int, end: int) -> Buffer:
+    def read_unverified(self, item: StoredObject, start: int, end: int) -> Sequence[Buffer]:
         """Return bytes as `read`, whose caller compares the checksum by `check`."""
         wanted = _s3_object(item)
         bucket = self._bucket(wanted.location.bucket)
@@ -126,7 +127,7 @@ class S3Store:
 
         def chunks() -> Iterator[Buffer]:
             for start in range(0, item.size, CHUNK_BYTES):
-                yield self.read(item, start, min(start + CHUNK_BYTES, item.size))
+                yield from self.read(item, start, min(start + CHUNK_BYTES, item.size))
 
         def ask() -> Checksum | None:
             return self._verifier.checksum(item, thorough=self._is_thorough(item))
@@ -145,22 +146,23 @@ class S3Store:
         headers: Mapping[str, str] = response["ResponseMetadata"]["HTTPHeaders"]
         return headers
 
-    def _resume(self, item: s3.S3Object, start: int, end: int) -> Buffer:
+    def _resume(self, item: s3.S3Object, start: int, end: int) -> Sequence[Buffer]:
         """Read through boto3, with retries; each attempt starts after the bytes that have come."""
-        content, done = memoryview(bytearray(end - start)), 0
+        content: list[Buffer] = []
+        done, length = 0, end - start
 
         def read_rest() -> None:
             nonlocal done
             for chunk in self._s3.stream(item, start + done, end):
                 raise_if_cancelled()
-                if len(chunk) > len(content) - done:
+                if len(chunk) > length - done:
                     raise s3.changed_object_error(item)
-                content[done : done + len(chunk)] = chunk
+                content.append(chunk)
                 done += len(chunk)
-            if done != len(content):
+            if done != length:
                 raise DataError(
                     f"{item.location}: the connection to the S3 endpoint broke: it was closed after {done} of "
-                    f"{len(content)} bytes; retry, and check the network to it"
+                    f"{length} bytes; retry, and check the network to it"
                 ) from ConnectionResetError()
 
         self._retry(read_rest, lambda: done)

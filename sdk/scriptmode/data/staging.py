@@ -187,10 +187,11 @@ class _Downloads:
         os.close(file.descriptor)
 
     def _read(self, file: _File, start: int, end: int) -> None:
-        data = memoryview(self._s3(file.item).read_unverified(file.item, start, end))
-        while data:
-            written = os.pwrite(file.descriptor, data, start)
-            start, data = start + written, data[written:]
+        for buffer in self._s3(file.item).read_unverified(file.item, start, end):
+            left = memoryview(buffer)
+            while left:
+                written = os.pwrite(file.descriptor, left, start)
+                start, left = start + written, left[written:]
 
     def _read_again(self, file: _File) -> None:
         for start in range(0, file.item.size, CHUNK_BYTES):
