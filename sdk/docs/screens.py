@@ -3,8 +3,8 @@
     python sdk/docs/screens.py [NAME...]
 
 A screen is the text between ``<!-- screen: NAME -->`` and ``<!-- end -->``. Its commands run in a terminal emulator,
-and paths of this machine are replaced by typical ones. Without names all screens are generated, and the picture of a
-job's card, which needs Chromium.
+and paths of this machine are replaced by typical ones. Without names all screens are generated, and the pictures: the
+animated live view, and a job's card, which needs Chromium.
 """  # noqa: INP001 - a program, no package
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -24,6 +25,10 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from animation import LAST, Frame, animate, capture_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +48,15 @@ CARD_STYLE = "body { font-family: system-ui, sans-serif; margin: 12px; width: 77
 CHROMIUM = "chromium"
 #: Time limit of a command, in seconds.
 TIMEOUT = 180.0
+#: Size of the terminal of the animation, the shortest and the longest time between its frames in seconds, and its file.
+ANIMATED_WIDTH, ANIMATED_LINES, SHORTEST, LONGEST = 100, 20, 0.2, 0.35
+ANIMATION = PICTURES / "live.svg"
 
+#: The command whose live view is animated; its program is that of the README.
+FIRST = (
+    "scriptmode run train.py --instance-count 2 --distribution multi-worker-mirrored"
+    " --input train=notebooks/data/fashion_mnist/train -p epochs=5 --job-name fashion-first"
+)
 FASHION = (
     "scriptmode run train_ps.py --source-dir notebooks/code --instance-count 2"
     " --distribution parameter-server --coordinator"
@@ -58,7 +71,7 @@ MIRRORED = (
 SLOW = "scriptmode run slow.py --job-name slow-1 --no-wait; scriptmode stop slow-1 --wait"
 WORDS = "scriptmode run words.py --instance-count 2 --distribution multi-worker-mirrored --job-name words-1"
 ELSEWHERE = (
-    " --image-uri team/training:1 --role arn:aws:iam::123456789012:role/training"
+    " --region eu-west-1 --image-uri team/training:1 --role arn:aws:iam::123456789012:role/training"
     " --output-path s3://bucket/models --input train=s3://bucket/train/"
 )
 PLAN = (
@@ -69,10 +82,8 @@ HOROVOD_PLAN = (
     "scriptmode plan --full train_hvd.py --source-dir notebooks/code --instance-type ml.p3.8xlarge --instance-count 2"
     " --distribution mpi --processes-per-host 4" + ELSEWHERE
 )
-PROGRAMS = {
-    "words.py": 'import os\n\nif os.environ["SM_CURRENT_HOST"] == "algo-2":\n    open("vocabulary.txt")\n',
-    "slow.py": 'import time\n\nfor step in range(1000):\n    print(f"step {step}", flush=True)\n    time.sleep(0.2)\n',
-}
+#: Programs that the README shows: a block of Python whose first line is the file's name.
+PROGRAM = re.compile(r"^```python\n(?P<text># (?P<name>\w+\.py)\n.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -103,12 +114,32 @@ class Terminal:
                 break
         return [self.plain(line) for line in _trimmed(shown)]
 
+    def record(self, command: str) -> list[Frame]:
+        """Return the frames that the terminal shows while the command runs."""
+        import pyte
+
+        screen = pyte.Screen(ANIMATED_WIDTH, ANIMATED_LINES)
+        stream = pyte.ByteStream(screen)
+        shown, since, frames = capture_lines(screen), time.monotonic(), []
+        for chunk in self._output(command, ANIMATED_LINES, ANIMATED_WIDTH):
+            stream.feed(self._typical(chunk))
+            now = time.monotonic()
+            lines = capture_lines(screen)
+            if lines != shown and now - since >= SHORTEST:
+                frames.append(Frame(shown, min(now - since, LONGEST)))
+                shown, since = lines, now
+        return [*frames, Frame(capture_lines(screen), LAST)]
+
     def has(self, job: str) -> bool:
         """Return whether the job exists."""
         return Path(self.environment["SCRIPTMODE_DATA_DIR"], "jobs", job).is_dir()
 
     def plain(self, line: str) -> str:
         """Replace paths of this machine by typical ones."""
+        line = self._typical(line.encode()).decode()
+        return re.sub(r"(Linux \d+\.\d+)\S*", r"\1", line)
+
+    def _typical(self, output: bytes) -> bytes:
         data = self.environment["SCRIPTMODE_DATA_DIR"]
         for place, name in (
             (f"file://{data}", "file:///home/me/.local/share/scriptmode"),
@@ -117,8 +148,8 @@ class Terminal:
             (sys.prefix, "~/scriptmode/.venv"),
             (str(ROOT), "~/scriptmode"),
         ):
-            line = line.replace(place, name)
-        return re.sub(r"(Linux \d+\.\d+)\S*", r"\1", line)
+            output = output.replace(place.encode(), name.encode())
+        return output
 
     def _output(self, command: str, lines: int, width: int) -> Iterator[bytes]:
         ours, theirs = pty.openpty()
@@ -196,6 +227,14 @@ def doctor(terminal: Terminal) -> list[str]:
     return _session(terminal, "scriptmode doctor")
 
 
+def animation(terminal: Terminal) -> None:
+    """Save the animated picture of a job's live view, with the command above it."""
+    prompt = "; ".join(f"printf '%s\\n' {shlex.quote(line)}" for line in _wrapped(FIRST, ANIMATED_WIDTH))
+    frames = terminal.record(f"{prompt}; {FIRST}")
+    title = "A training job on two hosts in the terminal, from start to end"
+    ANIMATION.write_text(animate(frames, ANIMATED_WIDTH, title))
+
+
 def card(terminal: Terminal) -> None:
     """Save a picture of a job's card as a notebook displays it."""
     if not terminal.has("fashion-1"):
@@ -217,11 +256,11 @@ def _session(terminal: Terminal, command: str) -> list[str]:
     return [*_wrapped(command), *terminal.read(command, width=WIDE)]
 
 
-def _wrapped(command: str) -> list[str]:
+def _wrapped(command: str, width: int = WIDTH) -> list[str]:
     """Split a long command before its options."""
     lines = [f"$ {command}"]
-    while len(lines[-1]) > WIDTH:
-        place = lines[-1].rfind(" -", 0, WIDTH - 2)
+    while len(lines[-1]) > width:
+        place = lines[-1].rfind(" -", 0, width - 2)
         lines[-1:] = [f"{lines[-1][:place]} \\", f"   {lines[-1][place:]}"]
     return lines
 
@@ -236,6 +275,10 @@ SCREENS: dict[str, Callable[[Terminal], list[str]]] = {
 }
 
 
+#: Pictures, which are written to files of their own.
+DRAWN: dict[str, Callable[[Terminal], None]] = {"animation": animation, "card": card}
+
+
 def rewritten(text: str, screens: Mapping[str, str]) -> str:
     """Return a document with these screens."""
     return MARKED.sub(lambda found: found[1] + screens.get(found["name"], found["text"]) + found[4], text)
@@ -245,9 +288,12 @@ def main(names: list[str]) -> None:
     """Generate the named screens, or all screens and the picture, and write them to the documents."""
     with tempfile.TemporaryDirectory() as folder:
         terminal = terminal_in(Path(folder))
-        screens = {name: "\n".join(SCREENS[name](terminal)) + "\n" for name in names or SCREENS}
-        if not names:
-            card(terminal)
+        screens = {
+            name: "\n".join(show(terminal)) + "\n" for name, show in SCREENS.items() if not names or name in names
+        }
+        for name, draw in DRAWN.items():
+            if not names or name in names:
+                draw(terminal)
     for document in DOCUMENTS:
         document.write_text(rewritten(document.read_text(), screens))
 
@@ -257,8 +303,8 @@ def terminal_in(place: Path) -> Terminal:
     folder = place / "scriptmode"
     folder.mkdir()
     (folder / "notebooks").symlink_to(ROOT / "notebooks")
-    for name, text in PROGRAMS.items():
-        (folder / name).write_text(text)
+    for program in PROGRAM.finditer(DOCUMENTS[0].read_text()):
+        (folder / program["name"]).write_text(program["text"])
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SCRIPTMODE_"))}
     return Terminal(
         folder,
@@ -267,7 +313,6 @@ def terminal_in(place: Path) -> Terminal:
             "HOME": str(place),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "SCRIPTMODE_DATA_DIR": str(place / "data"),
-            "AWS_DEFAULT_REGION": "eu-west-1",
             "TERM": "xterm-256color",
             "TF_CPP_MIN_LOG_LEVEL": "3",
         },

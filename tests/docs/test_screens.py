@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+import xml.etree.ElementTree as ET
 
 import click
 import pytest
@@ -94,9 +95,10 @@ def test_the_doctor_screen_has_the_checks_that_the_command_prints(program, termi
     assert subjects(found) == subjects(SCREENS["doctor"].text.splitlines())
 
 
-def test_the_programs_of_the_screens_are_those_that_the_readme_shows(program):
+def test_a_terminal_has_the_programs_that_the_readme_shows(terminal):
     files = {block.file: block.text for block in blocks(README) if block.file}
-    assert {name: f"# {name}\n{text}" for name, text in program.PROGRAMS.items()} == files
+    assert {name: (terminal.folder / name).read_text() for name in files} == files
+    assert {"train.py", "words.py", "slow.py"} <= set(files)
 
 
 def test_only_the_text_between_marks_is_rewritten(program):
@@ -112,6 +114,33 @@ def test_a_terminal_applies_control_sequences(program, tmp_path):
         r"printf 'one\rtwo\n\033[31mred\033[0m '; pwd; stty size; echo $SCRIPTMODE_DATA_DIR/jobs", lines=9
     )
     assert shown == ["two", "red ~/scriptmode", "9 110", "~/.local/share/scriptmode/jobs"]
+
+
+def test_an_animation_shows_every_frame_in_turn(program, tmp_path):
+    environment = {"SCRIPTMODE_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin:/bin", "TERM": "xterm"}
+    terminal = program.Terminal(tmp_path, environment)
+    frames = terminal.record(
+        r"printf 'one\r\n'; sleep 0.6; printf '\033[1;32mtwo <&\033[0m'; sleep 0.6; printf '\rtri'"
+    )
+    assert [[run[1] for line in frame.lines for run in line] for frame in frames][-2:] == [
+        ["one", "two <&"],
+        ["one", "tri", " <&"],
+    ]
+    assert frames[-2].lines[1] == ((0, "two <&", "green", True),)
+    drawing = ET.fromstring(program.animate(frames, 100, "a title"))
+    texts = ["".join(text.itertext()) for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["one", "two <&", "tri <&"]
+    assert drawing.findtext("{http://www.w3.org/2000/svg}title") == "a title"
+
+
+def test_the_animation_in_the_readme_is_of_the_command_that_it_shows(program):
+    drawing = ET.parse(program.ANIMATION)
+    texts = ["".join(text.itertext()) for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    command = " ".join(" ".join(texts[:3]).replace("\\", " ").split())
+    assert command.startswith("$ scriptmode run train.py --instance-count 2")
+    assert any("Completed" in text for text in texts)
+    assert not [text for text in texts if OF_A_MACHINE.search(text)]
+    assert program.ANIMATION.stat().st_size <= 300_000
 
 
 def test_the_picture_of_a_card_exists_and_is_small():
