@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from scriptmode_runtime import contract, environment, report, user_code
 from scriptmode_runtime.errors import RuntimeFailure
-from scriptmode_runtime.processes import children, process_tree, system
+from scriptmode_runtime.processes import children, namespace, process_tree, system
 from scriptmode_runtime.processes.process_tree import POLL_SECONDS, ProcessTree
 from scriptmode_runtime.strategies.mpi import processes_per_host
 
@@ -202,11 +202,24 @@ def _start(here: environment.TrainingEnvironment, mask: Iterable[int]) -> int:
     parent = os.getpid()
     program = os.fork()
     if program == 0:
+        _enter_host(here.base_dir)
         # The arguments for this host, not those of the host that runs mpirun: paths in them are this host's.
         _exec(command.argv, env, command.cwd, parent, mask)
     with contextlib.suppress(OSError):  # in its own group already
         os.setpgid(program, program)
     return program
+
+
+def _enter_host(base_dir: str) -> None:
+    """Enter a namespace whose ``/opt/ml`` is this host's where it is that of the host that runs ``mpirun``."""
+    launcher = os.environ.get(contract.BASE_DIR_VARIABLE, contract.DEFAULT_BASE_DIR)
+    if base_dir == launcher or not namespace.is_base_dir(launcher):
+        return
+    try:
+        namespace.enter(base_dir)
+    except OSError as error:
+        sys.stderr.write(f"scriptmode: warning: /opt/ml is not that of this host: {error}\n")
+        sys.stderr.flush()
 
 
 def _exec(argv: tuple[str, ...], env: dict[str, str], cwd: str, parent: int, mask: Iterable[int]) -> None:

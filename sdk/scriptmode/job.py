@@ -166,9 +166,10 @@ class TrainingJob:
         """Return the metrics so far.
 
         Returns:
-            Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a table. On Amazon SageMaker
-            each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63 days); on this
-            machine each row is one line of the log and has no time.
+            Rows of ``metric_name``, ``value``, ``timestamp`` and ``host``, displayed as a summary of each metric. On
+            Amazon SageMaker each row is the average of one minute (of 5 minutes after 15 days, of an hour after 63
+            days); on this machine each row is one line of the log, has no time, and has a ``step`` and an ``epoch``
+            where the line names them.
         """
         from scriptmode.results import metrics
 
@@ -178,7 +179,7 @@ class TrainingJob:
         )
 
     def plot(self, *names: str) -> Any:
-        """Draw metrics.
+        """Draw metrics by step, epoch or time, with a line for each host and the mean of the hosts.
 
         Args:
             names: The metrics to draw; by default all of them.

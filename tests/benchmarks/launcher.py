@@ -11,6 +11,9 @@ from pathlib import Path
 from tests.benchmarks.figures import Figure, in_turn
 from tests.references import environment
 
+from scriptmode.platforms.local.hosts.process_host import ProcessHost
+from scriptmode_runtime.processes import system
+
 # The script's parent is the launcher: its highest resident size so far stands in /proc.
 SCRIPT = """import time
 first = time.monotonic_ns()
@@ -77,9 +80,31 @@ def run(folder: str) -> list[Figure]:
     )
     note.unlink()
     bare, train, theirs = measured
+    host, process = in_turn(15, lambda: _start_host(base, Path(folder) / "log"), _start_process)
     return [
         Figure("train to the script's first line, over bare python", train - bare, "ms", 60),
         Figure("the same with sagemaker-training", theirs - bare, "ms"),
+        Figure("start of a process host with its own /opt/ml, over a process", host - process, "ms", 15),
         Figure("launcher's peak memory", peaks["ours"], "MiB", 20),
         Figure("the same with sagemaker-training", peaks["theirs"], "MiB"),
     ]
+
+
+def _start_host(base: Path, log: Path) -> float:
+    """Return the milliseconds until a host with its own ``/opt/ml`` has started."""
+    host = ProcessHost("algo-1", ("/bin/true",), {}, base, log, base, log)
+    began = time.monotonic_ns()
+    host.start()
+    taken = (time.monotonic_ns() - began) / 1e6
+    if host.refusal:
+        raise SystemExit(str(host.refusal))
+    while host.poll() is None:
+        time.sleep(0.001)
+    return taken
+
+
+def _start_process() -> float:
+    """Return the milliseconds until a process has started that is bound to this one, as a host is."""
+    began = time.monotonic_ns()
+    with subprocess.Popen(("/bin/true",), start_new_session=True, preexec_fn=system.die_with_parent):  # noqa: PLW1509
+        return (time.monotonic_ns() - began) / 1e6

@@ -40,6 +40,8 @@ RUNTIME_NAMES = {
     # One way to identify, find and end processes of this machine.
     "scriptmode_runtime.processes.process_tree": EVERYWHERE,
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/",),
+    # A rank of another host enters its namespace as the host itself does.
+    "scriptmode_runtime.processes.namespace": ("sdk/scriptmode/platforms/local/hosts/process_host.py",),
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/process_fleet.py",),
 }
@@ -83,6 +85,10 @@ STARTERS = (
 COMMAND_LINE_USES = {
     "scriptmode.messages.did_you_mean",
     "scriptmode.messages.did_you_mean_path",
+    # One decision whether an output has colours, and one table of them.
+    "scriptmode.colours.RUNNING",
+    "scriptmode.colours.STATUS_COLOURS",
+    "scriptmode.colours.colours_enabled",
     "scriptmode.messages.suggest_similar",
     "scriptmode.messages.format_bytes",
     "scriptmode.messages.pluralize",

@@ -9,6 +9,7 @@ COMMON = (
     "failure",
     "messages",
     "clock",
+    "colours",
     "data_dir",
     "bounded_yaml",
     "terminal_text",

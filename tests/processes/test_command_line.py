@@ -1,13 +1,21 @@
 """The ``scriptmode`` program, in processes of its own, on real local jobs: what each verb says and ends with."""
 
+import contextlib
+import fcntl
 import json
+import os
+import pty
+import re
 import shutil
+import struct
+import subprocess
+import termios
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from fakes import link_chains
-from fakes.command_line import documents, program
+from fakes.command_line import PROGRAM, documents, program
 
 from scriptmode import TrainingJob
 
@@ -102,19 +110,72 @@ def test_a_described_job_has_its_failure_as_fields_if_it_failed(jobs):
     assert "Failure" not in json.loads(program("describe", "of-a-file", "--json").stdout)
 
 
-def test_jobs_are_listed_newest_first_in_utc(jobs, monkeypatch):
-    monkeypatch.setenv("TZ", "America/New_York")
+def test_jobs_are_listed_newest_first_in_local_time(jobs, monkeypatch):
+    # Nine hours ahead of UTC, all year.
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
     rows = [line.split() for line in program("list").stdout.splitlines()]
-    assert [(row[2], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-a-file")]
+    assert [(row[3], row[-1]) for row in rows] == [("Failed", "broken"), ("Completed", "of-a-file")]
     now = datetime.now(timezone.utc)
-    shown = datetime.strptime(" ".join(rows[0][:2]), "%Y-%m-%d %H:%M:%S%z")
+    shown = datetime.strptime(" ".join(rows[0][:2]) + "+0900", "%Y-%m-%d %H:%M:%S%z")
     assert abs((shown - now).total_seconds()) < 120
+    assert rows[0][2].endswith(("s", "min"))
+    # The distribution, the hosts and the last value of the metric of each.
+    assert [row[-4:-1] for row in rows] == [["-", "1", "-"], ["-", "2", "loss=0.5"]]
     (summary,) = json.loads(program("list", "--status", "failed", "--json").stdout)
     assert summary["TrainingJobName"] == "broken"
     assert datetime.fromisoformat(summary["CreationTime"]).utcoffset() == timedelta(0)
-    tomorrow = f"{now + timedelta(days=1):%Y-%m-%d}"
+    assert (summary["InstanceCount"], "LastMetric" in summary) == (1, False)
+    (summary,) = json.loads(program("list", "--name", "of-a-file", "--json").stdout)
+    assert summary["LastMetric"] == {"MetricName": "loss", "Value": 0.5}
+    assert program("list", "--since", "1d").stdout.count("\n") == 2
+    assert program("list", "--since", "0s").stdout == ""
+    tomorrow = f"{now + timedelta(days=2):%Y-%m-%d}"
     assert program("list", "--since", tomorrow).stderr == "no such training jobs on this machine\n"
     assert program("list", "--name", "of-", "--limit", "1").stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("columns", [200, 80, 60, 40, 30])
+def test_the_list_fits_the_terminal(jobs, columns):
+    lines = [plain(line) for line in in_terminal(columns, "list").splitlines()]
+    assert lines[0].split()[-1] == "NAME"
+    assert [line.split()[-1] for line in lines[1:]] == ["broken", "of-a-file"]
+    assert max(map(len, lines)) <= columns
+    shown = set(lines[0].split())
+    assert {"STATUS", "NAME"} <= shown
+    # No job has a distribution.
+    assert "KIND" not in shown
+    assert ({"CREATED", "AGE", "TIME", "HOSTS", "METRIC"} <= shown) == (columns >= 80)
+
+
+def test_a_status_has_its_colour_in_a_terminal_unless_colours_are_disabled(jobs, monkeypatch):
+    red = "\x1b[31mFailed"
+    for words in (("list",), ("describe", "broken"), ("stop", "broken")):
+        assert red in in_terminal(80, *words)
+        assert "\x1b" not in program(*words).stdout
+    assert "\x1b[31mscriptmode:\x1b[0m" in in_terminal(80, "attach", "broken")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert red in program("list").stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in program("list").stdout + in_terminal(80, "list")
+
+
+def in_terminal(columns, *words):
+    """Return what the program writes to a terminal."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    variables = {name: value for name, value in {**os.environ, "TERM": "xterm"}.items() if name != "COLUMNS"}
+    process = subprocess.Popen([PROGRAM, *words], stdin=slave, stdout=slave, stderr=slave, env=variables)
+    os.close(slave)
+    written = b""
+    with contextlib.suppress(OSError), os.fdopen(master, "rb", buffering=0) as output:
+        while part := output.read(65536):
+            written += part
+    process.wait(timeout=60)
+    return written.decode().replace("\r\n", "\n")
+
+
+def plain(line):
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
 def test_a_description_is_a_summary_or_json(jobs):

@@ -1,10 +1,15 @@
 """What a job's owner looks at: its metrics as a table and a picture, and its model's folder."""
 
+import io
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from fakes.sagemaker_jobs import started
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
 
 from scriptmode import DataError, Estimator, MissingPackageError, SpecError
 from scriptmode.results.metrics import Metrics
@@ -44,11 +49,37 @@ def test_metrics_are_rows_and_a_table_with_a_column_for_each(trained):
     assert [line.split() for line in metrics.table().splitlines()][-1] == ["3", "0.5"]
 
 
-def test_a_notebook_shows_metrics_as_a_table_whatever_they_are_called():
-    shown = Metrics([{"metric_name": "<b>&", "value": 0.5, "timestamp": None}])._repr_html_()
-    assert "<th>&lt;b&gt;&amp;</th>" in shown
+def test_a_notebook_shows_a_summary_of_metrics_whatever_they_are_called():
+    rows = [{"metric_name": "<b>&", "value": value, "timestamp": None} for value in (0.5, 0.75, *[0.25] * 478)]
+    shown = Metrics(rows)._repr_html_()
+    assert "<th>metric</th><th>values</th><th>first</th><th>last</th><th>min</th><th>max</th>" in shown
+    assert "<td>&lt;b&gt;&amp;</td><td>480</td><td>0.5</td><td>0.25</td><td>0.25</td><td>0.75</td>" in shown
     assert shown.count("<tr>") == 2
-    assert "<td>0.5</td>" in shown
+    assert "480 rows; all of them: list(...), .table(), .to_pandas(), .plot()" in shown
+
+
+def test_at_the_prompt_metrics_are_a_summary_too(trained):
+    lines = repr(trained.metrics()).splitlines()
+    assert [line.split() for line in lines[:-1]] == [
+        ["metric", "values", "first", "last", "min", "max"],
+        ["loss", "3", "2.5", "0.5", "0.5", "2.5"],
+        ["accuracy", "2", "0.25", "0.5", "0.25", "0.5"],
+    ]
+    assert lines[-1].startswith("5 rows;")
+    assert repr(Metrics()).startswith("<no values of metrics; define")
+    assert "no values of metrics; define" in Metrics()._repr_html_()
+
+
+def test_the_summary_is_by_host_and_says_what_it_leaves_out():
+    metrics = Metrics([row for number in range(9) for row in of_hosts(f"metric-{number}", *BETWEEN)])
+    assert [line[:5] for line in metrics.summary()[1:4]] == [
+        ["metric-0", "algo-1", 2, 2.0, 1.0],
+        ["metric-0", "algo-2", 2, 9.0, 8.0],
+        ["metric-0", "algo-10", 1, 7.0, 7.0],
+    ]
+    assert len(metrics.summary()) == 1 + 27
+    assert "and 7 more lines: summary()" in repr(metrics)
+    assert metrics._repr_html_().count("<tr>") == 1 + 20
 
 
 def test_a_job_names_its_hosts(trained):
@@ -82,12 +113,69 @@ def test_values_of_several_hosts_stand_on_lines_of_their_own():
         metrics.values("accuracy", host="algo-2")
 
 
+def drawn(axes):
+    return {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+
+
 @pytest.mark.slow
-def test_each_host_has_a_line_of_its_own_in_a_picture():
+def test_each_host_has_a_line_of_its_own_in_a_picture_and_all_have_a_mean():
     (axes,) = Metrics(of_hosts("loss", *BETWEEN)).plot().axes
-    drawn = [(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
-    assert drawn == [("algo-1", [1, 2], [2.0, 1.0]), ("algo-2", [1, 2], [9.0, 8.0]), ("algo-10", [1], [7.0])]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["algo-1", "algo-2", "algo-10"]
+    assert drawn(axes) == {
+        "algo-1": ([1, 2], [2.0, 1.0]),
+        "algo-2": ([1, 2], [9.0, 8.0]),
+        "algo-10": ([1], [7.0]),
+        "mean of 3 hosts": ([1], [6.0]),
+    }
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(drawn(axes))
+    assert axes.get_xlabel() == "number of the value"
+
+
+@pytest.mark.slow
+def test_of_many_hosts_the_mean_and_the_band_are_drawn():
+    (axes,) = Metrics(of_hosts("loss", *((f"algo-{host}", float(host)) for host in range(1, 31)))).plot().axes
+    assert drawn(axes) == {"mean of 30 hosts": ([1], [pytest.approx(15.5)])}
+    (band,) = axes.collections
+    assert (band.get_datalim(axes.transData).ymin, band.get_datalim(axes.transData).ymax) == (1.0, 30.0)
+
+
+STEP = {"metric_name": "loss", "value": 1.0, "timestamp": None, "host": "algo-1"}
+BEGIN = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+ACROSS = {
+    "steps": ([{"step": 10, "epoch": 1}, {"step": 20, "epoch": 1}], "step", [10, 20]),
+    "steps that begin again in each epoch": ([{"step": 5, "epoch": 1}, {"step": 5, "epoch": 2}], "epoch", [1, 2]),
+    "epochs": ([{"epoch": 0}, {"epoch": 1}], "epoch", [0, 1]),
+    "several values of an epoch": ([{"epoch": 1}, {"epoch": 1}], "number of the value", [1, 2]),
+    "a value without a step": ([{"step": 10}, {}], "number of the value", [1, 2]),
+    "times": (
+        [{"timestamp": BEGIN}, {"timestamp": BEGIN + timedelta(minutes=30)}],
+        "time since the first value (minutes)",
+        [0, 30],
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "label", "positions"), ACROSS.values(), ids=ACROSS)
+def test_a_picture_says_what_stands_from_left_to_right(rows, label, positions):
+    (axes,) = Metrics([{**STEP, **row} for row in rows]).plot().axes
+    assert axes.get_xlabel() == label
+    assert drawn(axes) == {"algo-1": (positions, [1.0, 1.0])}
+
+
+@pytest.mark.slow
+def test_a_picture_is_readable_on_light_and_dark_pages_and_long_names_do_not_overlap():
+    names = [f"validation:{'a-long-name-' * 12}{number}" for number in range(2)]
+    figure = Metrics([row for name in names for row in of_hosts(name, *BETWEEN)]).plot()
+    picture = np.asarray(Image.open(io.BytesIO(figure._repr_png_())))
+    assert picture[0, 0, 3] == 0, "the page's own background"
+    drawn_on = picture[picture[..., 3] == 255][:, :3].astype(int)
+    grey = drawn_on.mean(axis=1)
+    assert grey.min() > 60
+    assert grey.max() < 200
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    boxes = [axes.get_tightbbox(renderer) for axes in figure.axes]
+    assert boxes[0].y0 >= boxes[1].y1
+    assert all(box.x1 <= figure.bbox.x1 + 1 for box in boxes)
 
 
 def test_values_with_times_are_lined_up_by_them():
@@ -107,7 +195,7 @@ def test_a_job_without_metrics_has_an_empty_table_and_says_how_to_get_one():
 @pytest.mark.slow  # draws with Matplotlib
 def test_metrics_are_drawn_one_below_the_other(trained):
     figure = trained.plot()
-    assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "accuracy"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["loss", "accuracy"]
     assert list(figure.axes[0].lines[0].get_ydata()) == [2.5, 1.25, 0.5]
     assert figure._repr_png_().startswith(b"\x89PNG")
     assert len(trained.plot("accuracy").axes) == 1

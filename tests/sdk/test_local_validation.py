@@ -90,11 +90,6 @@ SOURCE = "InputDataConfig.0.DataSource.S3DataSource"
         ("AlgorithmSpecification.TrainingInputMode", "Fil", "is 'Fil'; did you mean 'File'?"),
         ("AlgorithmSpecification.AlgorithmName", "x", "AlgorithmName: hosts that are processes run no container"),
         (
-            "AlgorithmSpecification.ContainerEntrypoint",
-            ["x"],
-            "ContainerEntrypoint: hosts that are processes run no container",
-        ),
-        (
             "InputDataConfig.0.InputMode",
             "Stream",
             "InputDataConfig[0].InputMode is 'Stream'; use one of FastFile, File, Pipe",

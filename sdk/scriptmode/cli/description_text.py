@@ -12,7 +12,7 @@ from scriptmode.messages import format_duration
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scriptmode import HostActivity
     from scriptmode.spec.inputs import Channel
@@ -27,18 +27,29 @@ _DISTRIBUTIONS = {
 }
 
 
-def render_description(description: JobDescription, activity: Mapping[str, HostActivity] | None = None) -> str:
+def render_description(
+    description: JobDescription,
+    activity: Mapping[str, HostActivity] | None = None,
+    colour_status: Callable[[str], str] = str,
+) -> str:
     """Render a description as lines, each a label and its value; the further lines of a value have no label.
 
-    ``activity`` is what the hosts do now. Secrets are masked, and control characters are escaped.
+    ``activity`` is what the hosts do now. Secrets are masked, and control characters are escaped. ``colour_status``
+    gets the status.
     """
     rows: list[tuple[str, str]] = []
     for label, value in _rows(description, activity or {}):
         lines = value.splitlines() or [""]
         rows += [(label, lines[0]), *(("", each) for each in lines[1:])]
     width = max(len(label) for label, _ in rows)
-    lines = [contract.without_userinfo(f"{label:<{width}}  {value}".rstrip()) for label, value in rows]
-    return "\n".join(map(escape_unprintable, lines))
+    lines = [
+        escape_unprintable(contract.without_userinfo(f"{label:<{width}}  {value}".rstrip())) for label, value in rows
+    ]
+    status = str(description.status)
+    is_status = [label == "status" for label, _ in rows]
+    return "\n".join(
+        line.replace(status, colour_status(status), 1) if each else line for line, each in zip(lines, is_status)
+    )
 
 
 def _rows(description: JobDescription, activity: Mapping[str, HostActivity]) -> Iterator[tuple[str, str]]:

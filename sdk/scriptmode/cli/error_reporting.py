@@ -48,7 +48,7 @@ def report_error(error: click.ClickException | Exception, *, as_json: bool) -> i
     if isinstance(error, click.UsageError):
         # Click's messages begin with a capital letter, ours do not; names of arguments stay in capitals.
         text = text if text[1:2].isupper() else text[:1].lower() + text[1:]
-    output.echo(f"scriptmode: {text}", err=True)
+    output.echo(f"{output.coloured('scriptmode:', 'red', err=True)} {text}", err=True)
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
         output.echo(f"see {context.command_path} --help", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from scriptmode.colours import RUNNING, STATUS_COLOURS, colours_enabled
 from scriptmode.terminal_text import sanitize
 
 if TYPE_CHECKING:
@@ -37,7 +38,17 @@ def to_json_value(value: Any) -> Any:
 def echo(text: str, *, err: bool = False) -> None:
     """Print a text. A terminal gets colors but no other control sequences; a pipe or a file gets the text unchanged."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(sanitize(text) if stream.isatty() else text, err=err)
+    click.echo(sanitize(text) if stream.isatty() else text, err=err, color=colours_enabled(stream) or None)
+
+
+def coloured(text: str, colour: str, *, err: bool = False) -> str:
+    """Return a text in a colour, and unchanged where the output has none."""
+    return click.style(text, fg=colour) if colours_enabled(sys.stderr if err else sys.stdout) else text
+
+
+def status_text(status: str, text: str = "") -> str:
+    """Return a job's status, or ``text`` instead, in the colour of the status."""
+    return coloured(text or status, STATUS_COLOURS.get(status, RUNNING))
 
 
 def print_json(value: Any) -> None:
@@ -75,9 +86,14 @@ def escape_unprintable(text: str) -> str:
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
 
 
-def print_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns as wide as their widest cell."""
+def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = None, has_head: bool = False) -> None:
+    """Print rows in columns as wide as their widest cell; the cells of one column may be statuses of jobs."""
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+    lines = []
+    for number, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths)]
+        if status_column is not None and not (has_head and number == 0):
+            cells[status_column] = status_text(row[status_column], cells[status_column])
+        lines.append("  ".join(cells).rstrip())
     # One write: there may be thousands of rows.
     echo("\n".join(lines))

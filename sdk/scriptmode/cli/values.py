@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-#: Seconds of the units of an age.
+#: Seconds of a thousand years, the largest age that leads to a date; and those of the units of an age.
+_MOST_SECONDS = 1000 * 365 * 86400
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -35,6 +38,21 @@ def convert_age(ctx: click.Context, param: click.Parameter, value: str) -> float
     if seconds is None:
         raise click.BadParameter(f"{value!r} is not an age; write a number and s, min, h, d or w, such as 12h or 7d")
     return seconds
+
+
+def convert_time(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:  # noqa: ARG001 - as above
+    """Return the time that an age or a local date and time means; raise `click.BadParameter` for another form."""
+    if value is None:
+        return None
+    seconds = parse_age(value)
+    if seconds is not None and seconds < _MOST_SECONDS:
+        return datetime.now(timezone.utc) - timedelta(seconds=seconds)
+    for form in ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"):
+        with suppress(ValueError):
+            return datetime.strptime(value, form).astimezone()
+    raise click.BadParameter(
+        f"{value!r} is neither an age nor a time; write for example 30min, 1h, 7d, 2026-01-31 or 2026-01-31T12:00:00"
+    )
 
 
 def parse_age(text: str) -> float | None:

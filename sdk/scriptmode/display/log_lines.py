@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import messages, terminal_text
+from scriptmode.colours import colours_enabled
 from scriptmode.request.parse import parse_description
 from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
 
@@ -93,12 +93,13 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
     Other outputs get each line unchanged; the pieces of a long line are joined, unless another host's line comes
     between them.
     """
-    is_terminal = (sys.stdout if stream is None else stream).isatty()
-    turns: dict[str, int] | None = {} if is_terminal else None
+    out = sys.stdout if stream is None else stream
+    is_terminal, has_colours = out.isatty(), colours_enabled(out)
+    turns: dict[str, int] | None = {} if has_colours else None
     open_host: str | None = None
     try:
         for event in events:
-            message = terminal_text.render_line(event.message, colours=_may_colour()) if is_terminal else event.message
+            message = terminal_text.render_line(event.message, colours=has_colours) if is_terminal else event.message
             if event.host != open_host:
                 message = prefixed(event, turns, message)
                 if open_host is not None:
@@ -114,15 +115,10 @@ def show(events: Iterable[LogEvent], stream: TextIO | None = None) -> None:
 def prefixed(event: LogEvent, turns: dict[str, int] | None, message: str | None = None) -> str:
     """Return a line with its host as prefix, in a colour for each host.
 
-    Without colours if ``turns`` is None, or the environment disables them (NO_COLOR, TERM=dumb). ``message`` replaces
-    the line's own text.
+    Without colours if ``turns`` is None. ``message`` replaces the line's own text.
     """
     prefix = f"{event.host} |"
-    if turns is not None and _may_colour():
+    if turns is not None:
         turn = turns.setdefault(event.host, len(turns))
         prefix = f"\x1b[{_COLOURS[turn % len(_COLOURS)]}m{prefix}\x1b[0m"
     return f"{prefix} {event.message if message is None else message}"
-
-
-def _may_colour() -> bool:
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

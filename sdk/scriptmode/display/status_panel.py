@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from scriptmode import messages
+from scriptmode.colours import RUNNING, STATUS_COLOURS
 from scriptmode.display import formatting
 from scriptmode.display.downsampled_series import sparkline
 from scriptmode.display.row_allocation import allocate_rows, visible_count
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
 
     from scriptmode.display.snapshot import ChannelStatus, HostStatus, JobSnapshot, MetricSummary
 
-STATUS_STYLES = {
-    "Completed": "bold green",
-    "Failed": "bold red",
-    "Stopped": "bold yellow",
-    "Stopping": "bold yellow",
-}
-_RUNNING_STYLE = "bold cyan"
+STATUS_STYLES = {status: f"bold {colour}" for status, colour in STATUS_COLOURS.items()}
+_RUNNING_STYLE = f"bold {RUNNING}"
 #: The most columns of a sparkline, the fewest where a host's name follows it, and the share of a row (1/_PART) that a
 #: metric's name has.
 _SPARK, _LEAST_SPARK, _PART = 40, 8, 3

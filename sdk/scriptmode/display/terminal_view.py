@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.segment import Segment, Segments
 from rich.text import Text
 
+from scriptmode.colours import colours_enabled
 from scriptmode.display import log_lines
 from scriptmode.display.status_panel import StatusPanel
 from scriptmode.terminal_text import render_line, sanitize
@@ -58,7 +59,13 @@ class TerminalView:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._console = _Console(
-            file=stream, force_terminal=True, force_interactive=True, highlight=False, markup=False, emoji=False
+            file=stream,
+            force_terminal=True,
+            force_interactive=True,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            no_color=not colours_enabled(stream),
         )
         self._panel = _Panel()
         self._live = Live(
@@ -128,7 +135,7 @@ class TerminalView:
                 yield event
 
     def _message(self, event: LogEvent) -> str:
-        text, note = render_line(event.message, colours=True), ""
+        text, note = render_line(event.message, colours=colours_enabled(self._stream)), ""
         if len(text) > LINE_CHARACTERS:
             text, note = f"{text[:LINE_CHARACTERS]}\x1b[0m", f"{len(text) - LINE_CHARACTERS:,} characters more"
         if event.host in self._incomplete:

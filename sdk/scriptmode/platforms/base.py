@@ -86,12 +86,17 @@ ANY_JOB = JobFilter()
 
 @dataclass(frozen=True)
 class Metric:
-    """One value of a job's metric. ``timestamp`` and ``host`` are ``None`` where the platform does not keep them."""
+    """One value of a job's metric. ``timestamp`` and ``host`` are ``None`` where the platform does not keep them.
+
+    ``step`` and ``epoch`` are the numbers that the value's line of the log has, ``None`` where it has none.
+    """
 
     name: str
     value: float
     timestamp: datetime | None = None
     host: str | None = None
+    step: int | None = None
+    epoch: int | None = None
 
 
 @dataclass(frozen=True)

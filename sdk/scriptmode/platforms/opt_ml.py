@@ -62,13 +62,13 @@ class Sandbox:
         return self.base / checkpoints_path(output)
 
     def directory(self) -> beneath.Directory:
-        """Open the host's tree; absolute links of a container are resolved as the container sees them."""
-        return beneath.Directory(self.base, seen_as=self.root)
+        """Open the host's tree; links below ``/opt/ml`` are resolved as the host sees them."""
+        return beneath.Directory(self.base, seen_as=self.root or contract.DEFAULT_BASE_DIR)
 
     def tree(self, path: str) -> beneath.Directory:
         """Open a directory of the host; raise ``NotADirectoryError`` where a container replaced it by a link.
 
-        Links of a host that is a process are links of this machine, and are followed.
+        Other links of a host that is a process are links of this machine, and are followed.
         """
         if not self.root:
             return beneath.Directory(self.base / path)

@@ -1,4 +1,4 @@
-"""A job's metrics: rows, a table, a pandas DataFrame, a figure."""
+"""A job's metrics: rows, a summary, a table, a pandas DataFrame, a figure."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import html
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError, MissingPackageError, SpecError
-from scriptmode.messages import did_you_mean
+from scriptmode.messages import did_you_mean, pluralize
 from scriptmode.spec import metric_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _DEFINE = 'define what to find in the log: metric_definitions=[{"Name": "loss", "Regex": "loss=([0-9.]+)"}]'
-#: Inches: of all axes' width, and of the height of each.
-_WIDTH, _HEIGHT = 7.0, 2.4
-#: At most this many values are marked one by one, and at most this many hosts' lines are named.
-_MARKED, _NAMED = 100, 10
+#: Keys of rows whose line of the log names them.
+_POSITIONS = ("step", "epoch")
+#: Lines that the display of metrics has at most.
+_SUMMARIZED = 20
 
 
 class Metrics(list[dict[str, Any]]):
-    """The rows of a job's metrics: ``metric_name``, ``value``, ``timestamp`` and ``host``; shown as a table.
+    """The rows of a job's metrics: ``metric_name``, ``value``, ``timestamp`` and ``host``; displayed as a summary.
 
-    The table has a column for each metric. Its lines are the times of the values where the platform knows them, else
-    each metric's first value, its second, and so on; those of each host apart where several hosts have some.
-    ``definitions`` are the names and the regular expressions that the job's metrics were looked for with.
+    A row whose line of the log names a step or an epoch has them as ``step`` and ``epoch``. `table` has a column for
+    each metric; its lines are the times of the values where the platform knows them, else each metric's first value,
+    its second, and so on; those of each host apart where several hosts have some. ``definitions`` are the names and
+    the regular expressions that the job's metrics were looked for with.
     """
 
     def __init__(self, rows: Iterable[dict[str, Any]] = (), definitions: Iterable[tuple[str, str]] = ()) -> None:
@@ -90,9 +91,7 @@ class Metrics(list[dict[str, Any]]):
         """Return the table as text, in columns as wide as their widest cell."""
         if not self:
             return str(_no_values("no values of metrics", self.definitions))
-        cells = [self.columns(), *([_text(cell) for cell in line] for line in self.lines())]
-        widths = [max(map(len, column)) for column in zip(*cells)]
-        return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
+        return _aligned([self.columns(), *self.lines()])
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame`` of the rows; raise `MissingPackageError` where there is no pandas."""
@@ -103,12 +102,15 @@ class Metrics(list[dict[str, Any]]):
                 "to_pandas() needs pandas, which is not installed: pip install pandas",
                 advice="rows and lines() need nothing",
             ) from error
-        return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host"])
+        named = [name for name in _POSITIONS if any(name in row for row in self)]
+        return pd.DataFrame(list(self), columns=["metric_name", "value", "timestamp", "host", *named])
 
     def plot(self, *names: str) -> Any:
         """Draw metrics (all, if none is named) below one another, and return the ``matplotlib.figure.Figure``.
 
-        Each host that has values has a line of its own, named where they are not too many for that.
+        From left to right stands the step that the values' lines of the log name, else the epoch, else the time since
+        the first value, else the number of the value. Several hosts have a line each, where they are not too many, and
+        the mean of all with a band from the least to the greatest.
 
         Raises what `values` raises, `DataError` where there are no values at all, and `MissingPackageError`
         where Matplotlib is not installed.
@@ -117,37 +119,52 @@ class Metrics(list[dict[str, Any]]):
             raise _no_values("there are no values of metrics to draw", self.definitions)
         for name in names:
             self._check(name)
-        chosen = names or tuple(self.names)
-        figure = _figure(len(chosen))
-        for axes, name in zip(figure.subplots(len(chosen), squeeze=False)[:, 0], chosen):
-            self._draw(axes, name)
-            axes.set_ylabel(name)
-            axes.grid(visible=True, alpha=0.3)
-        axes.set_xlabel("time" if self._is_timed() else "number of the value")
-        return figure
+        from scriptmode.results import metric_plot
 
-    def _draw(self, axes: Any, name: str) -> None:
-        own: dict[str, list[dict[str, Any]]] = {host: [] for host in self._whose()}
-        for row in self.of(name):
-            own[row.get("host") or ""].append(row)
-        own = {host: rows for host, rows in own.items() if rows}
-        is_timed = self._is_timed()
-        for host, its in own.items():
-            across = [row["timestamp"] for row in its] if is_timed else range(1, len(its) + 1)
-            mark = "." if len(its) <= _MARKED else None
-            axes.plot(across, [row["value"] for row in its], marker=mark, label=host or "?")
-        if 1 < len(own) <= _NAMED:
-            axes.legend()
+        return metric_plot.draw({name: list(self.of(name)) for name in names or self.names})
+
+    def summary(self) -> list[list[Any]]:
+        """Return a line for each metric, and for each host of it: its values' number, first, last, least, greatest."""
+        heads = ["metric", *(["host"] if len(self._whose()) > 1 else []), "values", "first", "last", "min", "max"]
+        groups: dict[tuple[str, str], list[float]] = {}
+        order = {host: index for index, host in enumerate(self._whose())}
+        for row in sorted(self, key=lambda row: order[row.get("host") or ""]):
+            groups.setdefault((row["metric_name"], row.get("host") or ""), []).append(row["value"])
+        names = {name: index for index, name in enumerate(self.names)}
+        return [
+            heads,
+            *(
+                [name, *([host] if "host" in heads else []), len(its), its[0], its[-1], min(its), max(its)]
+                for (name, host), its in sorted(groups.items(), key=lambda item: names[item[0][0]])
+            ),
+        ]
 
     def _whose(self) -> list[str]:
         """Return the hosts of the rows, "" first where there are rows of unknown hosts."""
         return ([""] if any(not row.get("host") for row in self) else []) + self.hosts
 
+    def __repr__(self) -> str:
+        heads, *lines = self.summary()
+        if not lines:
+            return f"<{self.table()}>"
+        table = _aligned([heads, *lines[:_SUMMARIZED]])
+        return "\n".join(filter(None, (table, self._left_out(len(lines)), self._offers())))
+
     def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{html.escape(head)}</th>" for head in self.columns())
-        lines = ("".join(f"<td>{html.escape(_text(cell))}</td>" for cell in line) for line in self.lines())
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        heads, *lines = self.summary()
+        if not lines:
+            return f"<div>{html.escape(self.table())}</div>"
+        head = "".join(f"<th>{html.escape(head)}</th>" for head in heads)
+        rows = ("".join(f"<td>{html.escape(_text(cell))}</td>" for cell in line) for line in lines[:_SUMMARIZED])
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        notes = "<br>".join(html.escape(note) for note in (self._left_out(len(lines)), self._offers()) if note)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><div>{notes}</div>"
+
+    def _left_out(self, lines: int) -> str:
+        return f"and {lines - _SUMMARIZED} more lines: summary()" if lines > _SUMMARIZED else ""
+
+    def _offers(self) -> str:
+        return f"{pluralize(len(self), 'row')}; all of them: list(...), .table(), .to_pandas(), .plot()"
 
     def _is_timed(self) -> bool:
         return bool(self) and all(row["timestamp"] is not None for row in self)
@@ -171,25 +188,11 @@ def _no_values(what: str, definitions: Mapping[str, str]) -> DataError:
     return DataError(what, argument="metric_definitions", advice="print such a line, or correct the Regex")
 
 
-def _figure(count: int) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingPackageError(
-            "plot() needs Matplotlib, which is not installed: pip install matplotlib", advice="metrics() needs nothing"
-        ) from error
-
-    class Shown(Figure):
-        """Shows itself in a notebook, whatever pyplot was told to draw on."""
-
-        def _repr_png_(self) -> bytes:
-            import io
-
-            buffer = io.BytesIO()
-            self.savefig(buffer, format="png")
-            return buffer.getvalue()
-
-    return Shown(figsize=(_WIDTH, _HEIGHT * count), layout="constrained")
+def _aligned(lines: Iterable[Sequence[Any]]) -> str:
+    """Return lines as text, in columns as wide as their widest cell."""
+    cells = [[_text(cell) for cell in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells)
 
 
 def _text(cell: Any) -> str:
@@ -202,8 +205,9 @@ def _text(cell: Any) -> str:
 
 def to_metrics(metrics: Sequence[Any], definitions: Iterable[tuple[str, str]] = ()) -> Metrics:
     """Return a platform's metrics as rows, with the names and regular expressions of their definitions."""
-    rows = (
-        {"metric_name": each.name, "value": each.value, "timestamp": each.timestamp, "host": each.host}
-        for each in metrics
-    )
-    return Metrics(rows, definitions)
+    return Metrics(map(_row, metrics), definitions)
+
+
+def _row(metric: Any) -> dict[str, Any]:
+    row = {"metric_name": metric.name, "value": metric.value, "timestamp": metric.timestamp, "host": metric.host}
+    return {**row, **{name: at for name in _POSITIONS if (at := getattr(metric, name)) is not None}}

@@ -34,7 +34,8 @@ def attach(job: TrainingJob, *, is_plain: bool, as_json: bool) -> None:
     description = job.describe()
     if not as_json:
         # The error at the end has the failure reason, with the next step.
-        output.echo(render_description(replace(parse_description(description), failure_reason="")))
+        shown = replace(parse_description(description), failure_reason="")
+        output.echo(render_description(shown, colour_status=output.status_text))
         if job.ended:
             job.wait()
         else:

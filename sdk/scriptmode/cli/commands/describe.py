@@ -44,4 +44,4 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
             more["Activity"] = {host: asdict(each) for host, each in activity.items()}
         output.print_json({**description, **more})
     else:
-        output.echo(render_description(parse_description(description), activity))
+        output.echo(render_description(parse_description(description), activity, output.status_text))

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import sys
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
-from scriptmode.cli.values import WholeNumber
+from scriptmode.cli.values import WholeNumber, convert_time
 from scriptmode.messages import format_duration
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
+_COLUMNS = ("CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "NAME")
+#: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
+_LEFT_OUT = ("CREATED", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
+#: Seconds of the units of an age, from the largest; an age is shown in the largest unit of which there are two.
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_MOST_METRIC = 30
 
 
 @click.command("list")
@@ -25,16 +35,19 @@ _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
 @click.option("--name", metavar="TEXT", help="List jobs whose name contains TEXT only.")
 @click.option(
     "--since",
-    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
-    metavar="TIME",
-    help="List jobs created after this time (UTC) only, such as 2026-01-31 or 2026-01-31T12:00:00.",
+    callback=convert_time,
+    metavar="AGE|TIME",
+    help="List jobs created after this time only: an age such as 30min, 1h or 7d, or a local time such as 2026-01-31 "
+    "or 2026-01-31T12:00:00 (2026-01-31T12:00:00Z is UTC).",
 )
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help="List the newest N jobs only.")
 @json_option
 def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wanted: Any) -> None:
     """List training jobs, newest first.
 
-    The columns are the time of creation (UTC), the status, the time from creation to end, and the name.
+    The columns are the local time of creation, the age, the status, the time from creation to end, the distribution,
+    the number of hosts, the last value of a metric (of jobs of this machine), and the name. A terminal that is narrow
+    shows fewer of them.
 
     A job of this machine whose files cannot be read has the status Unreadable. The reason, and a warning about a job
     whose agent does not answer, are printed to stderr; with --json they are the job's StatusMessage.
@@ -42,15 +55,15 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     \b
     Example:
       scriptmode list --status Failed --limit 5
+      scriptmode list --since 1h
       scriptmode list --platform sagemaker --since 2026-01-31 --json
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     # There may be thousands of jobs, and all objects live until the command ends: collecting garbage costs time only.
     gc.disable()
     click.get_current_context().call_on_close(gc.enable)
     since: datetime | None = wanted["since"]
-    after = None if since is None else since.replace(tzinfo=timezone.utc)
     name, status = wanted["name"], wanted["status"]
-    jobs = TrainingJob.list(platform, name_contains=name, status=status, created_after=after, limit=limit)
+    jobs = TrainingJob.list(platform, name_contains=name, status=status, created_after=since, limit=limit)
     if as_json:
         output.print_json(jobs)
         return
@@ -58,14 +71,59 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
         which = "such training jobs" if status or name or since else "training jobs"
         output.echo(no_jobs_text(platform, which), err=True)
         return
-    head = [("CREATED", "STATUS", "TIME", "NAME")] if sys.stdout.isatty() else []
-    output.print_columns([*head, *(_row(job) for job in jobs)])
+    _print_table(jobs)
     for job in jobs:
         if note := job.get("StatusMessage"):
             output.echo(f"{job['TrainingJobName']}: {output.escape_unprintable(note)}", err=True)
 
 
-def _row(job: dict[str, Any]) -> tuple[str, ...]:
-    ended = job.get("TrainingEndTime")
-    took = "-" if ended is None else format_duration((ended - job["CreationTime"]).total_seconds())
-    return output.format_time(job["CreationTime"]), job["TrainingJobStatus"], took, job["TrainingJobName"]
+def _print_table(jobs: Sequence[Any]) -> None:
+    now = datetime.now(timezone.utc)
+    rows = [_row(job, now) for job in jobs]
+    columns = list(_COLUMNS)
+    is_terminal = sys.stdout.isatty()
+    if is_terminal:
+        widths = {
+            name: max(len(name), *(len(row[index]) for row in rows))
+            for index, name in enumerate(_COLUMNS)
+            # What no job has, as those of Amazon SageMaker.
+            if any(row[index] != "-" for row in rows)
+        }
+        width = shutil.get_terminal_size().columns
+        for name in _LEFT_OUT:
+            if sum(widths.values()) + 2 * (len(widths) - 1) > width:
+                widths.pop(name, None)
+        columns = list(widths)
+    indices = [_COLUMNS.index(name) for name in columns]
+    shown = [[row[index] for index in indices] for row in rows]
+    head = [columns] if is_terminal else []
+    output.print_columns([*head, *shown], status_column=columns.index("STATUS"), has_head=is_terminal)
+
+
+def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    created, ended = job["CreationTime"], job.get("TrainingEndTime")
+    return (
+        created.astimezone().isoformat(" ", "seconds")[:19],
+        _age((now - created).total_seconds()),
+        job["TrainingJobStatus"],
+        "-" if ended is None else format_duration((ended - created).total_seconds()),
+        job.get("Distribution", "-"),
+        str(job.get("InstanceCount", "-")),
+        _metric(job.get("LastMetric")),
+        job["TrainingJobName"],
+    )
+
+
+def _age(seconds: float) -> str:
+    """Return an age in one unit, as --since takes it: ``45s``, ``90min``, ``3h``, ``12d``."""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f}{unit}"
+    return f"{max(0.0, seconds):.0f}s"
+
+
+def _metric(metric: Any) -> str:
+    if metric is None:
+        return "-"
+    name = output.escape_unprintable(metric["MetricName"]).replace(" ", "_")[:_MOST_METRIC]
+    return f"{name}={metric['Value']:.4g}"

@@ -74,10 +74,10 @@ def _wait_for_status(job: TrainingJob) -> str:
 
 def _result_text(job: TrainingJob, status: str, *, was_running: bool, has_waited: bool) -> str:
     if not was_running:
-        return f"training job {job.name} has already ended: {status}"
+        return f"training job {job.name} has already ended: {output.status_text(status)}"
     if has_waited or status in _ENDED:
         # Even without waiting: a job whose agent does not answer is ended immediately.
-        return f"training job {job.name} has ended: {status}"
+        return f"training job {job.name} has ended: {output.status_text(status)}"
     return f"training job {job.name} is stopping; follow it: {_follow_command()} {job.name}"
 
 

@@ -11,6 +11,7 @@ from scriptmode.data import regular_files
 from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.agent import recovery
+from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.local.store.shapes import LAST_SECOND, is_time
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE, JobSummary
 from scriptmode.platforms.local.system.durable import replace_file
@@ -18,13 +19,29 @@ from scriptmode.platforms.local.system.durable import replace_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scriptmode.platforms.local.store.job_store import JobStore
+    from scriptmode.platforms.local.store.job_record import JobFacts
+    from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 
+#: How much of the logs is searched for the last value of a metric, and of how many hosts.
+_LOG_LINES, _LOG_CHARACTERS, _MOST_LOGS = 200, 8192, 4
 _TIME = {int, float}
 #: Number of columns of the version of a job's files, with which a row begins.
 _VERSION = 4
 #: Types of the columns of a row: the version, then the summary without name and note.
-_COLUMNS: tuple[set[type], ...] = ({int}, {int}, {int}, {int}, {str}, _TIME, _TIME, {str}, {*_TIME, type(None)})
+_COLUMNS: tuple[set[type], ...] = (
+    {int},
+    {int},
+    {int},
+    {int},
+    {str},
+    _TIME,
+    _TIME,
+    {str},
+    {*_TIME, type(None)},
+    {int},
+    {str},
+    {str},
+)
 _FIRST_TIME, _STATUS = _VERSION + 1, _VERSION + 3
 
 
@@ -61,13 +78,26 @@ def _job_summary(store: JobStore, name: str) -> JobSummary | None:
     folder = store.folder(name)
     try:
         # A damaged request would be met by every verb of the job alone.
-        folder.validate_job()
-        return recovery.reconcile(folder).summary
+        facts = folder.read_facts()
+        summary = recovery.reconcile(folder).summary
+        metric = _last_metric(folder, facts) if facts.metrics else ""
+        return summary._replace(hosts=facts.hosts, distribution=facts.distribution, last_metric=metric)
     except JobNotFoundError:  # removed meanwhile
         return None
     except DataError as error:
         created, modified = _times(folder.path)
         return JobSummary(name, "", created, modified, UNREADABLE, note=str(error))
+
+
+def _last_metric(folder: JobFolder, facts: JobFacts) -> str:
+    """Return the value that one of the metrics had last in the end of a host's log, as ``NAME=VALUE``."""
+    from scriptmode.platforms.local.outputs.metrics import last_value
+
+    for host in range(1, min(facts.hosts, _MOST_LOGS) + 1):
+        end = logs.last_lines(folder.log(f"algo-{host}"), _LOG_LINES, _LOG_CHARACTERS)
+        if found := last_value(end, facts.metrics):
+            return f"{found.name}={found.value!r}"
+    return ""
 
 
 def _times(folder: Path) -> tuple[float, float]:

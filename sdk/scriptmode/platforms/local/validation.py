@@ -153,7 +153,7 @@ def _image(algorithm: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _no_image(algorithm: Mapping[str, Any]) -> Iterator[str]:
-    for field in ("AlgorithmName", "ContainerEntrypoint", "ContainerArguments", "TrainingImageConfig"):
+    for field in ("AlgorithmName", "TrainingImageConfig"):
         if field in algorithm:
             yield f"AlgorithmSpecification.{field}: hosts that are processes run no container; leave it out"
 

@@ -123,7 +123,7 @@ class Agent:
                 self._log_to_host(name, text)
         self._end_processes()
         if self._hosts:
-            outcome = self._upload(outcome)
+            outcome = self._upload(self._find_model(outcome))
         self._end(outcome)
 
     def is_deleted(self) -> bool:
@@ -226,7 +226,8 @@ class Agent:
                     host.start()
                 self._producers.start()
         except (DataError, OSError) as error:
-            return _client_error(f"the hosts cannot be started with {self._job.python!r}: {error}")
+            command = (*self._request.algorithm.container_entry_point, self._job.python)[0]
+            return _client_error(f"the hosts cannot be started with {command!r}: {error}")
         if self._checkpoints:
             self._tasks.start(self._checkpoints.run)
         self._record_processes()
@@ -288,6 +289,13 @@ class Agent:
         if failure.exit_code != exit_code:
             failure = replace(failure, exit_code=exit_code, signal="")
         return failure if failure.host in self._sandboxes else None
+
+    def _find_model(self, outcome: Outcome) -> Outcome:
+        """Return Failed for a completed job whose hosts left their model in this machine's ``/opt/ml``."""
+        if outcome.secondary == "Completed" and artifacts.is_model_empty(list(self._sandboxes.values())):
+            misplaced = self._fleet.find_misplaced_output()
+            return _client_error(str(misplaced)) if misplaced else outcome
+        return outcome
 
     def _upload(self, outcome: Outcome) -> Outcome:
         """Deliver the artifacts; if that fails, return Failed for a job that had not failed yet."""

@@ -164,6 +164,9 @@ class ContainerFleet:
         what = f"{', '.join(found)}: disconnected from the job's network, {network}"
         return Problem(what, "run the job again") if found else None
 
+    def find_misplaced_output(self) -> None:
+        """Return ``None``: every container has an ``/opt/ml`` of its own."""
+
     def remove_hosts(self) -> list[str]:
         """Remove the containers and the network, then change the owner of their files to the user."""
         if self._guard is None:

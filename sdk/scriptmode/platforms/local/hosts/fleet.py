@@ -53,6 +53,9 @@ class Fleet(Protocol):
     def find_disconnected(self) -> Problem | None:
         """Return which hosts lost their connection to the others, and why; ``None`` where none is known to."""
 
+    def find_misplaced_output(self) -> Problem | None:
+        """Return what hosts without an ``/opt/ml`` of their own wrote to that of the machine; ``None`` without any."""
+
     def remove_hosts(self) -> list[str]:
         """Remove the hosts, and make the user own their sandboxes; return what failed."""
 

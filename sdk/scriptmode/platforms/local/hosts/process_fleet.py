@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scriptmode.messages import Problem
+from scriptmode.platforms.local.hosts.host_identity import loopback_address, write_hosts_file
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
 from scriptmode.platforms.local.store.job_store import JobStore
 from scriptmode.platforms.local.system.ports import Ports
 from scriptmode.platforms.opt_ml import Sandbox, single_machine_cluster
-from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE, DEFAULT_BASE_DIR
 from scriptmode_runtime.files import scratch
 
 if TYPE_CHECKING:
@@ -30,8 +35,7 @@ class ProcessFleet:
     """Fleet of processes; implements `fleet.Fleet`."""
 
     no_model_message = (
-        "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that SM_MODEL_DIR "
-        "names, not to /opt/ml/model"
+        "the script saved no files in SM_MODEL_DIR, so model.tar.gz is empty; save to the directory that it names"
     )
     mount_obstacle = None
     mounts_file_systems = False
@@ -40,12 +44,17 @@ class ProcessFleet:
         self._folder = folder
         self._job = job
         self._inherited = inherited
+        self._hosts: list[ProcessHost] = []
+        self._created = 0.0
+        self._hosts_file = folder.channels / "hosts"
         self._ports = Ports(JobStore(folder.path.parent.parent).ports)
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
     def prepare(self) -> None:
         """Reserve the hosts' ports and write their configuration files."""
         ports = self._ports.reserve(list(self.sandboxes))
+        addresses = {name: loopback_address(min(each.values())) for name, each in ports.items()}
+        write_hosts_file(self._hosts_file, addresses)
         content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
@@ -59,23 +68,50 @@ class ProcessFleet:
 
     def create_hosts(self, environments: Mapping[str, Mapping[str, str]]) -> Sequence[Host]:
         """Create the hosts, not started."""
-        return [
+        self._created = time.time()
+        self._hosts = [
             ProcessHost(
                 name=name,
-                argv=(self._job.python, "-m", "scriptmode_runtime"),
+                argv=self._command(),
                 env=environments[name],
                 cwd=Path("/"),
                 log=self._folder.log(name),
+                base=sandbox.base,
+                hosts_file=self._hosts_file,
             )
-            for name in self.sandboxes
+            for name, sandbox in self.sandboxes.items()
         ]
+        return self._hosts
+
+    def _command(self) -> tuple[str, ...]:
+        """Return what a host runs: the request's entry point and arguments, by default ``train``."""
+        algorithm = self._job.request.algorithm
+        own = (*algorithm.container_entry_point, *algorithm.container_arguments)
+        return own or (self._job.python, "-m", "scriptmode_runtime")
 
     def environment(self, sandbox: Sandbox) -> dict[str, str]:
         """Return this process's variables, except for those of other jobs, and the request's."""
-        return process_environment(self._job.request, sandbox, self._inherited)
+        variables = process_environment(self._job.request, sandbox, self._inherited)
+        if not self._job.request.algorithm.container_entry_point:
+            return variables
+        # An entry point finds the job's `python` and `train`.
+        search = (str(Path(self._job.python).parent), variables.get("PATH", os.defpath))
+        return {**variables, "PATH": os.pathsep.join(search)}
 
     def find_disconnected(self) -> None:
         """Return ``None``: processes of one machine reach each other."""
+
+    def find_misplaced_output(self) -> Problem | None:
+        """Return which file appeared in this machine's ``/opt/ml`` while hosts ran that have none of their own."""
+        if not any(host.refusal for host in self._hosts):
+            return None
+        for folder, _, files in os.walk(DEFAULT_BASE_DIR):
+            for path in (os.path.join(folder, name) for name in files):  # noqa: PTH118 - os.walk's texts
+                with suppress(OSError):
+                    if os.lstat(path).st_ctime >= self._created:
+                        message = f"the model directory is empty, and {path!r} of this machine was written meanwhile"
+                        return Problem(message, "save to the directory that SM_MODEL_DIR names, or allow namespaces")
+        return None
 
     def remove_hosts(self) -> list[str]:
         """Skip: the agent kills every process below it."""

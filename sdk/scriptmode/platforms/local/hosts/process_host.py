@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from scriptmode.data import regular_files
+from scriptmode.platforms.local.hosts.host_identity import describe_refusal
+from scriptmode.platforms.local.store import logs
 from scriptmode.platforms.opt_ml import LOOPBACK
-from scriptmode_runtime.processes import process_tree, system
+from scriptmode_runtime.processes import namespace, process_tree, system
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from scriptmode.messages import Problem
 
 #: Time limit for an interpreter to import one module on a loaded machine.
 START_SECONDS = 60.0
@@ -37,8 +41,13 @@ class ProcessHost:
     env: Mapping[str, str]
     cwd: Path
     log: Path
+    #: The directory that is the host's ``/opt/ml``, and the file that is its ``/etc/hosts``.
+    base: Path
+    hosts_file: Path
     address: str = LOOPBACK
     machine_failure: str = ""
+    #: Why the host has no ``/opt/ml`` of its own, once it is started; None where it has.
+    refusal: Problem | None = field(default=None, init=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -51,14 +60,31 @@ class ProcessHost:
         return self.pid
 
     def start(self) -> None:
-        """Start the process; raise ``OSError`` if that is impossible."""
+        """Start the process, with its own ``/opt/ml`` where the machine allows that; raise ``OSError``."""
         agent = os.getpid()
+        reading, writing = os.pipe()
 
-        def bind_to_agent() -> None:
+        def enter_namespace() -> None:
+            try:
+                namespace.enter(str(self.base), str(self.hosts_file))
+            except OSError as error:
+                os.write(writing, (error.strerror or str(error)).encode())
+            # After the namespace: a change of the user's capabilities cancels it.
             system.die_with_parent()
             if os.getppid() != agent:
                 os._exit(1)
 
+        try:
+            self._spawn(enter_namespace)
+        finally:
+            os.close(writing)
+            with os.fdopen(reading, "rb") as file:
+                error = file.read().decode(errors="replace")
+        if error:
+            self.refusal = describe_refusal(error)
+            logs.append_line(self.log, f"scriptmode: warning: {self.refusal}")
+
+    def _spawn(self, before_exec: Callable[[], None]) -> None:
         with regular_files.open_to_append(self.log) as log:
             self._process = subprocess.Popen(
                 self.argv,
@@ -68,7 +94,7 @@ class ProcessHost:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=bind_to_agent,  # noqa: PLW1509 - the agent has no threads
+                preexec_fn=before_exec,  # noqa: PLW1509 - the agent has no threads
             )
 
     def poll(self) -> int | None:

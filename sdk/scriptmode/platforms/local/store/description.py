@@ -52,7 +52,11 @@ def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]
 
 
 def render_summary(job: JobSummary) -> dict[str, Any]:
-    """Render a TrainingJobSummary; ``StatusMessage``, which the service lacks, describes a problem of the job."""
+    """Render a TrainingJobSummary, with four fields that the service lacks.
+
+    ``InstanceCount``, ``Distribution`` and ``LastMetric`` are there where they are known; ``StatusMessage`` describes a
+    problem of the job.
+    """
     summary = {
         "TrainingJobName": job.name,
         "TrainingJobArn": job.arn,
@@ -61,6 +65,13 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
         "TrainingJobStatus": STATUS_OF.get(job.secondary, UNREADABLE),
         "SecondaryStatus": job.secondary,
     }
+    if job.hosts:
+        summary["InstanceCount"] = job.hosts
+    if job.distribution:
+        summary["Distribution"] = job.distribution
+    if job.last_metric:
+        name, _, value = job.last_metric.rpartition("=")
+        summary["LastMetric"] = {"MetricName": name, "Value": float(value)}
     if job.note:
         summary["StatusMessage"] = job.note
     if job.training_ended is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scriptmode.platforms.local.store import shapes
 from scriptmode.request.parse import parse_request
 from scriptmode.request.render import render_request
 from scriptmode.spec.hosts import LOCAL_CONTAINER
+from scriptmode_runtime import contract
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +107,31 @@ def parse_job(content: Any, name: str) -> Job:
     """Return the job of a record; raise what `validate_job_record` raises, or ``TypeError``."""
     validate_job_record(content, name)
     return Job(**{**content, "request": parse_request(content["request"])})
+
+
+class JobFacts(NamedTuple):
+    """What the list of jobs shows of a request."""
+
+    hosts: int
+    #: As the command line names it; "" without one.
+    distribution: str
+    #: Names and regular expressions.
+    metrics: tuple[tuple[str, str], ...]
+
+
+def summarize_job_record(content: Any, name: str) -> JobFacts:
+    """Return the facts of a record, in less time than `parse_job` takes; raise what `validate_job_record` raises."""
+    validate_job_record(content, name)
+    request = content["request"]
+    resources, parameters = request["ResourceConfig"], request.get("HyperParameters", {})
+    groups = resources.get("InstanceGroups") or [resources]
+    switches = (each for each in contract.DISTRIBUTION_SWITCHES if contract.enabled(parameters.get(each, "")))
+    definitions = request.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
+    return JobFacts(
+        sum(group["InstanceCount"] for group in groups),
+        next((contract.STRATEGIES[each].replace("_", "-") for each in switches), ""),
+        tuple((each["Name"], each["Regex"]) for each in definitions),
+    )
 
 
 def validate_job_record(content: Any, name: str) -> None:

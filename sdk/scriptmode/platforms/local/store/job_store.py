@@ -54,7 +54,7 @@ from scriptmode_runtime.processes import process_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_record import Job, JobFacts
     from scriptmode.platforms.local.store.state import JobState
     from scriptmode_runtime.processes.process_tree import ProcessIdentity
 
@@ -130,9 +130,9 @@ class JobFolder:
         """Return the record of the job's creation; raise `UnreadableJobError` or `JobNotFoundError`."""
         return self._read("job.json", lambda content: job_record.parse_job(content, self.name))
 
-    def validate_job(self) -> None:
-        """Raise what `read_job` raises; for thousands of jobs, whose requests take longer to parse than to validate."""
-        self._read("job.json", lambda content: job_record.validate_job_record(content, self.name))
+    def read_facts(self) -> JobFacts:
+        """Return what the list of jobs shows, sooner than `read_job`; raise what that raises."""
+        return self._read("job.json", lambda content: job_record.summarize_job_record(content, self.name))
 
     def read_state(self) -> JobState:
         """Return the job's state; raise `UnreadableJobError` or `JobNotFoundError`."""

@@ -76,6 +76,11 @@ class JobSummary(NamedTuple):
     modified: float
     secondary: str
     training_ended: float | None = None
+    #: Number of hosts, and their distribution as the command line names it; 0 and "" where they are unknown.
+    hosts: int = 0
+    distribution: str = ""
+    #: The value of a metric that was printed last, as ``NAME=VALUE``; "" without one.
+    last_metric: str = ""
     #: A problem of the job that its status does not tell; "" without one.
     note: str = ""
 
@@ -122,7 +127,7 @@ class JobState:
     def summary(self) -> JobSummary:
         """The job's summary for lists."""
         return JobSummary(
-            self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, self.note
+            self.name, self.arn, self.created, self.modified, self.secondary, self.training_ended, note=self.note
         )
 
     def with_status(
