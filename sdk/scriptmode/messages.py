@@ -21,18 +21,21 @@ _SHORT = 10
 
 @dataclass(frozen=True)
 class Problem:
-    """Why something cannot be done, and the next step; as text ``why; step``."""
+    """Why something cannot be done, the next step, and the argument that is wrong; as text ``why; step``."""
 
     text: str
     advice: str = ""
+    argument: str = ""
 
     def __str__(self) -> str:
         return f"{self.text}; {self.advice}" if self.advice else self.text
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return an error's text and advice."""
-    return Problem(error.message, error.advice or "") if isinstance(error, ScriptmodeError) else Problem(str(error))
+    """Return an error's text, advice and argument."""
+    if isinstance(error, ScriptmodeError):
+        return Problem(error.message, error.advice or "", error.argument or "")
+    return Problem(str(error))
 
 
 def validate_keys(owner: str, keys: Iterable[object], known: Collection[str], *, argument: str | None = None) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.house import raw_dicts, sources
 
 #: How many there are; lower it when you convert one, never raise it.
-LIMIT = 165
+LIMIT = 159
 
 
 def test_dicts_of_anything_do_not_spread():

@@ -33,7 +33,7 @@ def test_a_log_of_many_lines_is_written_in_few_pieces_and_whole():
 
 def test_an_invalid_expression_is_reported_once_and_other_metrics_are_shown():
     screen, _ = followed(f"loss={number}" for number in range(20_000))
-    assert screen.getvalue().count("scriptmode: metric 'broken': '(' is not a regular expression") == 1
+    assert screen.getvalue().count("scriptmode: metric 'broken': the regular expression '(' is wrong") == 1
     assert "loss" in screen.frames[-1]
     assert "19,999" in screen.frames[-1]
 

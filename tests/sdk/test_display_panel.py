@@ -148,7 +148,7 @@ def test_an_invalid_expression_is_reported_once_and_others_work():
     collector = collected([("algo-1", "loss=1")], AlgorithmSpecification={"MetricDefinitions": broken})
     collector.set_description(parse_description(described(AlgorithmSpecification={"MetricDefinitions": broken})))
     (told,) = collector.problems
-    assert told.startswith("metric 'wrong': '(' is not a regular expression")
+    assert told.startswith("metric 'wrong': the regular expression '(' is wrong")
     assert [each.name for each in collector.snapshot(NOW).observed.metrics] == ["loss"]
 
 

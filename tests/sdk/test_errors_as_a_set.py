@@ -176,7 +176,7 @@ ROWS = {
     ),
     "RequestError": Row(
         lambda caller, _: caller.here(metric_definitions=[{"Name": "loss", "Regex": "loss=("}]).fit(),
-        "metric 'loss'", "'loss=('", "correct its Regex",
+        "metric 'loss'", "'loss=('", "correct it; an example is",
     ),
     "CredentialsError": Row(no_s3_credentials, "s3://bucket/train", "there are no AWS credentials", "run 'aws configure'"),
     "QuotaError": Row(a_quota, "ml.m5.large for training job usage", "is 0 Instances", "ask AWS for a higher quota", "ClientError"),

@@ -46,10 +46,23 @@ def test_a_metric_whose_regex_is_none_is_refused_with_the_place_where_it_breaks(
     with pytest.raises(RequestError) as raised:
         estimator.fit()
     text = str(raised.value)
-    assert "AlgorithmSpecification.MetricDefinitions: metric 'rate': 'rate=(x' is not a regular expression" in text
-    assert "at position 5, where it continues with '(x'" in text
-    assert text.endswith("correct its Regex")
+    assert "metric 'rate': the regular expression 'rate=(x' is wrong at character 6, '(x': missing )" in text
+    assert text.endswith("correct it; an example is 'loss=([0-9.]+)'")
+    assert raised.value.argument == "metric_definitions"
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("regex", ["loss=", "loss", "loss=[0-9.]+", "[0-9]+%", "(?i)LOSS: [0-9.]+"])
+def test_a_metric_that_cannot_have_a_value_is_refused(made, regex):
+    with pytest.raises(RequestError, match="has no group, and what it matches is not a number; put the number into"):
+        made(metric_definitions=metrics(("loss", regex))).fit()
+
+
+@pytest.mark.parametrize(
+    "regex", ["[0-9.]+", r"(?<=loss=)[-+]?\d*\.?\d+(e[-+]\d+)?", "inf|[0-9]+", "x?[0-9]+", ".*", "loss=(.)"]
+)
+def test_a_metric_whose_whole_match_may_be_a_number_is_accepted(made, regex):
+    made(metric_definitions=metrics(("loss", regex))).request()
 
 
 def test_metrics_that_found_nothing_name_the_metric_and_its_regex(made):

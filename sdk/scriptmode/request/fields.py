@@ -95,9 +95,10 @@ def render_channel(channel: Channel) -> dict[str, Any]:
 
 def parse_input(channel: Mapping[str, Any]) -> tuple[type[TrainingInput | FileSystemInput] | None, dict[str, Any]]:
     """Return the class of a channel's source and its arguments; no class for a source that estimators do not have."""
-    for member, (kind, rows) in _SOURCES.items():
-        if channel["DataSource"].get(member) is not None:
-            return kind, parse_fields(rows, channel)
+    given = [member for member, source in channel["DataSource"].items() if source is not None]
+    if len(given) == 1 and given[0] in _SOURCES:
+        kind, rows = _SOURCES[given[0]]
+        return kind, parse_fields(rows, channel)
     return None, {}
 
 
@@ -193,6 +194,24 @@ FIELDS = (
     Field("TensorBoardOutputConfig", "monitoring.tensorboard", "tensorboard_output_config", _OBJECT),
     Field("ProfilerConfig", "monitoring.profiler", "profiler_config", _OBJECT),
 )
+
+
+#: Fields that are set by an argument of ``fit``, or by one that is made of several fields.
+_OTHER_ARGUMENTS = {
+    "TrainingJobName": "job_name",
+    "HyperParameters": "hyperparameters",
+    "InputDataConfig": "inputs",
+    "Tags": "tags",
+    "ExperimentConfig": "experiment_config",
+}
+
+
+def argument_of(path: str) -> str:
+    """Return the argument that sets the field at a path without indices, or a part of it; "" where there is none."""
+    for row in FIELDS:
+        if path == row.path or path.startswith(f"{row.path}."):
+            return row.argument or _OTHER_ARGUMENTS.get(row.path, "")
+    return ""
 
 
 def render_fields(rows: Iterable[Field], value: object) -> dict[str, Any]:

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from scriptmode.errors import PlatformError
-from scriptmode.messages import did_you_mean
+from scriptmode.errors import PlatformError, RequestError
+from scriptmode.messages import Problem, did_you_mean
+from scriptmode.request.fields import argument_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 REQUEST_SHAPE = "CreateTrainingJobRequest"
 #: Fields of CreateTrainingJobRequest that DescribeTrainingJobResponse does not have.
@@ -119,13 +120,23 @@ def _model_file() -> Path:
     )
 
 
-def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[str]:
+def problems(request: Mapping[str, Any], extension: Callable[[str, object], bool]) -> list[Problem]:
     """Return every problem for which the service would refuse a request, with its field, value and limit.
 
     ``extension`` says of a field (its path without indices) and its value that they are fine although the service
     would not take them.
     """
     return list(_check("", REQUEST_SHAPE, request, _Rules(shapes(), extension)))
+
+
+def raise_problems(why: str, found: Sequence[Problem]) -> None:
+    """Raise `RequestError` for the problems of a request, if there are any; it names the argument of a single one."""
+    if len(found) == 1:
+        problem = found[0]
+        raise RequestError(f"{why}: {problem.text}", argument=problem.argument or None, advice=problem.advice)
+    if found:
+        listed = "\n".join(f"- {problem}" for problem in found)
+        raise RequestError(f"{why}:\n{listed}")
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -135,12 +146,12 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[str]:
+def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[Problem]:
     shape = rules.shapes[name]
     kind = shape["type"]
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
         given = "None" if value is None else _with_article(type(value).__name__)
-        yield f"{path or 'the request'} is {given}; it must be {_with_article(kind)}"
+        yield _problem(path, f"{path or 'the request'} is {given}", f"it must be {_with_article(kind)}")
         return
     if rules.extension(re.sub(r"\[\d+\]", "", path), value):
         return
@@ -149,6 +160,10 @@ def _check(path: str, name: str, value: object, rules: _Rules) -> Iterator[str]:
         yield from _check(field, member, content, rules)
     if kind == "structure":
         yield from _keys(path, shape, value)
+
+
+def _problem(path: str, text: str, advice: str) -> Problem:
+    return Problem(text, advice, argument_of(re.sub(r"\[\d+\]| \(its key .*", "", path)))
 
 
 def _members(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[tuple[str, str, object]]:
@@ -167,31 +182,31 @@ def _members(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[tuple[
             yield f"{path}.{key}", shape["value"]["shape"], content
 
 
-def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
+def _keys(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
     where = path or "the request"
     for key in value:
         if key not in shape["members"]:
-            yield f"{where} has no field {key!r}; {did_you_mean(str(key), shape['members']) or _SEE}"
+            yield _problem(path, f"{where} has no field {key!r}", did_you_mean(str(key), shape["members"]) or _SEE)
     for key in shape.get("required", ()):
         if key not in value:
-            yield f"{where} lacks {key!r}"
+            yield _problem(f"{path}.{key}".lstrip("."), f"{where} lacks {key!r}", "")
 
 
-def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[str]:
+def _limits(path: str, shape: Mapping[str, Any], value: Any) -> Iterator[Problem]:
     shown = _show(path, value)
     if "enum" in shape and value not in shape["enum"]:
-        yield f"{path} is {shown}; {did_you_mean(value, shape['enum']) or _SEE}"
+        yield _problem(path, f"{path} is {shown}", did_you_mean(value, shape["enum"]) or _SEE)
         return
     numeric = shape["type"] in ("integer", "long", "float", "double")
     unit = {"string": " characters", "list": " entries", "map": " entries"}.get(shape["type"], "")
     size = value if numeric else len(value) if unit else 0
     subject = f"{path} is {shown}" if numeric else f"{path} has {size:,}{unit}"
     if size < shape.get("min", size):
-        yield f"{subject}; the least is {shape['min']:,}{unit}"
+        yield _problem(path, subject, f"the least is {shape['min']:,}{unit}")
     elif size > shape.get("max", size):
-        yield f"{subject}; the most is {shape['max']:,}{unit}"
+        yield _problem(path, subject, f"the most is {shape['max']:,}{unit}")
     elif "pattern" in shape and not compiled(shape["pattern"]).fullmatch(value):
-        yield f"{path} is {shown}; it must match {shape['pattern']}"
+        yield _problem(path, f"{path} is {shown}", f"it must match {shape['pattern']}")
 
 
 def _with_article(noun: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.errors import DataError
+from scriptmode.messages import Problem, problem_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ LINE_SECONDS = 1.0
 SLOW_SECONDS, SLOW_LINES = 0.1, 20
 #: Characters of a line in which a simple expression takes milliseconds at most.
 _SHORT = 4096
+_EXAMPLE = "loss=([0-9.]+)"
 _REPEATED_GROUP = re.compile(r"\)[*+?{]")
 _REPEAT = re.compile(r"[*+{]")
 _OPTIONS = 4
@@ -41,9 +43,11 @@ class Definition:
         try:
             self._pattern = re.compile(regex)
         except re.error as error:
-            rest = "" if error.pos is None else f", where it continues with {regex[error.pos : error.pos + 20]!r}"
+            where = "" if error.pos is None else f" at character {error.pos + 1}, {regex[error.pos : error.pos + 20]!r}"
             raise DataError(
-                f"metric {name!r}: {regex!r} is not a regular expression: {error}{rest}", advice="correct its Regex"
+                f"metric {name!r}: the regular expression {regex!r} is wrong{where}: {error.msg}",
+                argument="metric_definitions",
+                advice=f"correct it; an example is {_EXAMPLE!r}",
             ) from error
         self._group = 1 if self._pattern.groups else 0
         self._is_simple = _is_simple(regex)
@@ -83,6 +87,27 @@ class Definition:
             "no two parts of it match the same characters"
         )
         return []
+
+
+def metric_problem(name: str, regex: str) -> Problem | None:
+    """Return why a metric can have no value: its expression is wrong, or matches no number and has no group."""
+    try:
+        Definition(name, regex)
+    except DataError as error:
+        return problem_of(error)
+    if re.compile(regex).groups or not _matches_text(regex):
+        return None
+    what = f"metric {name!r}: the regular expression {regex!r} has no group, and what it matches is not a number"
+    return Problem(what, f"put the number into parentheses; an example is {_EXAMPLE!r}", "metric_definitions")
+
+
+def _matches_text(regex: str) -> bool:
+    """Return whether each match of an expression surely has a character that no number has."""
+    if "|" in regex:
+        return False
+    # Without escapes, sets of characters and what may be left out.
+    rest = re.sub(r"\\.|\[\^?\]?[^\]]*\]|\(\?[^)]*\)|.(?:[*?]|\{0?,)", "", regex)
+    return re.search(r"[^\W\dinfatyeINFATYE_]|[=:;%/,<>]", rest) is not None
 
 
 def may_be_slow(regex: str) -> bool:

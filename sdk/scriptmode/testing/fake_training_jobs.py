@@ -116,7 +116,7 @@ class FakeTrainingJobs:
 def _check(request: Mapping[str, Any]) -> None:
     found = service_model.problems(request, lambda _field, _value: False)
     if found:
-        raise argument_limits.validation_error(found)
+        raise argument_limits.validation_error(list(map(str, found)))
 
 
 def _not_found() -> ServiceError:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scriptmode.data import file_uris
-from scriptmode.errors import DataError, RequestError
-from scriptmode.messages import did_you_mean, did_you_mean_path
+from scriptmode.errors import DataError
+from scriptmode.messages import Problem, did_you_mean, did_you_mean_path
 from scriptmode.platforms.local.system import file_systems, ports
 from scriptmode.request import service_model
 from scriptmode.request.parse import parse_request
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_PROCESS, HostKind
-from scriptmode.spec.inputs import FileSystemInput, TrainingInput
-from scriptmode.spec.metric_definitions import Definition
+from scriptmode.spec.inputs import FileSystemInput, OtherInput, TrainingInput
+from scriptmode.spec.job_request import ABSENT
+from scriptmode.spec.metric_definitions import metric_problem
 from scriptmode_runtime.contract import CHECKPOINTS_DIR, DEFAULT_BASE_DIR, MODEL_DIR_PARAMETER
 
 if TYPE_CHECKING:
@@ -36,23 +38,24 @@ INSTANCE_TYPE_FIELDS = frozenset({"ResourceConfig.InstanceType", "ResourceConfig
 INSTANCE_TYPES = (LOCAL_PROCESS, *LOCAL_CONTAINER)
 
 NOT_YET = "is not supported by the local platform yet"
+_LEAVE_OUT = "leave it out"
 
 
 def validate_request(request: Mapping[str, Any]) -> None:
     """Raise `RequestError` listing every problem of a request."""
-    _refuse("the request is not valid", list(service_model.problems(request, _extension)))
+    service_model.raise_problems("the request is not valid", service_model.problems(request, _extension))
     # The rules rely on a request of the right shape.
     job = parse_request(request)
     found = (
-        _algorithm(request, job.resources.host_kind),
+        _algorithm(job),
         _instances(job.resources),
         _port_limit(job.resources),
-        _channels(request),
+        _channels(job),
         _locations(job),
         _model_dir(job),
         _metrics(job),
     )
-    _refuse("the local platform cannot run this job", list(chain.from_iterable(found)))
+    service_model.raise_problems("the local platform cannot run this job", list(chain.from_iterable(found)))
 
 
 def check_paths(job: JobRequest, own: Path, folders: Mapping[str, str]) -> None:
@@ -97,14 +100,6 @@ def _check_input(channel: Channel, folders: Mapping[str, str]) -> None:
             )
 
 
-def _refuse(why: str, found: Sequence[str]) -> None:
-    if len(found) == 1:
-        raise RequestError(f"{why}: {found[0]}")
-    if found:
-        listed = "\n".join(f"- {problem}" for problem in found)
-        raise RequestError(f"{why}:\n{listed}")
-
-
 def _check_credentials(uri: str) -> None:
     if not file_uris.is_file(uri):
         from scriptmode.aws.s3 import require_credentials
@@ -129,125 +124,136 @@ def _extension(field: str, value: object) -> bool:
     return field in INSTANCE_TYPE_FIELDS and value in INSTANCE_TYPES
 
 
-def _algorithm(request: Mapping[str, Any], hosts: HostKind) -> Iterator[str]:
-    if "AlgorithmSpecification" not in request:
-        yield "the request lacks 'AlgorithmSpecification'"
-    algorithm = request.get("AlgorithmSpecification", {})
-    in_containers = hosts is HostKind.CONTAINER
-    yield from _image(algorithm) if in_containers else _no_image(algorithm)
-    if "ServerlessJobConfig" in request:
-        yield f"ServerlessJobConfig {NOT_YET}; leave it out"
-    if request.get("EnableNetworkIsolation") and not in_containers:
-        yield (
-            "EnableNetworkIsolation is True: hosts that are processes cannot be isolated; leave it out, or use "
-            "instance type 'local'"
+def _algorithm(job: JobRequest) -> Iterator[Problem]:
+    # Fields without an attribute, and those that the attributes render although the request does not have them.
+    others = {each.path: each.given for each in job.corrections}
+    if others.get(("AlgorithmSpecification",)) is ABSENT:
+        yield Problem("the request lacks 'AlgorithmSpecification'")
+    in_containers = job.resources.host_kind is HostKind.CONTAINER
+    if in_containers and job.algorithm.image_uri is None:
+        missing = "AlgorithmSpecification.TrainingImage is missing"
+        yield Problem(missing, "give the image of the hosts, which are containers", "image_uri")
+    why = f" {NOT_YET}" if in_containers else ": hosts that are processes run no container"
+    for field, is_given, argument in (
+        ("AlgorithmName", ("AlgorithmSpecification", "AlgorithmName") in others, ""),
+        ("TrainingImageConfig", job.algorithm.repository_access_mode is not None, "training_repository_access_mode"),
+    ):
+        if is_given:
+            yield Problem(f"AlgorithmSpecification.{field}{why}", _LEAVE_OUT, argument)
+    if ("ServerlessJobConfig",) in others:
+        yield Problem(f"ServerlessJobConfig {NOT_YET}", _LEAVE_OUT)
+    if job.network.isolation and not in_containers:
+        yield Problem(
+            "EnableNetworkIsolation is True: hosts that are processes cannot be isolated",
+            "leave it out, or use instance type 'local'",
+            "enable_network_isolation",
         )
 
 
-def _image(algorithm: Mapping[str, Any]) -> Iterator[str]:
-    if "TrainingImage" not in algorithm:
-        yield "AlgorithmSpecification.TrainingImage is missing; give the image of the hosts, which are containers"
-    for field in ("AlgorithmName", "TrainingImageConfig"):
-        if field in algorithm:
-            yield f"AlgorithmSpecification.{field} {NOT_YET}; leave it out"
-
-
-def _no_image(algorithm: Mapping[str, Any]) -> Iterator[str]:
-    for field in ("AlgorithmName", "TrainingImageConfig"):
-        if field in algorithm:
-            yield f"AlgorithmSpecification.{field}: hosts that are processes run no container; leave it out"
-
-
-def _instances(resources: Resources) -> Iterator[str]:
+def _instances(resources: Resources) -> Iterator[Problem]:
     groups = resources.instance_groups
     if (resources.instance_type is not None or resources.instance_count is not None) == bool(groups):
-        yield "ResourceConfig must have either InstanceType and InstanceCount, or InstanceGroups"
+        yield Problem("ResourceConfig must have either InstanceType and InstanceCount, or InstanceGroups")
         return
     parts: list[tuple[str, InstanceGroup | Resources]] = [("ResourceConfig", resources)]
     if groups:
         parts = [(f"ResourceConfig.InstanceGroups[{index}]", group) for index, group in enumerate(groups)]
     for path, part in parts:
         if (part.instance_count or 0) < 1:
-            yield f"{path}.InstanceCount is {part.instance_count!r}; give at least 1"
+            yield Problem(f"{path}.InstanceCount is {part.instance_count!r}", "give at least 1", "instance_count")
         if part.instance_type not in INSTANCE_TYPES:
             runs = " and ".join(map(repr, INSTANCE_TYPES))
-            yield f"{path}.InstanceType is {part.instance_type!r}; the local platform runs {runs}"
+            what = f"{path}.InstanceType is {part.instance_type!r}"
+            yield Problem(what, f"the local platform runs {runs}", "instance_type")
     if len({group.instance_type == LOCAL_PROCESS for group in groups}) > 1:
-        yield f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} cannot be combined with others; use one kind"
-    yield from _repeated("instance group", [group.instance_group_name for group in groups])
+        what = f"ResourceConfig.InstanceGroups: {LOCAL_PROCESS!r} cannot be combined with others"
+        yield Problem(what, "use one kind", "instance_groups")
+    names = [group.instance_group_name for group in groups]
+    yield from _repeated("instance group", names, "instance_groups")
 
 
-def _port_limit(resources: Resources) -> Iterator[str]:
+def _port_limit(resources: Resources) -> Iterator[Problem]:
     count = resources.count
     if resources.host_kind is not HostKind.CONTAINER and count > (most := ports.max_hosts()):
-        yield f"ResourceConfig asks for {count:,} hosts; this machine has ports for {most:,} hosts that are processes"
+        what = f"{count:,} hosts are more than this machine has ports for"
+        argument = "instance_groups" if resources.instance_groups else "instance_count"
+        yield Problem(what, f"use at most {most:,} hosts that are processes", argument)
 
 
-def _channels(request: Mapping[str, Any]) -> Iterator[str]:
-    channels = request.get("InputDataConfig", [])
-    names = [channel["ChannelName"] for channel in channels]
-    yield from _repeated("channel", names)
-    groups = {group["InstanceGroupName"] for group in request.get("ResourceConfig", {}).get("InstanceGroups", ())}
-    job_mode = request.get("AlgorithmSpecification", {}).get("TrainingInputMode", "File")
-    for channel in channels:
-        name = f"channel {channel['ChannelName']!r}"
-        if channel["ChannelName"] in (".", ".."):
-            yield f"{name}: a channel name is the name of a folder; choose another one"
-        mode = channel.get("InputMode", job_mode)
-        if mode == "Pipe":
-            yield from _fifo_names(channel["ChannelName"], names)
-        for field in ("CompressionType", "RecordWrapperType"):
-            if mode != "Pipe" and channel.get(field, "None") != "None":
-                yield f"{name}: {field} {channel[field]!r} is valid only in Pipe mode; leave it out in {mode} mode"
-        yield from _data_source(name, channel["DataSource"], mode, groups)
+def _channels(job: JobRequest) -> Iterator[Problem]:
+    for problem in _channel_problems(job):
+        yield replace(problem, argument="inputs")
 
 
-def _fifo_names(pipe: str, names: Sequence[str]) -> Iterator[str]:
+def _channel_problems(job: JobRequest) -> Iterator[Problem]:
+    names = [channel.name for channel in job.channels]
+    groups = {group.instance_group_name for group in job.resources.instance_groups}
+    given = {each.path: each.given for each in job.corrections}
+    yield from _repeated("channel", names, "inputs")
+    for index, channel in enumerate(job.channels):
+        name, source = f"channel {channel.name!r}", channel.source
+        if channel.name in (".", ".."):
+            yield Problem(f"{name}: a channel name is the name of a folder", "choose another one")
+        if isinstance(source, OtherInput):
+            held = list(filter(None, source.kind.split(", ")))
+            yield Problem(f"{name}: DataSource holds {held}", "give either S3DataSource or FileSystemDataSource")
+        elif isinstance(source, FileSystemInput):
+            # The mode is not one of the source's attributes, because it does not change how the data is mounted.
+            mode = given.get(("InputDataConfig", index, "InputMode"), job.algorithm.input_mode)
+            if mode != "File":
+                what = f"{name}: a file system is mounted, not streamed"
+                yield Problem(what, f"give the channel InputMode 'File', not {mode!r}")
+        else:
+            mode = job.input_mode(channel)
+            if mode == "Pipe":
+                yield from _fifo_names(channel.name, names)
+            for problem in _s3_data_source(source, mode, groups):
+                yield replace(problem, text=f"{name}: {problem.text}")
+
+
+def _fifo_names(pipe: str, names: Sequence[str]) -> Iterator[Problem]:
     for name in names:
         stem, _, number = name.rpartition("_")
         if stem == pipe and number.isdigit():
-            yield f"channel {name!r}: channel {pipe!r} is in Pipe mode and has FIFOs of such names; rename one"
+            what = f"channel {name!r}: channel {pipe!r} is in Pipe mode and has FIFOs of such names"
+            yield Problem(what, "rename one")
 
 
-def _data_source(name: str, source: Mapping[str, Any], mode: str, groups: set[str]) -> Iterator[str]:
-    if set(source) == {"S3DataSource"}:
-        yield from _s3_data_source(name, source["S3DataSource"], mode, groups)
-    elif set(source) == {"FileSystemDataSource"}:
-        if mode != "File":
-            yield f"{name}: a file system is mounted, not streamed; give the channel InputMode 'File', not {mode!r}"
-    else:
-        yield f"{name}: DataSource holds {sorted(source)}; give either S3DataSource or FileSystemDataSource"
-
-
-def _s3_data_source(name: str, source: Mapping[str, Any], mode: str, groups: set[str]) -> Iterator[str]:
-    data_type = source["S3DataType"]
+def _s3_data_source(source: TrainingInput, mode: str, groups: set[str]) -> Iterator[Problem]:
+    for field, value in (("CompressionType", source.compression), ("RecordWrapperType", source.record_wrapping)):
+        if mode != "Pipe" and (value or "None") != "None":
+            yield Problem(f"{field} {value!r} is valid only in Pipe mode", f"leave it out in {mode} mode")
+    data_type = source.s3_data_type
     if data_type not in ("S3Prefix", "ManifestFile", "AugmentedManifestFile"):
-        yield f"{name}: S3DataType {data_type!r} {NOT_YET}; use 'S3Prefix'"
+        yield Problem(f"S3DataType {data_type!r} {NOT_YET}", "use 'S3Prefix'")
     if data_type == "AugmentedManifestFile" and mode != "Pipe":
-        yield f"{name}: S3DataType {data_type!r} is valid only in Pipe mode, not in {mode} mode"
-    if (data_type == "AugmentedManifestFile") != bool(source.get("AttributeNames")):
-        yield f"{name}: AttributeNames needs S3DataType 'AugmentedManifestFile', and vice versa; it is {data_type!r}"
-    if "HubAccessConfig" in source:
-        yield f"{name}: HubAccessConfig {NOT_YET}; leave it out"
-    for group in source.get("InstanceGroupNames", ()):
+        yield Problem(f"S3DataType {data_type!r} is valid only in Pipe mode, not in {mode} mode")
+    if (data_type == "AugmentedManifestFile") != bool(source.attribute_names):
+        what = "AttributeNames needs S3DataType 'AugmentedManifestFile', and vice versa"
+        yield Problem(what, f"it is {data_type!r}")
+    if source.hub_access_config is not None:
+        yield Problem(f"HubAccessConfig {NOT_YET}", _LEAVE_OUT)
+    for group in source.instance_groups:
         if group not in groups:
-            yield f"{name}: there is no instance group {group!r}; {did_you_mean(group, groups) or 'leave it out'}"
-    yield from _uri(f"{name}: S3Uri", source["S3Uri"])
+            yield Problem(f"there is no instance group {group!r}", did_you_mean(group, groups) or _LEAVE_OUT)
+    yield from _uri("S3Uri", source.s3_data, "inputs")
 
 
-def _locations(job: JobRequest) -> Iterator[str]:
-    yield from _uri("OutputDataConfig.S3OutputPath", job.output.path or "")
+def _locations(job: JobRequest) -> Iterator[Problem]:
+    yield from _uri("OutputDataConfig.S3OutputPath", job.output.path or "", "output_path")
     if job.monitoring.tensorboard is not None:
-        yield f"TensorBoardOutputConfig {NOT_YET}; leave it out and write the events below SM_OUTPUT_DATA_DIR"
+        advice = "leave it out and write the events below SM_OUTPUT_DATA_DIR"
+        yield Problem(f"TensorBoardOutputConfig {NOT_YET}", advice, "tensorboard_output_config")
     if job.output.checkpoint_uri is None:
         return
-    yield from _uri("CheckpointConfig.S3Uri", job.output.checkpoint_uri)
+    yield from _uri("CheckpointConfig.S3Uri", job.output.checkpoint_uri, "checkpoint_s3_uri")
     local = job.output.checkpoint_local_path or f"{DEFAULT_BASE_DIR}/{CHECKPOINTS_DIR}"
     if ".." in local.split("/") or not local.startswith(DEFAULT_BASE_DIR + "/"):
-        yield f"CheckpointConfig.LocalPath is {local!r}; give a path below {DEFAULT_BASE_DIR}/, without '..'"
+        advice = f"give a path below {DEFAULT_BASE_DIR}/, without '..'"
+        yield Problem(f"CheckpointConfig.LocalPath is {local!r}", advice, "checkpoint_local_path")
 
 
-def _model_dir(job: JobRequest) -> Iterator[str]:
+def _model_dir(job: JobRequest) -> Iterator[Problem]:
     value = job.model_dir
     if not file_uris.is_file(value):
         return
@@ -255,39 +261,32 @@ def _model_dir(job: JobRequest) -> Iterator[str]:
     try:
         path = file_uris.file_path(value)
     except ValueError as error:
-        yield f"{field}: {error}"
+        yield Problem(f"{field}: {error}", argument="model_dir")
         return
     root = Path(DEFAULT_BASE_DIR)
     overlaps = path == root or root in path.parents or path in root.parents
     if overlaps and job.resources.host_kind is HostKind.CONTAINER:
-        yield f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}; use {DEFAULT_BASE_DIR}/model"
+        what = f"{field} is {value!r}; a container has its own {DEFAULT_BASE_DIR}"
+        yield Problem(what, f"use {DEFAULT_BASE_DIR}/model", "model_dir")
 
 
-def _metrics(job: JobRequest) -> Iterator[str]:
+def _metrics(job: JobRequest) -> Iterator[Problem]:
     # The service uses regular expressions of Java, which only the service can validate.
-    problems = (_no_pattern(name, regex) for name, regex in job.algorithm.metric_definitions)
-    yield from (f"AlgorithmSpecification.MetricDefinitions: {error}" for error in problems if error)
+    found = (metric_problem(name, regex) for name, regex in job.algorithm.metric_definitions)
+    yield from filter(None, found)
 
 
-def _no_pattern(name: str, regex: str) -> str:
-    try:
-        Definition(name, regex)
-    except DataError as error:
-        return str(error)
-    return ""
-
-
-def _uri(field: str, uri: str) -> Iterator[str]:
+def _uri(field: str, uri: str, argument: str) -> Iterator[Problem]:
     if file_uris.is_file(uri):
         try:
             file_uris.file_path(uri)
         except ValueError as error:
-            yield f"{field}: {error}"
+            yield Problem(f"{field}: {error}", argument=argument)
     elif not uri.startswith("s3://"):
-        yield f"{field} is {uri!r}; the local platform reads s3:// and file:// URIs"
+        yield Problem(f"{field} is {uri!r}", "the local platform reads s3:// and file:// URIs", argument)
 
 
-def _repeated(what: str, names: list[str]) -> Iterator[str]:
+def _repeated(what: str, names: list[str], argument: str) -> Iterator[Problem]:
     for name, count in Counter(names).items():
         if count > 1:
-            yield f"the {what} name {name!r} occurs {count} times; names must differ"
+            yield Problem(f"the {what} name {name!r} occurs {count} times", "names must differ", argument)

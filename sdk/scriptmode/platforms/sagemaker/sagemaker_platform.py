@@ -88,11 +88,7 @@ class SageMakerPlatform(DeprecatedMethods):
         from scriptmode.request import service_model
 
         found = service_model.problems(request, lambda field, _: field in _OPEN_ENUMERATIONS)
-        if len(found) == 1:
-            raise RequestError(f"Amazon SageMaker would refuse this job: {found[0]}")
-        if found:
-            listed = "\n".join(f"- {problem}" for problem in found)
-            raise RequestError(f"Amazon SageMaker would refuse this job:\n{listed}")
+        service_model.raise_problems("Amazon SageMaker would refuse this job", found)
 
     def planned_hosts(self, request: Mapping[str, Any]) -> dict[str, PlannedHost]:
         """Return what each host would find, without what its image adds, which is unknown here."""
