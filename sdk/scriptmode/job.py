@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from scriptmode.display.job_list import JobList
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import HostActivity, LogEvent, Platform
     from scriptmode.results.metrics import Metrics
@@ -464,7 +465,7 @@ class TrainingJob:
         created_after: datetime | None = None,
         created_before: datetime | None = None,
         limit: int | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> JobList:
         """Return summaries of training jobs, newest first.
 
         Args:
@@ -477,16 +478,18 @@ class TrainingJob:
             limit: The largest number of jobs.
 
         Returns:
-            TrainingJobSummary objects, as ListTrainingJobs returns them. A job of this machine whose files cannot be
-            read has the status ``Unreadable``, and the reason as its ``StatusMessage``.
+            A list of TrainingJobSummary objects, as ListTrainingJobs returns them, displayed as a table. A job of this
+            machine whose files cannot be read has the status ``Unreadable``, and the reason as its ``StatusMessage``.
 
         Raises:
             SpecError: For an argument of another kind.
         """
+        from scriptmode.display.job_list import JobList
+
         which = JobFilter(name_contains, status, created_after, created_before, limit)
-        if sagemaker_session is not None:
-            return sagemaker_platform(sagemaker_session).list(which)
-        return resolve_platform(platform).list(which)
+        is_cloud = sagemaker_session is not None
+        where = sagemaker_platform(sagemaker_session) if is_cloud else resolve_platform(platform)
+        return JobList(where.list(which))
 
 
 def create_job(platform: Platform, request: Mapping[str, Any]) -> TrainingJob:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 
@@ -121,3 +122,10 @@ def render_line(line: str, *, colours: bool = False) -> str:
         elif kind == "final":
             row.sequence(token["parameters"], token["final"])
     return row.rendered(colours=colours)
+
+
+def escape_unprintable(text: str) -> str:
+    """Escape unprintable characters, which a terminal would interpret as control sequences."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)

@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from scriptmode import FileSystemInput, TrainingInput
-from scriptmode.cli.output import escape_unprintable, format_time
+from scriptmode.cli.output import format_time
 from scriptmode.display.formatting import format_silence, format_usage
 from scriptmode.messages import format_duration
+from scriptmode.terminal_text import escape_unprintable
 from scriptmode_runtime import contract
 
 if TYPE_CHECKING:

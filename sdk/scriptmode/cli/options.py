@@ -88,7 +88,7 @@ def attach_job(name: str | None, *, last: bool, platform: str | None) -> Trainin
 
 def newest_job_name(platform: str | None) -> str:
     """Return the name of the newest readable job of a platform, by default of this machine."""
-    found = TrainingJob.list(platform, limit=1)
+    found = list(TrainingJob.list(platform, limit=1))
     if found and not completers.is_readable(found[0]):
         skipped = found[0]["TrainingJobName"]
         output.echo(

@@ -79,13 +79,6 @@ def format_time(value: datetime) -> str:
     return f"{value.astimezone(timezone.utc).isoformat(' ', 'seconds')[:19]}Z"
 
 
-def escape_unprintable(text: str) -> str:
-    """Escape unprintable characters, which a terminal would interpret as control sequences."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
-
-
 def print_columns(rows: Sequence[Sequence[str]], *, status_column: int | None = None, has_head: bool = False) -> None:
     """Print rows in columns as wide as their widest cell; the cells of one column may be statuses of jobs."""
     widths = [max(map(len, column)) for column in zip(*rows)]

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     _T = TypeVar("_T")
 
 #: Readable on white and on black: the middle of the scale.
-_COLOURS = {"Completed": "#1f8a4c", "Failed": "#d64530", "Stopped": "#9c6d0e", "Stopping": "#9c6d0e"}
+_COLOURS = {
+    "Completed": "#1f8a4c",
+    "Failed": "#d64530",
+    "Unreadable": "#d64530",
+    "Stopped": "#9c6d0e",
+    "Stopping": "#9c6d0e",
+}
 _RUNNING_COLOUR = "#2f78c4"
 #: Shades of the job's own colour, for the statuses one after another.
 _SHADES = (0.35, 0.6, 1.0)
@@ -54,7 +60,7 @@ def render_card(
 
     ``lines`` are the last lines of its log as host and text; ``log_locations`` are the locations of the log by host.
     """
-    colour = _COLOURS.get(snapshot.status, _RUNNING_COLOUR)
+    colour = status_colour(snapshot.status)
     parts = [
         _head(snapshot, colour),
         _failure(snapshot.failure, colour) if snapshot.failure else "",
@@ -70,6 +76,11 @@ def render_card(
         _commands(snapshot.commands()),
     ]
     return f'<div style="{_FRAME}">{"".join(parts)}</div>'
+
+
+def status_colour(status: str) -> str:
+    """Return the colour of a status, which is readable on light and dark pages."""
+    return _COLOURS.get(status, _RUNNING_COLOUR)
 
 
 def render_unknown(name: str, reason: str) -> str:

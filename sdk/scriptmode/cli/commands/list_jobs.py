@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import shutil
 import sys
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,18 +13,16 @@ from scriptmode import TrainingJob
 from scriptmode.cli import output
 from scriptmode.cli.options import account_options, json_option, no_jobs_text, platform_option
 from scriptmode.cli.values import WholeNumber, convert_time
-from scriptmode.messages import format_duration
+from scriptmode.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from datetime import datetime
+
+    from scriptmode.display.job_list import JobList
 
 _STATUSES = ("InProgress", "Stopping", "Completed", "Failed", "Stopped")
-_COLUMNS = ("CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "NAME")
 #: Columns that a terminal does not show if it is too narrow for all, in the order in which they are left out.
 _LEFT_OUT = ("CREATED", "HOSTS", "KIND", "METRIC", "TIME", "AGE")
-#: Seconds of the units of an age, from the largest; an age is shown in the largest unit of which there are two.
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-_MOST_METRIC = 30
 
 
 @click.command("list")
@@ -74,56 +71,26 @@ def list_jobs(platform: str | None, *, limit: int | None, as_json: bool, **wante
     _print_table(jobs)
     for job in jobs:
         if note := job.get("StatusMessage"):
-            output.echo(f"{job['TrainingJobName']}: {output.escape_unprintable(note)}", err=True)
+            output.echo(f"{job['TrainingJobName']}: {escape_unprintable(note)}", err=True)
 
 
-def _print_table(jobs: Sequence[Any]) -> None:
-    now = datetime.now(timezone.utc)
-    rows = [_row(job, now) for job in jobs]
-    columns = list(_COLUMNS)
+def _print_table(jobs: JobList) -> None:
+    rows = jobs.rows()
+    columns = list(jobs.COLUMNS)
     is_terminal = sys.stdout.isatty()
     if is_terminal:
         widths = {
             name: max(len(name), *(len(row[index]) for row in rows))
-            for index, name in enumerate(_COLUMNS)
+            for index, name in enumerate(jobs.COLUMNS)
             # What no job has, as those of Amazon SageMaker.
-            if any(row[index] != "-" for row in rows)
+            if any(row[index] != jobs.NONE for row in rows)
         }
         width = shutil.get_terminal_size().columns
         for name in _LEFT_OUT:
             if sum(widths.values()) + 2 * (len(widths) - 1) > width:
                 widths.pop(name, None)
         columns = list(widths)
-    indices = [_COLUMNS.index(name) for name in columns]
+    indices = [jobs.COLUMNS.index(name) for name in columns]
     shown = [[row[index] for index in indices] for row in rows]
     head = [columns] if is_terminal else []
     output.print_columns([*head, *shown], status_column=columns.index("STATUS"), has_head=is_terminal)
-
-
-def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    created, ended = job["CreationTime"], job.get("TrainingEndTime")
-    return (
-        created.astimezone().isoformat(" ", "seconds")[:19],
-        _age((now - created).total_seconds()),
-        job["TrainingJobStatus"],
-        "-" if ended is None else format_duration((ended - created).total_seconds()),
-        job.get("Distribution", "-"),
-        str(job.get("InstanceCount", "-")),
-        _metric(job.get("LastMetric")),
-        job["TrainingJobName"],
-    )
-
-
-def _age(seconds: float) -> str:
-    """Return an age in one unit, as --since takes it: ``45s``, ``90min``, ``3h``, ``12d``."""
-    for size, unit in _UNITS:
-        if seconds >= 2 * size:
-            return f"{seconds // size:.0f}{unit}"
-    return f"{max(0.0, seconds):.0f}s"
-
-
-def _metric(metric: Any) -> str:
-    if metric is None:
-        return "-"
-    name = output.escape_unprintable(metric["MetricName"]).replace(" ", "_")[:_MOST_METRIC]
-    return f"{name}={metric['Value']:.4g}"

@@ -1,0 +1,96 @@
+"""Summaries of training jobs, which a notebook and the prompt display as a table."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from html import escape
+from typing import Any
+
+from scriptmode.messages import format_duration
+from scriptmode.terminal_text import escape_unprintable
+
+#: Number of jobs that are displayed.
+_MOST_JOBS = 40
+#: Seconds of the units of an age, from the largest; an age is shown in the largest unit of which there are two.
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_MOST_METRIC = 30
+_NONE = "-"
+
+
+class JobList(list[dict[str, Any]]):
+    """TrainingJobSummary objects, displayed as a table with a line for each job."""
+
+    #: What a table says of a job, and what it says where that is unknown.
+    COLUMNS = ("CREATED", "AGE", "STATUS", "TIME", "KIND", "HOSTS", "METRIC", "NAME")
+    NONE = _NONE
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return a row of texts for each job, one for each of ``COLUMNS``; ``-`` for what is unknown."""
+        now = datetime.now(timezone.utc)
+        return [_row(job, now) for job in self]
+
+    def __str__(self) -> str:
+        if not self:
+            return "no training jobs"
+        heads, *rows = self._shown()
+        widths = [max(map(len, column)) for column in zip(heads, *rows)]
+        lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (heads, *rows))
+        return "\n".join([*lines, *self._left_out()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<div>no training jobs</div>"
+        from scriptmode.display.html_card import status_colour
+
+        heads, *rows = self._shown()
+        status = heads.index("STATUS")
+        lines = []
+        for row in rows:
+            cells = [escape(cell) for cell in row]
+            cells[status] = f'<span style="color:{status_colour(row[status])};font-weight:600">{cells[status]}</span>'
+            lines.append("".join(f'<td style="text-align:left">{cell}</td>' for cell in cells))
+        head = "".join(f'<th style="text-align:left">{each.capitalize()}</th>' for each in heads)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        rest = "".join(f"<div>{text}</div>" for text in self._left_out())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+    def _shown(self) -> list[tuple[str, ...]]:
+        """Return the heads and the rows, without the columns that no job has a text for."""
+        rows = JobList(self[:_MOST_JOBS]).rows()
+        kept = [index for index in range(len(self.COLUMNS)) if any(row[index] != _NONE for row in rows)]
+        return [tuple(row[index] for index in kept) for row in (self.COLUMNS, *rows)]
+
+    def _left_out(self) -> list[str]:
+        left = len(self) - _MOST_JOBS
+        return [f"and {left} more; limit= and status= select jobs"] if left > 0 else []
+
+
+def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    created, ended = job["CreationTime"], job.get("TrainingEndTime")
+    return (
+        created.astimezone().isoformat(" ", "seconds")[:19],
+        _age((now - created).total_seconds()),
+        job["TrainingJobStatus"],
+        _NONE if ended is None else format_duration((ended - created).total_seconds()),
+        job.get("Distribution", _NONE),
+        str(job.get("InstanceCount", _NONE)),
+        _metric(job.get("LastMetric")),
+        job["TrainingJobName"],
+    )
+
+
+def _age(seconds: float) -> str:
+    """Return an age in one unit, as --since takes it: ``45s``, ``90min``, ``3h``, ``12d``."""
+    for size, unit in _UNITS:
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f}{unit}"
+    return f"{max(0.0, seconds):.0f}s"
+
+
+def _metric(metric: Any) -> str:
+    if metric is None:
+        return _NONE
+    name = escape_unprintable(metric["MetricName"]).replace(" ", "_")[:_MOST_METRIC]
+    return f"{name}={metric['Value']:.4g}"
