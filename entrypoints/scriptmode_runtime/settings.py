@@ -40,6 +40,8 @@ class Settings(NamedTuple):
     mpi_launcher: str = contract.PEERS_LAUNCHER
     #: Whether each line of a process is prefixed with its host and name; None: only lines of ranks, by mpirun's tags.
     log_prefix: bool | None = None
+    #: Whether the requirements are installed into an environment that jobs share: "1", "0" or "refresh".
+    requirements_cache: str = contract.USE_CACHE
     #: The secret that only the job's hosts know.
     secret: str = ""
 
@@ -58,6 +60,12 @@ def read(environ: Mapping[str, str]) -> Settings:
             contract.PEERS_LAUNCHER,
         ),
         log_prefix=_read(environ, contract.LOG_PREFIX_VARIABLE, _switch, None),
+        requirements_cache=_read(
+            environ,
+            contract.REQUIREMENTS_CACHE_VARIABLE,
+            _one_of(contract.USE_CACHE, contract.NO_CACHE, contract.REFRESH),
+            contract.USE_CACHE,
+        ),
         secret=environ.get(contract.SECRET_VARIABLE, ""),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from scriptmode_runtime import contract
 from scriptmode_runtime.errors import RuntimeFailure, UserCodeError
 from scriptmode_runtime.plan import Command, ProcessSpec
+from scriptmode_runtime.requirements import PIP
 from scriptmode_runtime.variables import script_arguments, script_variables
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 REQUIREMENTS = "requirements.txt"
 #: This host's own packages, where those of the interpreter must not be changed.
 OVERLAY_DIR = "overlay"
-#: pip in the code folder, the base of relative paths in requirements.txt; modules in the folder cannot hide pip's.
-PIP = "import sys; sys.path = [p for p in sys.path if p]; import runpy; runpy.run_module('pip', None, '__main__', True)"
 _S3 = "s3://"
 _FILE = "file://"
 _SHELL = ".sh"
@@ -66,10 +65,21 @@ def _installer(environment: TrainingEnvironment) -> ProcessSpec | None:
         return None
     if _uses_overlay(environment):
         overlay = environment.path(OVERLAY_DIR)
-        argv = (environment.python, "-m", "scriptmode_runtime.overlay", overlay, code, *wanted)
+        mode = environment.settings.requirements_cache
+        cache = "" if mode == contract.NO_CACHE else environment.cluster.environments
+        module = "scriptmode_runtime.requirements"
+        argv = (environment.python, "-m", module, overlay, code, cache, mode, *wanted)
         return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, environment.path(contract.OUTPUT_DIR))
     argv = (environment.python, "-c", PIP, "install", "--disable-pip-version-check", "--no-input", *wanted)
     return ProcessSpec("requirements", argv, {"PYTHONUNBUFFERED": "1"}, code)
+
+
+def hold_requirements(environment: TrainingEnvironment) -> None:
+    """Keep the cached environment that this host uses, if any, until this process ends."""
+    if environment.cluster.environments and _requirements(environment):
+        from scriptmode_runtime.requirements import environment_cache
+
+        environment_cache.hold(environment.path(OVERLAY_DIR))
 
 
 def command(environment: TrainingEnvironment) -> Command:

@@ -42,6 +42,8 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.processes.system": ("sdk/scriptmode/platforms/local/",),
     # A rank of another host enters its namespace as the host itself does.
     "scriptmode_runtime.processes.namespace": ("sdk/scriptmode/platforms/local/hosts/process_host.py",),
+    # Environments that launchers installed are removed by the launcher's own rule.
+    "scriptmode_runtime.requirements.environment_cache": ("sdk/scriptmode/platforms/local/",),
     # Files that a killed launcher left are found by the launcher's own rule.
     "scriptmode_runtime.files.scratch": ("sdk/scriptmode/platforms/local/hosts/process_fleet.py",),
 }
@@ -67,7 +69,7 @@ DISTRIBUTIONS = {
 #: Modules that start processes.
 STARTERS = (
     "entrypoints/scriptmode_runtime/processes/children.py",
-    "entrypoints/scriptmode_runtime/overlay.py",
+    "entrypoints/scriptmode_runtime/requirements/overlay.py",
     "entrypoints/scriptmode_runtime/rank.py",
     "entrypoints/scriptmode_runtime/sagemaker_training.py",  # replaces itself by the launcher
     "entrypoints/scriptmode_runtime/mpi/ssh_keys.py",

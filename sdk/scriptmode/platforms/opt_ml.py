@@ -180,9 +180,12 @@ class Sandbox:
 
 
 def single_machine_cluster(
-    sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str
+    sandboxes: Mapping[str, Sandbox], ports: Mapping[str, Mapping[str, int]], secret: str, *, environments: str = ""
 ) -> dict[str, Any]:
-    """Return the content of the cluster file of hosts that are processes of one machine."""
+    """Return the content of the cluster file of hosts that are processes of one machine.
+
+    ``environments`` is the directory of the environments that jobs share.
+    """
     return {
         "hosts": {
             name: {"address": LOOPBACK, "base_dir": str(sandbox.base), "ports": dict(ports[name])}
@@ -190,6 +193,7 @@ def single_machine_cluster(
         },
         "single_machine": True,
         "isolate_requirements": True,
+        "environments": environments,
         "secret": secret,
     }
 

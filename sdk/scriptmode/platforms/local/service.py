@@ -166,7 +166,7 @@ class LocalPlatform(DeprecatedMethods):
         job = parse_request(request)
         self._require_new(job.name)
         validation.check_inputs(job, self._file_systems)
-        return planned_hosts.plan_local_hosts(self._job(job), self._store.jobs, os.environ)
+        return planned_hosts.plan_local_hosts(self._job(job), self._store, os.environ)
 
     def put_source(
         self,

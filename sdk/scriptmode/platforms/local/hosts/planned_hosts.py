@@ -14,19 +14,19 @@ from scriptmode_runtime.contract import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from scriptmode.platforms.local.store.job_record import Job
+    from scriptmode.platforms.local.store.job_store import JobStore
 
 #: Port 0 stands for a port that is chosen when the job starts.
 UNCHOSEN_PORTS = dict.fromkeys(DEFAULT_PORTS, 0)
 
 
-def plan_local_hosts(job: Job, jobs: Path, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
-    """Return the environment of each host; ``jobs`` is the folder of jobs, ``inherited`` this process's variables."""
+def plan_local_hosts(job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+    """Return the environment of each host; ``inherited`` are this process's variables."""
     if job.request.resources.host_kind is HostKind.CONTAINER:
         return _containers(job, inherited)
-    return _processes(job, JobFolder(jobs / job.request.name), inherited)
+    return _processes(job, store, inherited)
 
 
 def _containers(job: Job, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
@@ -37,12 +37,18 @@ def _containers(job: Job, inherited: Mapping[str, str]) -> dict[str, PlannedHost
     return planned_containers.plan_container_hosts(request, variables, {"secret": planned_containers.HIDDEN})
 
 
-def _processes(job: Job, folder: JobFolder, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
+def _processes(job: Job, store: JobStore, inherited: Mapping[str, str]) -> dict[str, PlannedHost]:
     from scriptmode.platforms.local.hosts import process_fleet
 
+    folder = JobFolder(store.jobs / job.request.name)
     types = {name: group.instance_type for group in job.request.resources.host_groups for name in group.hosts}
     sandboxes = {name: Sandbox(name, folder.host(name)) for name in types}
-    content = single_machine_cluster(sandboxes, dict.fromkeys(types, UNCHOSEN_PORTS), planned_containers.HIDDEN)
+    content = single_machine_cluster(
+        sandboxes,
+        dict.fromkeys(types, UNCHOSEN_PORTS),
+        planned_containers.HIDDEN,
+        environments=str(store.environments),
+    )
     return {
         name: PlannedHost(
             types[name],

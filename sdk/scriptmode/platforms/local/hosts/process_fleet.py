@@ -47,7 +47,8 @@ class ProcessFleet:
         self._hosts: list[ProcessHost] = []
         self._created = 0.0
         self._hosts_file = folder.channels / "hosts"
-        self._ports = Ports(JobStore(folder.path.parent.parent).ports)
+        self._store = JobStore(folder.path.parent.parent)
+        self._ports = Ports(self._store.ports)
         self.sandboxes = {name: Sandbox(name, folder.host(name)) for name in job.request.resources.hosts}
 
     def prepare(self) -> None:
@@ -55,7 +56,8 @@ class ProcessFleet:
         ports = self._ports.reserve(list(self.sandboxes))
         addresses = {name: loopback_address(min(each.values())) for name, each in ports.items()}
         write_hosts_file(self._hosts_file, addresses)
-        content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32))
+        environments = str(self._store.environments)
+        content = single_machine_cluster(self.sandboxes, ports, secrets.token_hex(32), environments=environments)
         for sandbox in self.sandboxes.values():
             sandbox.prepare(self._job.request, content)
 

@@ -335,6 +335,8 @@ class JobStore:
         self.jobs = data_dir / "jobs"
         self.sources = data_dir / "sources"
         self.ports = data_dir / "ports"
+        #: Environments of requirements, which the runtime's `requirements.environment_cache` manages.
+        self.environments = data_dir / "environments"
         #: Cache of the summaries of ended jobs.
         self.ended_jobs = data_dir / "ended-jobs.json"
 

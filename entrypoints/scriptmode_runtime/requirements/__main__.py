@@ -1,0 +1,95 @@
+"""Install a source's requirements for one host: ``requirements OVERLAY CODE CACHE MODE ARGUMENTS_OF_PIP...``.
+
+``CACHE`` is the directory of cached environments, or "" for none; ``MODE`` is ``1``, or ``refresh`` to replace what
+is cached.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from scriptmode_runtime import contract
+from scriptmode_runtime.requirements import content, overlay
+from scriptmode_runtime.requirements.environment_cache import (
+    LINK,
+    CachedEnvironment,
+    EnvironmentCache,
+    InstallationError,
+)
+
+#: How long an environment is used whose requirements do not name one version each.
+_UNPINNED_SECONDS = 24 * 3600.0
+_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1))
+
+
+def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
+    """Create the overlay ``folder`` with the requirements; return pip's exit code."""
+    if not cache:
+        return overlay.install(folder, code, arguments)
+    try:
+        wanted = content.read_content(code, arguments)
+    except content.NoDigestError as error:
+        _log(f"installing the requirements for this host alone: {error}")
+        return overlay.install(folder, code, arguments)
+    try:
+        found = _obtain(EnvironmentCache(cache), wanted, code, arguments, refresh=mode == contract.REFRESH)
+    except InstallationError as error:
+        return error.exit_code
+    except OSError as error:
+        _log(f"installing the requirements for this host alone: {cache} cannot be written: {error.strerror or error}")
+        return overlay.install(folder, code, arguments)
+    overlay.create_above(folder, found.path)
+    os.symlink(found.path, os.path.join(folder, LINK))
+    return 0
+
+
+def _obtain(
+    cache: EnvironmentCache, wanted: content.Content, code: str, arguments: tuple[str, ...], *, refresh: bool
+) -> CachedEnvironment:
+    """Return the environment of the requirements, installed now or before."""
+    asked = time.time()
+    is_new = False
+
+    def is_usable(found: CachedEnvironment) -> bool:
+        # Another host of the job may have installed it in the meantime.
+        is_stale = refresh or (not wanted.is_pinned and asked - found.made >= _UNPINNED_SECONDS)
+        if is_stale and found.made < asked:
+            why = "" if refresh else f": some name no version, and they were installed {_age(found.made)} ago"
+            _log(f"installing the requirements again{why}")
+        return found.made >= asked or not is_stale
+
+    def install(path: str) -> None:
+        nonlocal is_new
+        is_new = True
+        _log("installing the requirements into an environment that later jobs use")
+        if exit_code := overlay.install(path, code, arguments):
+            raise InstallationError(exit_code)
+
+    def on_wait() -> None:
+        _log("waiting for another host or job, which installs the same requirements")
+
+    found = cache.obtain(wanted.digest, is_usable, install, on_wait)
+    if not is_new:
+        hint = (
+            "" if wanted.is_pinned else f"; {contract.REQUIREMENTS_CACHE_VARIABLE}={contract.REFRESH} installs it again"
+        )
+        _log(f"using the cached environment of requirements.txt (made {_age(found.made)} ago{hint})")
+    return found
+
+
+def _age(made: float) -> str:
+    seconds = max(time.time() - made, 0.0)
+    unit, size = next((each for each in _UNITS if seconds >= each[1]), _UNITS[-1])
+    count = int(seconds // size)
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+
+
+def _log(text: str) -> None:
+    sys.stdout.write(f"scriptmode: {text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
