@@ -117,6 +117,9 @@ COMMAND_LINE_USES = {
     "scriptmode.spec.job_request.JobRequest",
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted
     "scriptmode.platforms.registry.prune_local_jobs",
+    "scriptmode.platforms.registry.execute_on_local_host",
+    "scriptmode.results.job_files.AREAS",
+    "scriptmode.results.job_files.copy_job_files",
     "scriptmode.platforms.local.pruning.PruneReport",
 }
 #: Commands print by output.echo, which filters what a terminal would obey; click's own help and completion do not.

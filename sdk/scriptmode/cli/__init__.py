@@ -34,13 +34,21 @@ VERBS = {
         "scriptmode.cli.commands.metrics:metrics", "Print the values of the metrics that were found in the log of JOB."
     ),
     "model": Verb("scriptmode.cli.commands.model:model", "Download the model that a job trained."),
+    "cp": Verb(
+        "scriptmode.cli.commands.cp:cp",
+        "Copy a file or directory of JOB to TARGET, by default into the current directory.",
+    ),
+    "exec": Verb(
+        "scriptmode.cli.commands.exec_command:exec_command",
+        "Run COMMAND in the environment of a running host of this machine.",
+    ),
     "image": Verb("scriptmode.cli.commands.image:image", "Build the training image, and push it to a registry."),
     "jobs": Verb(
         "scriptmode.cli.cloud_ml_engine.jobs:jobs",
         "Submit and manage training jobs with the commands of Cloud ML Engine.",
     ),
     "doctor": Verb(
-        "scriptmode.cli.commands.doctor:doctor", "Check whether training jobs can run, and print how to fix problems."
+        "scriptmode.cli.commands.doctor:doctor", "Check what training jobs can use here, and print how to fix problems."
     ),
     "completion": Verb("scriptmode.cli.commands.completion:completion", "Print the completion script of a shell."),
 }

@@ -24,6 +24,10 @@ _NUMBER = re.compile(r"-\.?\d")
 class ProgramCommand(click.Command):
     """A command with arguments of the script after ``--``; a stray argument before it is an error that says so."""
 
+    #: What follows ``--``, as the usage line shows it, and the next step of the error.
+    after_dashes = "[-- ARGUMENTS]"
+    stray_step = "write arguments of the script after --"
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words before ``--``, and keep the others for the script."""
         ctx.meta[_ALL_WORDS] = list(args)
@@ -34,7 +38,7 @@ class ProgramCommand(click.Command):
             is_stray = isinstance(error, click.NoSuchOption) or "unexpected extra argument" in error.message
             if is_stray and "--" not in args:
                 message = error.format_message().rstrip(".")
-                raise click.UsageError(f"{message}; write arguments of the script after --", ctx) from error
+                raise click.UsageError(f"{message}; {self.stray_step}", ctx) from error
             raise
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -45,8 +49,8 @@ class ProgramCommand(click.Command):
         return super().shell_complete(ctx, incomplete)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the pieces of the usage line, with the arguments of the script at the end."""
-        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS]"]
+        """Return the pieces of the usage line, with what follows ``--`` at the end."""
+        return [*super().collect_usage_pieces(ctx), self.after_dashes]
 
 
 def arguments_after_dashes() -> tuple[str, ...]:

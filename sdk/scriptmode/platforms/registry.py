@@ -13,6 +13,8 @@ from scriptmode.errors import CredentialsError, JobNotFoundError, PlatformError,
 from scriptmode.spec.hosts import LOCAL_CONTAINER, LOCAL_GPU, LOCAL_PROCESS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scriptmode.platforms.base import Platform
     from scriptmode.platforms.local.pruning import PruneReport
 
@@ -125,6 +127,14 @@ def delete_local_job(job_name: str) -> None:
     from scriptmode.platforms.local import LocalPlatform
 
     LocalPlatform().delete(job_name)
+
+
+def execute_on_local_host(job_name: str, command: Sequence[str], *, host: str | None) -> int:
+    """Run a command in the environment of a host of this machine, as `LocalPlatform.execute` does."""
+    local_platform()
+    from scriptmode.platforms.local import LocalPlatform
+
+    return LocalPlatform().execute(job_name, command, host=host)
 
 
 def prune_local_jobs(older_than: float, *, dry_run: bool) -> PruneReport:

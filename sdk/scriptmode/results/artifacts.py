@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scriptmode.spec.job_description import JobDescription
 
 #: Names of the archives that the service packs; an archive of another name is the user's own and is not unpacked.
-_ARCHIVES = ("model.tar.gz", "output.tar.gz")
+_ARCHIVES = ("model.tar.gz", "output.tar.gz", "sourcedir.tar.gz")
 #: Digits of the digest that separates jobs of one name: of two accounts, or one that was deleted and created again.
 _DIGITS = 12
 

@@ -43,7 +43,7 @@ from scriptmode_runtime.contract import DEFAULT_STOP_GRACE
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scriptmode.failure import Failure
     from scriptmode.platforms.base import ChannelProgress, HostActivity, JobFilter, Metric, PlannedHost
@@ -346,6 +346,23 @@ class LocalPlatform(DeprecatedMethods):
             return file_copy.copy_path(file_uris.file_path(uri), folder)
         except ValueError as error:
             raise DataError(str(error)) from error
+
+    def execute(self, name: str, command: Sequence[str], *, host: str | None = None) -> int:
+        """Run a command in the environment of a running job's host; return its exit code, 128 + n for signal n.
+
+        The command has the script's variables, working directory and interpreter, and this process's standard streams;
+        in a container it has no input.
+
+        Raises:
+            JobNotFoundError: There is no such job.
+            SpecError: The job has no such host.
+            DataError: The job does not run.
+
+        """
+        from scriptmode.platforms.local.hosts import host_command
+
+        folder = self._store.find(name)
+        return host_command.run_on_host(folder, recovery.reconcile(folder), host, command)
 
     def prune(self, older_than: float, *, dry_run: bool = False) -> PruneReport:
         """Remove jobs that ended more than ``older_than`` seconds ago, sources that no job needs, and cached downloads.

@@ -1,0 +1,67 @@
+"""Replace this process by a command in the environment of a running process, found by its variables.
+
+``python -c <this file> NAME=VALUE... -- COMMAND...``, on this machine or in a container of any image with Python: the
+command gets the variables, the working directory and the ``/opt/ml`` of the oldest process that has all of
+``NAME=VALUE``, and finds this interpreter first. If it cannot be run, the exit code is a shell's: 126 or 127.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+_NOT_RUN, _NOT_FOUND = 126, 127
+
+
+def find_process(wanted: list[bytes]) -> tuple[Path, dict[bytes, bytes]] | None:
+    """Return the directory in ``/proc`` of the oldest process with these variables, and its variables."""
+    for process in sorted(
+        (each for each in Path("/proc").iterdir() if each.name.isdigit()), key=lambda at: int(at.name)
+    ):
+        try:
+            pairs = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if all(pair in pairs for pair in wanted):
+            return process, {pair.partition(b"=")[0]: pair.partition(b"=")[2] for pair in pairs if b"=" in pair}
+    return None
+
+
+def enter_namespaces(process: Path) -> None:
+    """Enter the namespaces in which ``/opt/ml`` and ``/etc/hosts`` are the host's, if any; raise ``OSError``."""
+    own = Path("/proc/self/ns")
+    # The namespace of users first: it gives the right to enter the other.
+    kinds = [kind for kind in ("user", "mnt") if (process / "ns" / kind).readlink() != (own / kind).readlink()]
+    opened = [os.open(process / "ns" / kind, os.O_RDONLY) for kind in kinds]
+    library = ctypes.CDLL(None, use_errno=True)
+    for descriptor in opened:
+        if library.setns(descriptor, 0):
+            raise OSError(ctypes.get_errno(), "its namespaces cannot be entered")
+
+
+def main(words: list[str]) -> None:
+    """Run the command; the process becomes it."""
+    at = words.index("--")
+    wanted, command = [os.fsencode(word) for word in words[:at]], words[at + 1 :]
+    found = find_process(wanted)
+    if found is None:
+        sys.exit(
+            "scriptmode: the script of this host does not run yet, or any more; try again, or see: scriptmode list"
+        )
+    process, variables = found
+    own = os.fsencode(Path(sys.executable).parent)
+    variables[b"PATH"] = own + b":" + variables.get(b"PATH", os.fsencode(os.defpath))
+    try:
+        directory = os.open(process / "cwd", os.O_RDONLY | os.O_DIRECTORY)
+        enter_namespaces(process)
+        os.fchdir(directory)
+        os.execvpe(command[0], command, variables)  # noqa: S606 - no shell: the words are the user's
+    except OSError as error:
+        sys.stderr.write(f"scriptmode: {command[0]}: {error.strerror}; name a program that the host has\n")
+        sys.exit(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_RUN)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

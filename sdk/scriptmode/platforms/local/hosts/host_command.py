@@ -1,0 +1,79 @@
+"""Commands in the environment of a running host: on this machine, or in the host's container."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.containers import docker_client
+from scriptmode.errors import DataError, SpecError
+from scriptmode.messages import did_you_mean
+from scriptmode.platforms.local.hosts import enter
+from scriptmode.platforms.local.hosts.container_host import LABEL
+from scriptmode.spec.hosts import HostKind
+from scriptmode_runtime.contract import BASE_DIR_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scriptmode.platforms.local.store.job_store import JobFolder
+    from scriptmode.platforms.local.store.state import JobState
+
+
+def run_on_host(folder: JobFolder, state: JobState, host: str | None, command: Sequence[str]) -> int:
+    """Run a command as the script of a host would start it; return its exit code, 128 + n for signal n.
+
+    Raises `SpecError` for a host that the job has not, `DataError` and `ContainerError` if the command cannot start.
+    """
+    job = folder.read_job()
+    hosts = job.request.resources.hosts
+    host = host or hosts[0]
+    if host not in hosts:
+        what = f"training job {state.name} has no host {host!r}"
+        raise SpecError(what, argument="host", advice=did_you_mean(host, hosts))
+    if state.secondary not in ("Training", "Stopping"):
+        raise DataError(
+            f"training job {state.name} is {state.status} ({state.secondary}), and its hosts do not run",
+            advice=f"start it again: scriptmode rerun {state.name}" if state.ended else "wait until it is Training",
+        )
+    program = Path(enter.__file__).read_text(encoding="utf-8")
+    if job.request.resources.host_kind is HostKind.CONTAINER:
+        argv = ("python3", "-c", program, f"SM_CURRENT_HOST={host}", "--", *command)
+        return _run_in_container(folder.label, host, argv)
+    wanted = (f"{BASE_DIR_VARIABLE}={folder.host(host)}", f"SM_CURRENT_HOST={host}")
+    return _run((job.python, "-c", program, *wanted, "--", *command))
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Run a program with this process's standard streams."""
+    try:
+        process = subprocess.Popen(argv)
+    except OSError as error:
+        raise DataError(f"the command cannot be started with {argv[0]}: {error}", advice="repair it") from error
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:
+            # The program got it too, and decides.
+            continue
+        return code if code >= 0 else 128 - code
+
+
+def _run_in_container(label: str, host: str, argv: Sequence[str]) -> int:
+    """Run a program in a container, without input; copy its output to this process's standard streams."""
+    with docker_client.docker_client(f"the command cannot be run on {host}") as client:
+        for each in client.api.containers(filters={"label": f"{LABEL}={label}"}):
+            if client.api.inspect_container(each["Id"])["Config"]["Hostname"] == host:
+                started = client.api.exec_create(each["Id"], list(argv))
+                for output, errors in client.api.exec_start(started, stream=True, demux=True):
+                    _write(1, output or b"")
+                    _write(2, errors or b"")
+                return int(client.api.exec_inspect(started)["ExitCode"])
+    raise DataError(f"the container of host {host} does not run yet, or any more", advice="see: scriptmode list")
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    while content:
+        content = content[os.write(descriptor, content) :]

@@ -1,0 +1,210 @@
+"""Copy files of a job: its model, output, checkpoints, code and logs, where they are now.
+
+While a job runs on this machine, and after it failed, they are in its hosts' directories. After it completed, here or
+elsewhere, its artifacts are downloaded into the cache. Nothing is read outside of these directories, whatever links a
+host left in them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scriptmode.errors import DataError, SpecError
+from scriptmode.messages import did_you_mean, suggest_similar
+from scriptmode.results.artifacts import download_cached
+from scriptmode.spec.hosts import HostKind
+from scriptmode_runtime import contract
+from scriptmode_runtime.files import beneath
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scriptmode.platforms.base import Platform
+    from scriptmode.spec.job_description import JobDescription
+
+#: The areas of a job, and the directory of each in a host's ``/opt/ml``.
+AREAS = {
+    "model": contract.MODEL_DIR,
+    "output": contract.OUTPUT_DATA_DIR,
+    "checkpoints": contract.CHECKPOINTS_DIR,
+    "code": contract.CODE_DIR,
+    "log": "",
+}
+_PIECE = 1024 * 1024
+#: How many names of a directory an error lists.
+_MOST_NAMES = 20
+
+
+@dataclass
+class CopiedFiles:
+    """The files that were written to ``target``, and the paths that were left out, as they are named in the job."""
+
+    target: Path
+    files: list[Path] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+
+def copy_job_files(
+    platform: Platform, description: JobDescription, path: str, target: Path, *, host: str | None = None
+) -> CopiedFiles:
+    """Copy a file or directory of a job, as ``cp -r`` copies it to ``target``.
+
+    Args:
+        platform: The platform that has the job.
+        description: The description of the job.
+        path: An area, and a path below it: ``model``, ``log/algo-1.log``.
+        target: An existing directory, in which the copy keeps its name; else the name of the copy.
+        host: The host whose directory is read while the job runs; by default the first one.
+
+    Returns:
+        What was copied. Links that lead out of the job's directory, and whatever is not a file, are left out.
+
+    Raises:
+        SpecError: For a path or a host that does not exist; its text lists the names.
+        DataError: Where the files cannot be read or written.
+    """
+    try:
+        parts = beneath.checked(path).split("/")
+    except beneath.EscapeError as error:
+        raise _outside(description, path) from error
+    area, below = parts[0], "/".join(parts[1:])
+    if area not in AREAS:
+        raise _missing(description, path, list(AREAS))
+    with _opened(platform, description, area, host) as (directory, root):
+        inside = "/".join(filter(None, (root, below)))
+        try:
+            status = directory.stat(inside)
+        except beneath.EscapeError as error:
+            raise _outside(description, path) from error
+        except OSError as error:
+            raise _missing(description, path, _names(directory, root, below)) from error
+        target = target / (below or area).rpartition("/")[2] if target.is_dir() else target
+        try:
+            return _copy(directory, inside, status, target)
+        except OSError as error:
+            what = f"{path!r} of training job {description.name} cannot be copied to {str(target)!r}: {error.strerror}"
+            raise DataError(what, advice="name another target") from error
+
+
+def _outside(description: JobDescription, path: str) -> SpecError:
+    return SpecError(
+        f"{path!r} leads out of the directory of training job {description.name}",
+        advice=f"name a path below one of {', '.join(AREAS)}",
+    )
+
+
+def _missing(description: JobDescription, path: str, names: list[str]) -> SpecError:
+    shown = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
+    similar = suggest_similar(path.rpartition("/")[2], names) if path else ""
+    what = f"training job {description.name} has no {path!r}" if path else "the path is missing"
+    return SpecError(what, advice=similar or (f"use one of {shown}" if names else "that directory is empty"))
+
+
+def _names(directory: beneath.Directory, root: str, below: str) -> list[str]:
+    """Return the names in the deepest existing directory of a path."""
+    parts = [part for part in (*root.split("/"), *below.split("/")[:-1]) if part]
+    for count in range(len(parts), -1, -1):
+        try:
+            with directory.below("/".join(parts[:count])) as found:
+                return sorted(
+                    entry.path + ("/" if entry.is_directory else "") for entry in found.walk() if not entry.above
+                )
+        except OSError:  # noqa: PERF203 - few turns
+            continue
+    return []
+
+
+@contextmanager
+def _opened(
+    platform: Platform, description: JobDescription, area: str, host: str | None
+) -> Iterator[tuple[beneath.Directory, str]]:
+    """Yield an open directory, out of which nothing is copied, and the path of the area in it."""
+    folder, seen_as, root = _located(platform, description, area, host)
+    try:
+        directory = beneath.Directory(folder, seen_as=seen_as)
+    except OSError as error:
+        raise DataError(
+            f"training job {description.name} has no {area} here: {error}",
+            advice="it may have ended in this moment: try again",
+        ) from error
+    with closing(directory):
+        yield directory, root
+
+
+def _located(platform: Platform, description: JobDescription, area: str, host: str | None) -> tuple[Path, str, str]:
+    """Return a directory, how the links in it name it, and the path of the area in it."""
+    name, job = description.name, description.job
+    if host is not None and host not in description.hosts:
+        raise SpecError(
+            f"training job {name} has no host {host!r}", argument="host", advice=did_you_mean(host, description.hosts)
+        )
+    if area == "log":
+        return _logs(platform, name), "", ""
+    uri = job.output.checkpoint_uri if area == "checkpoints" else None
+    if uri and uri.startswith("file:///"):
+        return Path(uri[len("file://") :]), "", ""
+    folders = platform.host_folders(name)
+    chosen = host or next(iter(folders), "")
+    if chosen in folders:
+        is_container = job.resources.host_kind is HostKind.CONTAINER
+        return folders[chosen], contract.DEFAULT_BASE_DIR if is_container else str(folders[chosen]), AREAS[area]
+    base = f"{str(job.output.path).rstrip('/')}/{name}/output"
+    uris = {
+        "model": description.model_uri,
+        "output": f"{base}/output.tar.gz" if job.output.compress else f"{base}/data/",
+        "checkpoints": uri,
+        "code": job.source_uri,
+    }
+    if not uris[area] or not description.has_ended:
+        raise DataError(
+            f"training job {name} is {description.status} and has no {area}",
+            advice="" if description.has_ended else "wait for it to complete",
+        )
+    return download_cached(platform, description, area, str(uris[area])), "", ""
+
+
+def _logs(platform: Platform, name: str) -> Path:
+    location = next(iter(platform.log_locations(name).values()), "")
+    if not location.startswith("/"):
+        raise DataError(
+            f"training job {name} has no log on this machine", advice=f"print it: scriptmode logs {name} > {name}.log"
+        )
+    return Path(location).parent
+
+
+def _copy(directory: beneath.Directory, inside: str, status: os.stat_result, target: Path) -> CopiedFiles:
+    copied = CopiedFiles(target)
+    if not stat.S_ISDIR(status.st_mode):
+        _copy_file(directory, inside, target)
+        copied.files.append(target)
+        return copied
+    target.mkdir(exist_ok=True)
+    with directory.below(inside) as below:
+        entries = sorted((entry.path, entry.is_directory) for entry in below.walk())
+    for name, is_directory in entries:
+        if is_directory:
+            (target / name).mkdir(exist_ok=True)
+            continue
+        try:
+            descriptor = directory.open_file(f"{inside}/{name}" if inside else name)
+        except OSError:
+            copied.skipped.append(name)
+            continue
+        _write(descriptor, target / name)
+        copied.files.append(target / name)
+    return copied
+
+
+def _copy_file(directory: beneath.Directory, inside: str, target: Path) -> None:
+    _write(directory.open_file(inside), target)
+
+
+def _write(descriptor: int, target: Path) -> None:
+    with os.fdopen(descriptor, "rb") as source, target.open("wb") as copy:
+        while piece := source.read(_PIECE):
+            copy.write(piece)

@@ -1,0 +1,165 @@
+"""``scriptmode cp`` and ``scriptmode exec``: files of jobs, and commands in the environment of their hosts."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.command_line import program
+from fakes.processes import until
+
+from scriptmode import TrainingJob
+
+TRAIN = """
+import os, sys, time
+folder = os.environ["SM_MODEL_DIR"]
+os.makedirs(f"{folder}/sub/deeper")
+open(f"{folder}/weights", "w").write(os.environ["SM_CURRENT_HOST"])
+open(f"{folder}/sub/deeper/part", "w").write("part")
+open(os.environ["SM_OUTPUT_DATA_DIR"] + "/report", "w").write("report")
+os.symlink("../weights", f"{folder}/sub/inside")
+if sys.argv[-1] == "wait":
+    os.symlink("/etc/passwd", f"{folder}/sub/outside")
+    os.symlink("/etc", f"{folder}/etc")
+    os.mkfifo(f"{folder}/fifo")
+print("up", flush=True)
+time.sleep(600 if sys.argv[-1] == "wait" else 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("user")
+    (folder / "train.py").write_text(TRAIN)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID"):
+            patch.delenv(name, raising=False)
+        patch.setenv("SCRIPTMODE_DATA_DIR", str(folder / "data dir"))
+        patch.chdir(folder)
+        assert program("run", "train.py", "--job-name", "done").returncode == 0
+        words = ("--job-name", "live", "--instance-count", "2", "--no-wait", "--", "--then", "wait")
+        assert program("run", "train.py", *words).returncode == 0
+        job = TrainingJob.attach("live")
+        until(lambda: sum(event.message == "up" for event in job.logs()) == 2)
+        yield folder
+        program("rm", "--force", "live")
+
+
+@pytest.fixture
+def here(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def copied(*words):
+    done = program("cp", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    return {Path(each).as_posix(): Path(each).read_text() for each in found["files"]}, found["skipped"]
+
+
+def test_files_of_a_completed_job_are_those_of_its_artifacts(here):
+    files, skipped = copied("done:model", "m")
+    assert files == {"m/weights": "algo-1", "m/sub/deeper/part": "part", "m/sub/inside": "algo-1"}
+    assert skipped == []
+    assert copied("done:model/weights")[0] == {"weights": "algo-1"}
+    assert copied("done:output/report", "renamed")[0] == {"renamed": "report"}
+    assert copied("done:code", ".")[0] == {"code/train.py": TRAIN}
+    (log,) = copied("done:log")[0].items()
+    assert log[0] == "log/algo-1.log"
+    assert "up\n" in log[1]
+    assert list(copied("--last", ":log", "l")[0]) == ["l/algo-1.log", "l/algo-2.log"]
+
+
+def test_files_of_a_running_host_are_copied_and_no_others(here):
+    files, skipped = copied("live:model", "--host", "algo-2")
+    assert files == {"model/weights": "algo-2", "model/sub/deeper/part": "part", "model/sub/inside": "algo-2"}
+    assert sorted(skipped) == ["etc", "fifo", "sub/outside"]
+    assert copied("live:model/weights")[0] == {"weights": "algo-1"}
+    assert copied("live:code/train.py", "x")[0] == {"x": TRAIN}
+    assert program("cp", "live:output", "o").stdout == "copied 1 file to o\n"
+
+
+WRONG = {
+    "no area": ("live:", "the path is missing; use one of model, output, checkpoints, code, log"),
+    "an area misspelled": ("live:modle", "training job live has no 'modle'; did you mean 'model'?"),
+    "a file misspelled": ("live:model/wieghts", "has no 'model/wieghts'; did you mean 'weights'?"),
+    "another file": ("done:model/sub/zzz", "has no 'model/sub/zzz'; use one of deeper/, inside"),
+    "below a file": ("done:model/weights/x", "training job done has no 'model/weights/x'; use one of sub/, weights"),
+    "a link that leads out": ("live:model/sub/outside", "'model/sub/outside' leads out of the directory of training job live"),
+    "below a link that leads out": ("live:model/etc/passwd", "'model/etc/passwd' leads out of the directory"),
+    "the directory above": ("live:model/../../../job.json", "leads out of the directory of training job live"),
+    "an absolute path": ("live:/etc/passwd", "leads out of the directory of training job live"),
+    "no path": ("live", "'live' has no path; write live:PATH, where PATH is one of model, output, checkpoints"),
+    "a FIFO": ("live:model/fifo", "cannot be copied"),
+    "no checkpoints": ("done:checkpoints", "training job done is Completed and has no checkpoints"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "message"), WRONG.values(), ids=list(WRONG))
+def test_a_wrong_path_is_an_error_that_names_the_right_ones(here, source, message):
+    done = program("cp", source, "copy", "--platform", "local")
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert not (here / "copy").exists()
+
+
+def test_a_target_that_cannot_be_written_is_an_error(here):
+    (here / "file").touch()
+    for target in ("missing/x", "file"):
+        done = program("cp", "live:model", target)
+        assert done.returncode == 1
+        assert f"cannot be copied to '{target}': " in done.stderr
+
+
+def test_a_command_has_the_environment_of_the_script(here, folder):
+    code = "import json, os, sys; print(json.dumps([dict(os.environ), os.getcwd(), sys.executable]))"
+    done = program("exec", "live", "--host", "algo-2", "--", "python", "-c", code)
+    variables, directory, interpreter = json.loads(done.stdout)
+    host = folder / "data dir/jobs/live/hosts/algo-2"
+    assert (variables["SM_CURRENT_HOST"], variables["SM_MODEL_DIR"]) == ("algo-2", str(host / "model"))
+    assert json.loads(variables["SM_HPS"]) == {"then": "wait"}
+    assert directory == str(host / "code")
+    assert Path(interpreter).parent == Path(sys.executable).parent
+    # The host's own, where this machine allows a namespace of mounts.
+    shown = program("exec", "live", "--host", "algo-2", "--", "cat", "/opt/ml/model/weights")
+    refused = "a mount namespace was refused" in program("logs", "live").stdout
+    assert shown.stdout == ("" if refused else "algo-2")
+    assert program("exec", "--last", "--", "sh", "-c", "echo $SM_CURRENT_HOST").stdout == "algo-1\n"
+    assert program("exec", "live", "--", "cat", input="typed").stdout == "typed"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("nothing-like-this", 127)]
+)
+def test_the_exit_code_is_that_of_the_command(here, command, code):
+    assert program("exec", "live", "--", "sh", "-c", command).returncode == code
+
+
+def test_a_program_that_the_host_has_not_is_named(here):
+    done = program("exec", "live", "--", "nothing-like-this")
+    assert done.returncode == 127
+    assert done.stderr == (
+        "scriptmode: nothing-like-this: No such file or directory; name a program that the host has\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["live"], 2, "COMMAND is missing; write it after --, as in scriptmode exec JOB -- ls -l"),
+        (["live", "ls"], 2, "write COMMAND after --"),
+        (["--", "ls"], 2, "JOB is missing"),
+        (["live", "--host", "algo-3", "--", "ls"], 2, "training job live has no host 'algo-3'; did you mean 'algo-"),
+        (
+            ["done", "--", "ls"],
+            1,
+            "training job done is Completed (Completed), and its hosts do not run; start it again",
+        ),
+        (["lvie", "--", "ls"], 1, "no training job named 'lvie'"),
+    ],
+)
+def test_a_command_that_cannot_run_is_an_error(here, words, code, message):
+    done = program("exec", *words)
+    assert done.returncode == code
+    assert message in done.stderr
