@@ -151,9 +151,9 @@ class TrainingJob:
         """Return what each host of the running job does now.
 
         Returns:
-            By the hosts' names, ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``,
-            ``silent_seconds`` (since its last output) and ``line``, which it has begun and not ended. Hosts of which
-            nothing is known, such as those of Amazon SageMaker or of a job that has ended, are left out.
+            By host, ``cpu_percent``, ``memory_bytes``, ``gpu_percent``, ``gpu_memory_bytes``, ``silent_seconds`` (since
+            its last output) and ``line``, which it has begun and not ended. Unknown hosts, such as those of Amazon
+            SageMaker or of a job that has ended, are left out.
         """
         from scriptmode.results.activity import find_activity
 
@@ -175,9 +175,8 @@ class TrainingJob:
         from scriptmode.results import metrics
 
         description = self._description()
-        return metrics.to_metrics(
-            self.platform.metrics(description.response), description.job.algorithm.metric_definitions
-        )
+        found = self.platform.metrics(description.response)
+        return metrics.to_metrics(found, description.job.algorithm.metric_definitions)
 
     def plot(self, *names: str) -> Any:
         """Draw metrics by step, epoch or time, with a line for each host and the mean of the hosts.
@@ -364,8 +363,7 @@ class TrainingJob:
             description = self._wait(None, None)
         except KeyboardInterrupt:
             self._print_how_to_follow_again()
-            # The traceback of the reading loop does not help the user.
-            raise KeyboardInterrupt from None
+            raise KeyboardInterrupt from None  # the traceback of the reading loop does not help the user
         except PlatformError as error:
             if not (isinstance(error, UnreadableJobError) and self._has_ended()):
                 self._print_how_to_follow_again()
@@ -478,8 +476,8 @@ class TrainingJob:
             limit: The largest number of jobs.
 
         Returns:
-            A list of TrainingJobSummary objects, as ListTrainingJobs returns them, displayed as a table. A job of this
-            machine whose files cannot be read has the status ``Unreadable``, and the reason as its ``StatusMessage``.
+            TrainingJobSummary objects, displayed as a table. A job of this machine whose files cannot be read has the
+            status ``Unreadable``, and the reason as its ``StatusMessage``.
 
         Raises:
             SpecError: For an argument of another kind.
@@ -487,8 +485,7 @@ class TrainingJob:
         from scriptmode.display.job_list import JobList
 
         which = JobFilter(name_contains, status, created_after, created_before, limit)
-        is_cloud = sagemaker_session is not None
-        where = sagemaker_platform(sagemaker_session) if is_cloud else resolve_platform(platform)
+        where = resolve_platform(platform) if sagemaker_session is None else sagemaker_platform(sagemaker_session)
         return JobList(where.list(which))
 
 
