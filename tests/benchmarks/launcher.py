@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure, in_turn
+from tests.fakes import wheels
 from tests.references import environment
 
 from scriptmode.platforms.local.hosts.process_host import ProcessHost
@@ -47,13 +49,26 @@ def base_folder(folder: Path) -> Path:
     return folder
 
 
+def folder_with_requirements(folder: Path) -> Path:
+    """Write an /opt/ml tree whose requirements are installed into the cache beside it."""
+    base = base_folder(folder / "opt-ml")
+    (base / "code" / wheels.NAME).write_bytes(wheels.extra())
+    (base / "code" / "requirements.txt").write_text(f"./{wheels.NAME}\n")
+    cluster = {"isolate_requirements": True, "environments": str(folder / "environments")}
+    (base / "input" / "config" / "scriptmode.json").write_text(json.dumps(cluster))
+    return base
+
+
 def run(folder: str) -> list[Figure]:
     reference = environment("sagemaker-training==5.1.4", "setuptools<81")
     base = base_folder(Path(folder) / "opt-ml")
     note = Path(folder) / "first-line"
     peaks: dict[str, float] = {}
 
-    def first_line(label: str, *command: str) -> float:
+    requiring = folder_with_requirements(Path(folder) / "requiring")
+
+    def first_line(label: str, *command: str, base: Path = base) -> float:
+        shutil.rmtree(base / "overlay", ignore_errors=True)
         variables = {"PATH": f"{Path(command[0]).parent}:/usr/bin:/bin", "FIRST_LINE": str(note)}
         variables |= {"SAGEMAKER_BASE_DIR": str(base), "HOME": folder}
         began = time.monotonic_ns()
@@ -76,14 +91,16 @@ def run(folder: str) -> list[Figure]:
         9,
         lambda: first_line("bare", sys.executable, script),
         lambda: first_line("ours", ours),
+        lambda: first_line("cached", ours, base=requiring),
         lambda: first_line("theirs", str(reference / "train")),
     )
     note.unlink()
-    bare, train, theirs = measured
+    bare, train, cached, theirs = measured
     host, process = in_turn(15, lambda: _start_host(base, Path(folder) / "log"), _start_process)
     return [
         Figure("train to the script's first line, over bare python", train - bare, "ms", 60),
         Figure("the same with sagemaker-training", theirs - bare, "ms"),
+        Figure("a cached requirements.txt, over a job without one", cached - train, "ms", 300),
         Figure("start of a process host with its own /opt/ml, over a process", host - process, "ms", 15),
         Figure("launcher's peak memory", peaks["ours"], "MiB", 20),
         Figure("the same with sagemaker-training", peaks["theirs"], "MiB"),

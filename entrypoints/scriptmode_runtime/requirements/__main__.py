@@ -21,7 +21,7 @@ from scriptmode_runtime.requirements.environment_cache import (
 
 #: How long an environment is used whose requirements do not name one version each.
 _UNPINNED_SECONDS = 24 * 3600.0
-_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1))
+_UNITS = (("day", 24 * 3600), ("hour", 3600), ("minute", 60), ("second", 1), ("", 0))
 
 
 def main(folder: str, code: str, cache: str, mode: str, *arguments: str) -> int:
@@ -56,7 +56,7 @@ def _obtain(
         # Another host of the job may have installed it in the meantime.
         is_stale = refresh or (not wanted.is_pinned and asked - found.made >= _UNPINNED_SECONDS)
         if is_stale and found.made < asked:
-            why = "" if refresh else f": some name no version, and they were installed {_age(found.made)} ago"
+            why = "" if refresh else f": some name no version, and they were installed {_age(found.made)}"
             _log(f"installing the requirements again{why}")
         return found.made >= asked or not is_stale
 
@@ -75,15 +75,17 @@ def _obtain(
         hint = (
             "" if wanted.is_pinned else f"; {contract.REQUIREMENTS_CACHE_VARIABLE}={contract.REFRESH} installs it again"
         )
-        _log(f"using the cached environment of requirements.txt (made {_age(found.made)} ago{hint})")
+        _log(f"using the cached environment of requirements.txt (made {_age(found.made)}{hint})")
     return found
 
 
 def _age(made: float) -> str:
     seconds = max(time.time() - made, 0.0)
-    unit, size = next((each for each in _UNITS if seconds >= each[1]), _UNITS[-1])
+    unit, size = next(each for each in _UNITS if seconds >= each[1])
+    if not size:
+        return "just now"
     count = int(seconds // size)
-    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+    return f"{count} {unit} ago" if count == 1 else f"{count} {unit}s ago"
 
 
 def _log(text: str) -> None:
