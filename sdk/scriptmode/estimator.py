@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.display import log_lines
-from scriptmode.errors import SpecError, invalid
+from scriptmode.errors import ScriptmodeError, SpecError, invalid
 from scriptmode.job import TrainingJob, create_job
 from scriptmode.platforms.registry import find_job_platform, for_instance_types, local_platform_or, resolve_platform
 from scriptmode.request import inputs, parse, render
@@ -15,6 +15,7 @@ from scriptmode.spec import arguments, names
 from scriptmode.spec.arguments import Arguments
 from scriptmode.spec.estimator_arguments import EstimatorArguments, parse_call, with_signature_of
 from scriptmode.spec.training_job import require_bool
+from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _NAMES = names.JobNames()
 
 
+@hide_frames(ScriptmodeError)
 class Estimator(Arguments):
     """A training program and the hosts to run it on; `fit` starts a training job.
 
@@ -297,7 +299,8 @@ class Estimator(Arguments):
             self._store(body, archive.data, uri)
         for file in rule_files:
             self._store(body, file.data, file.uri)
-        job = create_job(self.platform, body)
+        script = self.spec.script
+        job = create_job(self.platform, body, script.directory if script else "")
         self.latest_training_job = job
         self._latest = arguments.of_latest_job(parse.parse_request(body), getattr(self.platform, "session", None))
         if shown:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from scriptmode_runtime.failure import exception_type, last_error
+
 NO_REASON = "the platform gave no reason"
 #: The service's name of a kind of failure, as FailureReason begins.
 _KIND = re.compile(r"^[A-Z][A-Za-z]{2,60}(?:Error|Exception): ")
@@ -15,6 +17,21 @@ _HOST = re.compile(r"\balgo-[1-9]\d*\b")
 #: The first line of a failure file of this project's runtime.
 _PROCESS = re.compile(r"algo-[1-9]\d*, ([\w. -]{1,60}): (?:exit code|killed by (SIG[A-Z0-9]+|signal \d+)|ended while)")
 MOST_EXIT_CODE = 255
+#: Files of the source, as tracebacks of other launchers than this project's name them.
+_SOURCE_FILE = re.compile(r'(?<=File ")/opt/ml/code/')
+#: A frame of the source, whose files have relative paths, and its line of code.
+_SOURCE_FRAME = re.compile(r'^[ |]*(File "[^"/<\n][^"\n]*", line \d+[^\n]*)(?:\n[ |]*([^\n]*))?', re.MULTILINE)
+#: An exception of a group, without its frames.
+_IN_GROUP = re.compile(r"^ +\| (?!Traceback|Exception Group Traceback)(\S[^\n]*)", re.MULTILINE)
+#: Lines and characters of an error that are repeated below a log that has all of it.
+_SUMMARY_LINES, _SUMMARY_CHARACTERS = 4, 600
+#: Exceptions that the same program raises again: it has to be corrected.
+_REPEATED = {
+    "SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError", "NameError",
+    "UnboundLocalError", "AttributeError", "TypeError", "FileNotFoundError", "NotADirectoryError", "IsADirectoryError",
+}  # fmt: skip
+#: Exit codes of a program that does not accept its arguments, and of shells that cannot start one.
+_NOT_STARTED = (2, 126, 127)
 
 
 @dataclass(frozen=True)
@@ -48,7 +65,7 @@ class Failure:
 
 def parse_failure_reason(reason: str) -> Failure:
     """Parse a FailureReason, whose first line says what failed."""
-    text = _KIND.sub("", reason)
+    text = _SOURCE_FILE.sub("", _KIND.sub("", reason))
     ended = _EXIT_CODE.search(text)
     code = int(ended[1]) if ended else 0
     if ended and (text := text[: ended.start()]) == "":
@@ -62,5 +79,32 @@ def parse_failure_reason(reason: str) -> Failure:
         process=process[1] if process else "",
         exit_code=code if 0 < code <= MOST_EXIT_CODE else None,
         signal=(process[2] or "") if process else "",
+        exception=exception_type(rest),
         traceback=rest,
     )
+
+
+def may_succeed_again(failure: Failure) -> bool:
+    """Return whether the same source may succeed in another run."""
+    return failure.exception not in _REPEATED and failure.exit_code not in _NOT_STARTED
+
+
+def summarize_error(failure: Failure) -> str:
+    """Return the last frame of the source and the error, in a few lines; "" without a traceback."""
+    text = failure.traceback
+    frames = list(_SOURCE_FRAME.finditer(text))
+    if error := last_error(text):
+        if error.startswith("  | "):
+            error = "\n  ".join(_IN_GROUP.findall(error))
+        frame = [f"  {frames[-1][1]}", f"    {frames[-1][2]}"] if frames else []
+        return _shorten("\n".join(frame), error)
+    # A program that Python cannot compile has no traceback.
+    return _shorten("", text[frames[-1].start() :]) if frames and failure.exception else ""
+
+
+def _shorten(frame: str, error: str) -> str:
+    lines = error.split("\n")
+    text = "\n".join(lines[:_SUMMARY_LINES])
+    if len(lines) > _SUMMARY_LINES or len(text) > _SUMMARY_CHARACTERS:
+        text = f"{text[:_SUMMARY_CHARACTERS]} [...]"
+    return f"{frame}\n{text}" if frame else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +10,14 @@ from scriptmode.errors import (
     DataError,
     PlatformError,
     ScriptmodeError,
-    TransientError,
     UnreadableJobError,
-    WaitTimeoutError,
     invalid,
 )
 from scriptmode.platforms.base import JobFilter
 from scriptmode.platforms.registry import find_job_platform, resolve_platform, sagemaker_platform
 from scriptmode.request.inputs import job_inputs
 from scriptmode.request.parse import parse_description
+from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
     import os
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from scriptmode.spec.job_description import JobDescription
 
 
+@hide_frames(ScriptmodeError)
 class TrainingJob:
     """A training job, identified by its name on a platform.
 
@@ -44,11 +43,13 @@ class TrainingJob:
     Args:
         name: The job's name.
         platform: The platform that has the job.
+        source_dir: The directory of the job's source on this machine, in which tracebacks name its files.
     """
 
-    def __init__(self, name: str, platform: Platform) -> None:
+    def __init__(self, name: str, platform: Platform, *, source_dir: str = "") -> None:
         self.name = name
         self.platform = platform
+        self._source_dir = source_dir
 
     @classmethod
     def attach(
@@ -120,7 +121,7 @@ class TrainingJob:
         """Why the job failed, as host, process, exit code, traceback; ``None`` for a job that did not fail."""
         from scriptmode.results.outcome import find_failure
 
-        return find_failure(self._description(), self.platform)
+        return find_failure(self._description(), self.platform, self._source_dir)
 
     @property
     def model_data(self) -> str | None:
@@ -359,8 +360,8 @@ class TrainingJob:
         view = display.choose_view(live) if logs or live is not None else display.PLAIN
         try:
             if logs:
-                is_told = display.follow_job(self.name, self.platform, view)
-            description = self._wait(None, None)
+                is_told = display.follow_job(self.name, self.platform, view, self._source_dir)
+            description = self._wait(is_log_shown=logs)
         except KeyboardInterrupt:
             self._print_how_to_follow_again()
             raise KeyboardInterrupt from None  # the traceback of the reading loop does not help the user
@@ -388,7 +389,7 @@ class TrainingJob:
     def _repr_html_(self) -> str:
         from scriptmode import display
 
-        return display.job_card(self.name, self.platform)
+        return display.job_card(self.name, self.platform, self._source_dir)
 
     def wait(self, timeout: float | None = None, *, poll: float | None = None, logs: object = None) -> dict[str, Any]:
         """Wait until the job has ended.
@@ -421,37 +422,14 @@ class TrainingJob:
             return self.follow()
         return dict(self._wait(timeout, poll).response)
 
-    def _wait(self, timeout: float | None, poll: float | None) -> JobDescription:
-        from scriptmode.aws.retry import Retry
-        from scriptmode.messages import still_running
-        from scriptmode.results.outcome import raise_for_status
+    def _wait(
+        self, timeout: float | None = None, poll: float | None = None, *, is_log_shown: bool = False
+    ) -> JobDescription:
+        from scriptmode.results import outcome
 
-        for name, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
-            if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):
-                raise invalid(name, f"is {seconds!r}", f"give seconds, at least {least}")
-        clock = self.platform.clock
-        deadline = math.inf if timeout is None else clock.now() + timeout
-        pause = self.platform.poll_seconds if poll is None else poll
-        retry = Retry(clock, still_running(self.name))
-        while True:
-            try:
-                description = retry.call(self._description, until=deadline)
-            except TransientError as error:
-                if clock.now() < deadline:
-                    raise
-                raise WaitTimeoutError(
-                    f"training job {self.name} could not be asked within {timeout} s ({error})",
-                    advice="it is still running: wait again",
-                ) from error
-            if description.has_ended:
-                raise_for_status(description, self.platform)
-                return description
-            if clock.now() >= deadline:
-                raise WaitTimeoutError(
-                    f"training job {self.name} is {description.status} ({description.secondary}) after {timeout} s",
-                    advice="it is still running: wait again or stop it",
-                )
-            clock.sleep(min(pause, deadline - clock.now()))
+        description = outcome.wait_for_end(self.name, self.platform, timeout, poll)
+        outcome.raise_for_status(description, self.platform, self._source_dir, is_log_shown=is_log_shown)
+        return description
 
     @staticmethod
     def list(  # noqa: PLR0913 - each says one thing about the jobs wanted
@@ -489,9 +467,9 @@ class TrainingJob:
         return JobList(where.list(which))
 
 
-def create_job(platform: Platform, request: Mapping[str, Any]) -> TrainingJob:
+def create_job(platform: Platform, request: Mapping[str, Any], source_dir: str = "") -> TrainingJob:
     """Create a training job from a validated request and return its handle; an interrupt prints how to look for it."""
-    job = TrainingJob(str(request["TrainingJobName"]), platform)
+    job = TrainingJob(str(request["TrainingJobName"]), platform, source_dir=source_dir)
     try:
         platform.create(request)
     except KeyboardInterrupt:

@@ -32,6 +32,9 @@ RUNTIME_NAMES = {
     "scriptmode_runtime.errors.UserCodeError": ("sdk/scriptmode/results/artifacts.py",),
     # A plan is the runtime's own, of the same interpreter without a process.
     "scriptmode_runtime.preview.preview": ("sdk/scriptmode/planning/runtime_query.py",),
+    # One way to find the error in a traceback.
+    "scriptmode_runtime.failure.exception_type": ("sdk/scriptmode/failure.py",),
+    "scriptmode_runtime.failure.last_error": ("sdk/scriptmode/failure.py",),
     # One writer of logs on full disks.
     "scriptmode_runtime.processes.streams.Sink": (
         "sdk/scriptmode/platforms/local/hosts/container_host.py",

@@ -7,6 +7,7 @@ from tests.house.offenders import expect_none
 COMMON = (
     "errors",
     "failure",
+    "tracebacks",
     "messages",
     "clock",
     "colours",
@@ -85,7 +86,7 @@ SDK = {
         "platforms.local.system",
         "spec",
     ),
-    "results": ("platforms.base", "request", "spec"),
+    "results": ("aws", "platforms.base", "request", "spec"),
     "planning": ("aws", "platforms", "platforms.base", "platforms.registry", "request", "source", "spec"),
     "display": ("planning", "platforms.base", "request", "results", "source", "spec"),
     "job": ("aws", "display", "platforms.base", "platforms.registry", "request", "results", "spec"),

@@ -7,12 +7,13 @@ import shutil
 import signal
 import tempfile
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import nbformat
 import pytest
 from fakes.processes import processes_naming, until
+from nbclient.exceptions import CellExecutionError
 from notebooks.execution import _client
 
 pytestmark = pytest.mark.slow
@@ -125,3 +126,23 @@ def test_an_interrupt_leaves_the_view_as_it_is_and_says_how_to_come_back():
 def interrupt_once_up(client):
     until(lambda: any("up" in output.get("data", {}).get("text/plain", "") for output in client.nb.cells[1].outputs))
     os.kill(client.km.provisioner.pid, signal.SIGINT)
+
+
+def test_a_failure_is_in_the_card_and_short_below_the_cell():
+    script = "def f(n):\n    return 1 / n\nprint('begin')\nf(0)\n"
+    with kernel(START.format(script=script), "estimator.fit()", "estimator.latest_training_job") as client:
+        for index, cell in enumerate(client.nb.cells):
+            with suppress(CellExecutionError):
+                client.execute_cell(cell, index)
+        _, fitted, card = client.nb.cells
+    html = html_of(fitted)
+    (error,) = [output for output in fitted.outputs if output.output_type == "error"]
+    lines = "\n".join(error.traceback).splitlines()
+    assert lines[1] == "----> 1 estimator.fit()"
+    assert "ZeroDivisionError: division by zero" in lines
+    assert '  File "train.py", line 2, in f' in lines
+    assert len(lines) <= 10, lines
+    # The log with the same traceback is closed.
+    assert html.index("ZeroDivisionError") < html.index("<details>") < html.index("algo-1 | ZeroDivisionError")
+    assert "ZeroDivisionError" in html_of(card)
+    assert "<details>" not in html_of(card)

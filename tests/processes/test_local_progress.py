@@ -122,7 +122,7 @@ def test_a_failure_names_the_log_of_the_host_that_failed_and_what_to_do(session)
     with pytest.raises(TrainingJobFailed) as caught:
         job.wait(timeout=100)
     said = str(caught.value).splitlines()
-    assert said[0] == f"training job {name} failed: AlgorithmError: algo-2, script: exit code 1"
+    assert said[0] == f"training job {name} failed: algo-2, script: exit code 1"
     assert any(line.startswith("ValueError: it broke") for line in said)
     assert said[-3:] == [
         f"  whole log: {jobs.platform.log_locations(name)['algo-2']}",

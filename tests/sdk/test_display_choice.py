@@ -68,7 +68,7 @@ def test_a_failure_says_how_to_see_its_log_and_how_to_try_again():
     with pytest.raises(TrainingJobFailed) as caught:
         job.wait()
     said = str(caught.value)
-    assert said.startswith(f"training job job-1 failed: {reason}\n")
+    assert said.startswith("training job job-1 failed: algo-2, rank 3: exit code 1\nTraceback\nValueError: no\n")
     whole, log, again = (line.split(":", 1)[1].strip() for line in said.splitlines()[-3:])
     assert whole.startswith("CloudWatch log group /aws/sagemaker/TrainingJobs, stream job-1/algo-2")
     assert (log, again) == ("scriptmode logs job-1 --host algo-2", "scriptmode rerun job-1")

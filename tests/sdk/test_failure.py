@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from fakes.host_folders import write_files
@@ -11,7 +11,7 @@ from scriptmode import Failure, JobNotFoundError, TrainingJob, TrainingJobFailed
 from scriptmode.cli.error_reporting import exit_code, report_error
 from scriptmode.display import html_card
 from scriptmode.display.snapshot import create_snapshot
-from scriptmode.failure import parse_failure_reason
+from scriptmode.failure import parse_failure_reason, summarize_error
 from scriptmode.platforms.local.store.state import failure_from_json, starting_state, state_from_json
 from scriptmode.platforms.opt_ml import Sandbox
 from scriptmode.request.parse import parse_description
@@ -28,6 +28,17 @@ DESCRIPTION = {
     "SecondaryStatus": "Failed",
     "FailureReason": "AlgorithmError: algo-1, script: exit code 3\nValueError: no, exit code: 3",
 }
+
+TRACEBACK = """Traceback (most recent call last):
+  File "w.py", line 3, in <module>
+    train()
+  File "/usr/lib/python3/json.py", line 1, in f
+    g()
+app.Error: no
+such
+rate
+at
+all"""
 
 
 class Described:
@@ -55,6 +66,10 @@ class Recording(Described):
         (
             "AlgorithmError: algo-2, worker: exit code 1\nTraceback\nNameError, exit code: 1",
             Failure("algo-2, worker: exit code 1", "algo-2", "worker", 1, traceback="Traceback\nNameError"),
+        ),
+        (
+            f"AlgorithmError: algo-1, script: exit code 1\n{TRACEBACK.replace('w.py', '/opt/ml/code/w.py')}, exit code: 1",
+            Failure("algo-1, script: exit code 1", "algo-1", "script", 1, "", "app.Error", traceback=TRACEBACK),
         ),
         (
             "AlgorithmError: algo-1, rank 3: killed by SIGKILL, exit code: 137",
@@ -211,3 +226,16 @@ def test_a_state_with_a_damaged_failure_is_refused(failure):
 
 def test_a_state_of_an_earlier_version_has_no_failure():
     assert state_from_json({key: value for key, value in STARTED.items() if key != "failure"}).failure is None
+
+
+@pytest.mark.parametrize(
+    ("traceback", "summary"),
+    [
+        (TRACEBACK, '  File "w.py", line 3, in <module>\n    train()\napp.Error: no\nsuch\nrate\nat [...]'),
+        (f"Traceback (most recent call last):\nE: {'x' * 1000}", f"E: {'x' * 597} [...]"),
+        ("the last words", ""),
+    ],
+    ids=["frames", "a long line", "no traceback"],
+)
+def test_the_summary_of_an_error_is_its_location_in_the_source_and_its_first_lines(traceback, summary):
+    assert summarize_error(replace(KILLED, traceback=traceback)) == summary

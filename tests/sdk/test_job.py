@@ -74,7 +74,7 @@ def test_wait_times_out_at_its_second_without_a_connection_too(timeout):
     fake.disconnect("describe_training_job", times=10_000)
     with pytest.raises(WaitTimeoutError, match=f"could not be asked within {timeout} s.*it is still running") as caught:
         job.wait(timeout=timeout)
-    assert isinstance(caught.value.__cause__, TransientError)
+    assert isinstance(caught.value.__context__, TransientError)
     assert fake.clock.now() == pytest.approx(timeout)
 
 
@@ -89,7 +89,7 @@ def test_following_with_credentials_that_expire_says_how_to_come_back(capsys):
 @pytest.mark.parametrize(
     ("life", "arguments", "error", "message"),
     [
-        pytest.param(Life.failed("AlgorithmError: boom"), {}, TrainingJobFailed, "job-1 failed: AlgorithmError: boom", id="failed"),
+        pytest.param(Life.failed("AlgorithmError: boom"), {}, TrainingJobFailed, "job-1 failed: boom", id="failed"),
         pytest.param(
             Life.out_of_capacity(), {}, CapacityError, "Unable to provision.*try another instance type", id="no capacity"
         ),

@@ -139,7 +139,7 @@ def test_a_job_that_is_not_here_is_not_found_even_without_access_to_the_cloud(ma
     made().fit(logs=False, job_name="fashion-1")
     with pytest.raises(JobNotFoundError) as raised:
         TrainingJob.attach("fashion-2")
-    assert isinstance(raised.value.__cause__, CredentialsError)
+    assert isinstance(raised.value.__context__, CredentialsError)
     text = str(raised.value)
     assert "no training job named 'fashion-2' in" in text
     assert "did you mean 'fashion-1'?" in text

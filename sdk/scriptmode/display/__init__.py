@@ -69,7 +69,7 @@ def choose_view(live: bool | None, stream: TextIO | None = None, environ: Mappin
     return TERMINAL if out.isatty() and not is_dumb else PLAIN
 
 
-def follow_job(name: str, platform: Platform, which: str) -> bool:
+def follow_job(name: str, platform: Platform, which: str, source_dir: str = "") -> bool:
     """Show a job until it ends, in the view ``which`` of `choose_view`; return whether the view showed the outcome.
 
     In a terminal where another job is already followed, this job's lines scroll above that job's panel.
@@ -78,7 +78,7 @@ def follow_job(name: str, platform: Platform, which: str) -> bool:
         from scriptmode.display.follower import Follower
         from scriptmode.display.notebook_view import NotebookView
 
-        Follower(name, platform, NotebookView(name, platform)).run()
+        Follower(name, platform, NotebookView(name, platform), source_dir).run()
         return True
     if which == TERMINAL and _terminal_lock.acquire(blocking=False):
         try:
@@ -97,13 +97,13 @@ def _follow_in_terminal(name: str, platform: Platform) -> None:
     Follower(name, platform, TerminalView(sys.stdout)).run()
 
 
-def job_card(name: str, platform: Platform) -> str:
+def job_card(name: str, platform: Platform, source_dir: str = "") -> str:
     """Return a job as HTML; its name and the reason if it cannot be described."""
     from scriptmode.display import html_card
     from scriptmode.display.snapshot_query import query_snapshot
 
     try:
-        snapshot, notes, log_locations = query_snapshot(name, platform)
+        snapshot, notes, log_locations = query_snapshot(name, platform, source_dir)
     except (ScriptmodeError, OSError, ValueError) as error:
         # ValueError: a broken file in the job's directory. A notebook would show a traceback.
         return html_card.render_unknown(name, f"{error}" or type(error).__name__)

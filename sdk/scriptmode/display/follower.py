@@ -62,8 +62,9 @@ class LiveView(Protocol):
 class Follower:
     """One job that is followed, and the live view it is shown in."""
 
-    def __init__(self, name: str, platform: Platform, view: LiveView) -> None:
+    def __init__(self, name: str, platform: Platform, view: LiveView, source_dir: str = "") -> None:
         self._name = name
+        self._source_dir = source_dir
         self._platform = platform
         self._view = view
         self._collector = Collector(name)
@@ -180,7 +181,7 @@ class Follower:
         if self._description is not None and self._description is not self._collector.description:
             # First: it defines the metrics in the lines.
             self._collector.set_description(self._description)
-            self._collector.failure = find_failure(self._description, self._platform)
+            self._collector.failure = find_failure(self._description, self._platform, self._source_dir)
         events = [self._pending.popleft() for _ in range(len(self._pending))]
         for event in events:
             self._collector.add_event(event)

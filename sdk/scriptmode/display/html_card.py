@@ -178,7 +178,12 @@ def _log(snapshot: JobSnapshot, lines: Sequence[tuple[str, str]]) -> str:
         if left > 0
         else ""
     )
-    return f'<div style="{_SCROLLED}"><pre style="{_PRE}">{body}</pre></div>' + (_dim(more) if more else "")
+    shown = f'<div style="{_SCROLLED}"><pre style="{_PRE}">{body}</pre></div>' + (_dim(more) if more else "")
+    if snapshot.failure is None or not snapshot.failure.traceback:
+        return shown
+    # The traceback is above already.
+    summary = '<summary style="opacity:.75;margin-top:4px;cursor:pointer">the end of the log</summary>'
+    return f"<details>{summary}{shown}</details>"
 
 
 def _log_locations(snapshot: JobSnapshot, log_locations: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from scriptmode.failure import may_succeed_again
 from scriptmode.platforms.base import COMPLETED, ENDED, FAILED, STOPPED, ChannelProgress, HostActivity
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class JobSnapshot:
         """Return the commands that a user would run next."""
         if self.status == FAILED:
             host = f" --host {self.failure.host}" if self.failure and self.failure.host else ""
-            return (f"scriptmode logs {self.name}{host}", f"scriptmode rerun {self.name}")
+            is_rerun_useful = self.failure is None or may_succeed_again(self.failure)
+            rerun = (f"scriptmode rerun {self.name}",) if is_rerun_useful else ()
+            return (f"scriptmode logs {self.name}{host}", *rerun)
         if self.status == STOPPED:
             return (f"scriptmode logs {self.name}", f"scriptmode rerun {self.name}")
         if self.status == COMPLETED:

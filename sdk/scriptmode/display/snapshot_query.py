@@ -28,7 +28,9 @@ _T = TypeVar("_T")
 _MOST_LOG_BYTES = 5_000_000
 
 
-def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str], dict[str, str]]:
+def query_snapshot(
+    name: str, platform: Platform, source_dir: str = ""
+) -> tuple[JobSnapshot, list[str], dict[str, str]]:
     """Return a snapshot of a job, notes on what could not be queried, and the log locations of a failed job.
 
     Raises what `Platform.describe` raises; every other failure is a note.
@@ -58,7 +60,7 @@ def query_snapshot(name: str, platform: Platform) -> tuple[JobSnapshot, list[str
     else:
         metrics = _summarize_metrics(query(lambda: platform.metrics(response), []), description.hosts)
     observed = Observations(hosts, rates.statuses(), metrics)
-    failure = find_failure(description, platform)
+    failure = find_failure(description, platform, source_dir)
     snapshot = create_snapshot(description, platform.clock.wall_time(), observed, failure)
     empty: dict[str, str] = {}
     log_locations = query(lambda: platform.log_locations(name), empty) if snapshot.status == FAILED else empty

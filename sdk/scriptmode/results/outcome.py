@@ -1,12 +1,27 @@
-"""The outcome of a training job: its description, or an error with the next step."""
+"""The outcome of a training job: the wait for it, and its description, or an error with the next step."""
 
 from __future__ import annotations
 
+import math
+import re
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scriptmode.errors import CapacityError, ScriptmodeError, TrainingJobFailed, TrainingJobStopped
-from scriptmode.failure import NO_REASON, Failure, parse_failure_reason
+from scriptmode.aws.retry import Retry
+from scriptmode.errors import (
+    CapacityError,
+    ScriptmodeError,
+    TrainingJobFailed,
+    TrainingJobStopped,
+    TransientError,
+    WaitTimeoutError,
+    invalid,
+)
+from scriptmode.failure import NO_REASON, Failure, may_succeed_again, parse_failure_reason, summarize_error
+from scriptmode.messages import still_running
+from scriptmode.request.parse import parse_description
 from scriptmode.spec.job_description import JobStatus
 from scriptmode.terminal_text import sanitize
 
@@ -16,10 +31,46 @@ if TYPE_CHECKING:
 
 #: What the service's FailureReason says when there were no instances.
 _NO_CAPACITY = ("CapacityError", "InsufficientCapacity", "InternalServerError: InsufficientCapacity")
+#: A file of the source in a traceback, relative to the source.
+_SOURCE_FILE = re.compile(r'(?<=File ")[^"/<\n][^"\n]*(?=")')
+#: The line of a FailureReason before ordinary output.
+_LOG_HEADING = "its log ends with"
 
 
-def find_failure(description: JobDescription, platform: Platform) -> Failure | None:
-    """Return why a described job failed: its platform's record, else its FailureReason; None if it did not fail."""
+def wait_for_end(name: str, platform: Platform, timeout: float | None, poll: float | None) -> JobDescription:
+    """Wait until a job has ended; raise `WaitTimeoutError` after ``timeout`` seconds. Lost connections are retried."""
+    for argument, seconds, least in (("timeout", timeout, 0), ("poll", poll, 0.001)):
+        if seconds is not None and (not isinstance(seconds, (int, float)) or seconds < least):
+            raise invalid(argument, f"is {seconds!r}", f"give seconds, at least {least}")
+    clock = platform.clock
+    deadline = math.inf if timeout is None else clock.now() + timeout
+    pause = platform.poll_seconds if poll is None else poll
+    retry = Retry(clock, still_running(name))
+    while True:
+        try:
+            description = retry.call(lambda: parse_description(platform.describe(name)), until=deadline)
+        except TransientError as error:
+            if clock.now() < deadline:
+                raise
+            raise WaitTimeoutError(
+                f"training job {name} could not be asked within {timeout} s ({error})",
+                advice="it is still running: wait again",
+            ) from error
+        if description.has_ended:
+            return description
+        if clock.now() >= deadline:
+            raise WaitTimeoutError(
+                f"training job {name} is {description.status} ({description.secondary}) after {timeout} s",
+                advice="it is still running: wait again or stop it",
+            )
+        clock.sleep(min(pause, deadline - clock.now()))
+
+
+def find_failure(description: JobDescription, platform: Platform, source_dir: str = "") -> Failure | None:
+    """Return why a described job failed: its platform's record, else its FailureReason; None if it did not fail.
+
+    The traceback names the files of the source in ``source_dir``, their directory as the caller named it.
+    """
     if description.status is not JobStatus.FAILED:
         return None
     failure = None
@@ -28,34 +79,69 @@ def find_failure(description: JobDescription, platform: Platform) -> Failure | N
         # The outcome is reported without it.
         with suppress(ScriptmodeError):
             failure = platform.failure(description.name)
-    return failure or parse_failure_reason(description.failure_reason)
+    failure = failure or parse_failure_reason(description.failure_reason)
+    return replace(failure, traceback=_name_source_files(failure.traceback, source_dir)) if source_dir else failure
 
 
-def raise_for_status(description: JobDescription, platform: Platform) -> None:
-    """Raise the error of a job that failed or was stopped."""
+def _name_source_files(text: str, source_dir: str) -> str:
+    def path(found: re.Match[str]) -> str:
+        file = Path(source_dir, found[0])
+        # The source may have files of other directories, its dependencies.
+        return str(file) if file.is_file() else found[0]
+
+    return _SOURCE_FILE.sub(path, text)
+
+
+def raise_for_status(
+    description: JobDescription, platform: Platform, source_dir: str = "", *, is_log_shown: bool = False
+) -> None:
+    """Raise the error of a job that failed or was stopped; ``is_log_shown``: the caller has seen the traceback."""
     if description.status is JobStatus.FAILED:
-        raise _failed(description, platform)
+        raise _failed(description, platform, source_dir, is_log_shown=is_log_shown)
     if description.status is JobStatus.STOPPED:
         raise _stopped(description)
 
 
-def _failed(description: JobDescription, platform: Platform) -> TrainingJobFailed:
-    """Return the error: the first failure, with which the reason begins, where the whole log is, and what to do."""
-    name = description.name
-    reason = description.failure_reason or NO_REASON
-    # Python prints it to a terminal as it is; `reason` keeps all of it.
-    text = f"training job {name} failed: {sanitize(reason)}"
+def _failed(
+    description: JobDescription, platform: Platform, source_dir: str, *, is_log_shown: bool
+) -> TrainingJobFailed:
+    """Return the error: the first failure, advice, where the whole log is, and what to do."""
+    name, reason = description.name, description.failure_reason or NO_REASON
     if reason.startswith(_NO_CAPACITY):
+        text = f"training job {name} failed: {sanitize(reason)}"
         text += f"; try another instance type, another Region, or later: scriptmode rerun {name}"
         return CapacityError(text, description.response)
-    failure = find_failure(description, platform)
-    host = failure.host if failure else ""
-    # Another run has the same source, without later corrections.
-    note = " (the same source)" if description.job.source_uri else ""
-    rows = [*_whole_log(name, host, platform), ("log", f"scriptmode logs {name}{host and f' --host {host}'}")]
-    rows.append(("again", f"scriptmode rerun {name}{note}"))
-    message = "\n".join([text, *(f"  {head + ':':<10} {said}" for head, said in rows)])
+    failure = find_failure(description, platform) or parse_failure_reason(reason)
+    summary = summarize_error(failure) if is_log_shown else ""
+    is_shown = is_log_shown and failure.process not in ("", "launcher")
+    body = summary if is_shown else _whole_text(failure, reason)
+    lines = [f"training job {name} failed: {_cause(failure, reason)}", _name_source_files(body, source_dir)]
+    host = f" --host {failure.host}" if failure.host else ""
+    rows = [("hint", failure.hint)] if failure.hint else []
+    rows += [*_whole_log(name, failure.host, platform), ("log", f"scriptmode logs {name}{host}")]
+    if may_succeed_again(failure):
+        # Another run has the same source, without later corrections.
+        note = " (the same source)" if description.job.source_uri else ""
+        rows.append(("again", f"scriptmode rerun {name}{note}"))
+    lines += [f"  {head + ':':<10} {said}" for head, said in rows]
+    # Python prints it to a terminal as it is; `reason` keeps all of it.
+    message = sanitize("\n".join(filter(None, lines)))
+    failure = replace(failure, traceback=_name_source_files(failure.traceback, source_dir))
     return TrainingJobFailed(message, description.response, failure)
+
+
+def _cause(failure: Failure, reason: str) -> str:
+    """Return what failed in one line, with the exit code, and the kind of failures outside the script."""
+    kind = reason.partition(":")[0]
+    text = f"{kind}: {failure.cause}" if kind in ("ClientError", "InternalServerError") else failure.cause
+    is_known = failure.signal or failure.process == "launcher" or "exit code" in text
+    return text if is_known or not failure.exit_code else f"{text} (exit code {failure.exit_code})"
+
+
+def _whole_text(failure: Failure, reason: str) -> str:
+    text = failure.traceback
+    is_output = f"\n{_LOG_HEADING}\n" in reason and _LOG_HEADING not in text
+    return f"{_LOG_HEADING}\n{text}" if text and is_output else text
 
 
 def _whole_log(name: str, host: str, platform: Platform) -> list[tuple[str, str]]:

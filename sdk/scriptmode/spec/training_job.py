@@ -227,6 +227,11 @@ class Script:
         """Whether ``source_dir`` is the URI of a source archive."""
         return self.source_dir is not None and self.source_dir.startswith(_REMOTE)
 
+    @property
+    def directory(self) -> str:
+        """The source's directory on this machine as the caller named it; "" for the current one, and for elsewhere."""
+        return "" if self.git or self.is_packed else self.source_dir or self.entry_point.rpartition("/")[0]
+
 
 @dataclass(frozen=True)
 class Output:

@@ -1,0 +1,91 @@
+"""Short tracebacks of this library's errors: the caller's own lines, and the error.
+
+Frames inside this library say nothing to its users about a job that failed or an argument that is wrong. They are left
+out of the errors that leave a public method, except in Python's development mode (``python -X dev``). Other exceptions,
+which are bugs, keep all frames. A cause is shown by its text, and not at all where the error has that text.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, Callable, TypeVar
+
+_Class = TypeVar("_Class", bound=type)
+_HERE = str(Path(__file__).parent)
+
+
+def hide_frames(kind: type[Exception]) -> Callable[[_Class], _Class]:
+    """Return a class decorator that removes this library's frames from errors that public methods and properties raise.
+
+    Args:
+        kind: The type of these errors.
+    """
+
+    def decorate(cls: _Class) -> _Class:
+        for name, member in list(vars(cls).items()):
+            if name.startswith("_") and name != "__init__":
+                continue
+            if isinstance(member, property) and member.fget is not None:
+                setattr(cls, name, property(_hiding(member.fget, kind), member.fset, member.fdel, member.__doc__))
+            elif isinstance(member, (classmethod, staticmethod)):
+                setattr(cls, name, type(member)(_hiding(member.__func__, kind)))
+            elif inspect.isfunction(member):
+                setattr(cls, name, _hiding(member, kind))
+        return cls
+
+    return decorate
+
+
+def _hiding(function: Callable[..., Any], kind: type[Exception]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        handled = sys.exc_info()[1]
+        try:
+            return function(*args, **kwargs)
+        except kind as error:
+            if sys.flags.dev_mode:
+                raise
+            if error.__context__ is not handled:
+                # The caller's own exception is shown, one of this library's is not: its text is in the error's.
+                error.__suppress_context__ = True
+            _shorten_causes(error)
+            raise error.with_traceback(None)  # noqa: B904 - the cause stays
+
+    return call
+
+
+def _shorten_causes(error: BaseException) -> None:
+    """Remove the frames of the exceptions that an error was raised from, and those whose text the error has."""
+    seen = {id(error)}
+    while (cause := error.__cause__) is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        cause.__traceback__ = None
+        cause.__suppress_context__ = True
+        if str(getattr(cause, "strerror", None) or cause) in str(error):
+            # Programs still find it as the context, which is not shown.
+            error.__context__, error.__cause__ = cause, None
+        error = cause
+
+
+def render(error: Exception) -> list[str]:
+    """Return the lines that IPython shows for an error: the caller's own lines that led to it, and its text."""
+    trace = error.__traceback__
+    if sys.flags.dev_mode:
+        return "".join(traceback.format_exception(type(error), error, trace)).splitlines()
+    lines: list[str] = []
+    for frame in traceback.extract_tb(trace):
+        if not frame.filename.startswith(_HERE) and "IPython" not in Path(frame.filename).parts:
+            lines += [_place(frame), f"----> {frame.lineno} {frame.line}", ""]
+    return [*lines, *f"{type(error).__name__}: {error}".splitlines()]
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    """Return the cell of a frame as IPython names it, or its file."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(frame.filename)
+    place = f"{named[0]} {named[1]}" if named else f"File {frame.filename}"
+    return f"{place}, line {frame.lineno}" + ("" if frame.name == "<module>" else f", in {frame.name}")
