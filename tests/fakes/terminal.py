@@ -19,6 +19,8 @@ class Terminal:
         self._ours, theirs = os.openpty()
         self.resize(columns, rows)
         os.set_blocking(self._ours, False)
+        #: The bytes that were read.
+        self.raw = bytearray()
         environment = {**os.environ, "TERM": "xterm-256color", **variables}
         self.process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, **options)
         os.close(theirs)
@@ -36,6 +38,7 @@ class Terminal:
         with suppress(BlockingIOError):
             try:
                 while chunk := os.read(self._ours, 65536):
+                    self.raw += chunk
                     self._stream.feed(chunk)
             except OSError as error:
                 # EIO: no process has the other end open any more.
@@ -43,6 +46,10 @@ class Terminal:
                     raise
                 return False
         return True
+
+    def feed(self, written):
+        """Show what another program writes."""
+        self._stream.feed(written)
 
     def shown(self):
         return [line.rstrip() for line in self.screen.display]

@@ -1,13 +1,17 @@
 """The live view of a real job in terminals of several sizes, as a terminal emulator shows it."""
 
+import os
 import re
 import signal
 import sys
+import time
 
 import pytest
 from fakes.local_jobs import LocalJobs, channel
 from fakes.processes import until
 from fakes.terminal import Terminal
+
+from scriptmode_runtime.processes import system
 
 pytestmark = pytest.mark.slow
 SIZES = {"20x5": (20, 5), "40x12": (40, 12), "80x24": (80, 24), "200x60": (200, 60), "resized": (80, 24)}
@@ -36,9 +40,9 @@ TrainingJob(sys.argv[1], LocalPlatform()).follow()
 class Followed(Terminal):
     """A terminal in which a job is followed."""
 
-    def __init__(self, columns, rows, jobs, name):
+    def __init__(self, columns, rows, jobs, name, **options):
         variables = {"SCRIPTMODE_DATA_DIR": str(jobs.data_dir), "PYTHONIOENCODING": "utf-8"}
-        super().__init__(columns, rows, [sys.executable, "-c", FOLLOW, name], variables)
+        super().__init__(columns, rows, [sys.executable, "-c", FOLLOW, name], variables, **options)
 
     def panel(self):
         """The rows from the panel's head on."""
@@ -174,6 +178,58 @@ def test_colours_are_kept(session):
     row = next(index for index, line in enumerate(screen.display) if "| line " in line)
     column = screen.display[row].index("line ")
     assert screen.buffer[row][column].fg == "red"
+
+
+@pytest.fixture
+def watched(jobs):
+    """A terminal with the panel of a job that sleeps, in a process group that a signal can stop."""
+    name = jobs.start("import time; print('up', flush=True); time.sleep(600)")
+    terminal = Followed(100, 30, jobs, name, preexec_fn=os.setpgrp)
+    try:
+        until_read([terminal], lambda: any("algo-1 | up" in line for line in terminal.shown()) and terminal.panel())
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def test_while_the_panel_is_shown_the_cursor_is_hidden_and_the_status_is_bold(watched):
+    assert watched.screen.cursor.hidden
+    head = next(index for index, line in enumerate(watched.shown()) if line.startswith("──"))
+    status = watched.screen.buffer[head][3]
+    assert (status.data, status.bold, status.fg) == ("T", True, "cyan")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_that_ends_the_program_leaves_the_cursor_and_no_panel(watched, number):
+    watched.process.send_signal(number)
+    until_read([watched], lambda: watched.process.poll() is not None)
+    until(lambda: not watched.read())
+    assert watched.process.returncode == -number
+    assert not watched.screen.cursor.hidden
+    assert not watched.panel()
+
+
+def test_a_program_that_is_stopped_leaves_the_cursor_and_shows_the_panel_again(watched):
+    watched.process.send_signal(signal.SIGTSTP)
+    until(lambda: system.state(watched.process.pid) == "T")
+    until_read([watched], lambda: not watched.screen.cursor.hidden)
+    assert not watched.panel()
+    # What the shell writes meanwhile stays.
+    watched.feed(b"$ fg\r\n")
+    watched.process.send_signal(signal.SIGCONT)
+    until_read([watched], lambda: watched.screen.cursor.hidden and watched.panel())
+    time.sleep(1)
+    watched.read()
+    lines = [line for line in watched.shown() if line]
+    assert lines[lines.index("$ fg") + 1].startswith("── Training ")
+    assert sum(line.startswith("──") for line in lines) == 1
+
+
+def test_each_drawing_is_one_update_of_the_screen(watched):
+    watched.raw.clear()
+    until_read([watched], lambda: watched.raw.count(b"\x1b[?2026l") > 2)
+    drawings = bytes(watched.raw).split(b"\x1b[?2026l")[:-1]
+    assert all(drawing.startswith(b"\x1b[?2026h") for drawing in drawings)
 
 
 def test_an_interrupt_takes_the_panel_away_and_says_how_to_come_back(jobs):

@@ -7,6 +7,7 @@ Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display 
 * ``snapshot_query``: one snapshot of a job that is not followed.
 * ``collector``: builds snapshots from log lines and descriptions, in memory that does not grow with the log.
 * ``follower``: reads a job's log to its end and draws it into a `LiveView` twice a second.
+* ``live_region``: rows at the end of a terminal that are replaced in place.
 * ``terminal_view``, ``status_panel``, ``row_allocation``: the live view of a terminal, and the panel below the log.
 * ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
 * ``log_lines``: the log as plain lines, and the statuses between them.

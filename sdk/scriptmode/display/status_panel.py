@@ -61,9 +61,12 @@ class StatusPanel:
 
     def _head(self, snapshot: JobSnapshot) -> Text:
         status = snapshot.secondary or snapshot.status or "Starting"
-        head = Text(f"{self._rule * 2} ", "dim")
-        head.append(status, STATUS_STYLES.get(snapshot.status, _RUNNING_STYLE))
-        head.append(f" {messages.format_duration(snapshot.elapsed)} ")
+        # Without a style of its own, which the status would have too.
+        head = Text.assemble(
+            (f"{self._rule * 2} ", "dim"),
+            (status, STATUS_STYLES.get(snapshot.status, _RUNNING_STYLE)),
+            f" {messages.format_duration(snapshot.elapsed)} ",
+        )
         head.append(f"{self._rule * 2} {snapshot.name} ", "dim")
         head.append(self._rule * max(0, self._width - head.cell_len), "dim")
         return self._fitted(head)

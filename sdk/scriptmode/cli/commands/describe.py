@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,7 +39,7 @@ def describe(job: TrainingJob, *, as_json: bool) -> None:
     activity = job.activity()
     if as_json:
         failure = job.failure if description["TrainingJobStatus"] == "Failed" else None
-        more: dict[str, Any] = {"Failure": asdict(failure)} if failure else {}
+        more: dict[str, object] = {"Failure": asdict(failure)} if failure else {}
         if activity:
             more["Activity"] = {host: asdict(each) for host, each in activity.items()}
         output.print_json({**description, **more})
