@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scriptmode.display import log_lines
@@ -18,12 +19,12 @@ from scriptmode.spec.training_job import require_bool
 from scriptmode.tracebacks import hide_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import Platform
     from scriptmode.request.render import RenderContext
-    from scriptmode.source.archive import Archive
+    from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
     from scriptmode.spec.training_job import TrainingJobSpec
 
@@ -291,12 +292,9 @@ class Estimator(Arguments):
 
             # A wrong value is reported before the job is created.
             display.choose_view(live)
-        body, packed, rule_files = self._prepare(inputs, job_name, experiment_config)
-        if packed is not None:
-            archive, uri = packed
-            if shown:
-                log_lines.packed(archive, uri)
-            self._store(body, archive.data, uri)
+        body, source, rule_files = self._prepare(inputs, job_name, experiment_config)
+        if source is not None:
+            _pack_and_store(*source, partial(self._store, body), shown=shown)
         for file in rule_files:
             self._store(body, file.data, file.uri)
         script = self.spec.script
@@ -355,8 +353,8 @@ class Estimator(Arguments):
 
     def _prepare(
         self, given: object, job_name: str | None, experiment_config: object
-    ) -> tuple[dict[str, Any], tuple[Archive, str] | None, tuple[RuleFile, ...]]:
-        """Return the request, the archive with its URI where there is a source to store, and the files of rules."""
+    ) -> tuple[dict[str, Any], tuple[Source, str] | None, tuple[RuleFile, ...]]:
+        """Return the request, the source with its archive's URI where there is one to store, and the files of rules."""
         asked = replace(
             self.spec, channels=inputs.parse_inputs(given), experiment=arguments.experiment(experiment_config)
         )
@@ -365,15 +363,15 @@ class Estimator(Arguments):
         region = self.platform.region
         if spec.script is None:
             return self._checked(spec, render.RenderContext(name, region)), None, rule_files
-        from scriptmode.source.archive import ARCHIVE_NAME, pack_source, remote_uri, script_name
+        from scriptmode.source.archive import ARCHIVE_NAME, read_source, remote_uri, script_name
 
         uri = remote_uri(spec.script)
         if uri is not None:
             return self._checked(spec, render.RenderContext(name, region, uri)), None, rule_files
-        archive = pack_source(spec.script)
-        uri = f"{str(spec.output.code_location).rstrip('/')}/{archive.digest}/{ARCHIVE_NAME}"
+        source = read_source(spec.script)
+        uri = f"{str(spec.output.code_location).rstrip('/')}/{source.digest}/{ARCHIVE_NAME}"
         spec = replace(spec, script=replace(spec.script, entry_point=script_name(spec.script)))
-        return self._checked(spec, render.RenderContext(name, region, uri)), (archive, uri), rule_files
+        return self._checked(spec, render.RenderContext(name, region, uri)), (source, uri), rule_files
 
     @staticmethod
     def _with_rules(spec: TrainingJobSpec) -> tuple[TrainingJobSpec, tuple[RuleFile, ...]]:
@@ -390,6 +388,15 @@ class Estimator(Arguments):
         body = render.render(spec, context)
         self.platform.validate(body)
         return body
+
+
+def _pack_and_store(source: Source, uri: str, store: Callable[[bytes, str], None], *, shown: bool) -> None:
+    with log_lines.PackingLine(source.total, is_logged=shown) as line:
+        archive = source.pack(line.packed)
+        line.store()
+        store(archive.data, uri)
+    if shown:
+        log_lines.packed(archive, uri)
 
 
 def _resolve_job(against: object, platform: Platform) -> TrainingJob:

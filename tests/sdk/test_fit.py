@@ -16,6 +16,8 @@ from scriptmode import (
     TrainingJobStopped,
     WaitTimeoutError,
 )
+from scriptmode.display import log_lines
+from scriptmode.source import archive
 
 
 def test_a_second_fit_is_a_fresh_job_with_its_own_model_dir(code):
@@ -35,6 +37,18 @@ def test_fit_stores_the_archive_where_the_request_says(code):
     uri = json.loads(platform.created[0]["HyperParameters"]["sagemaker_submit_directory"])
     assert uri.startswith("s3://mine/code/")
     assert list(platform.stored) == [uri]
+
+
+def test_a_large_source_is_stored_where_the_request_says(code, monkeypatch, capsys):
+    monkeypatch.setattr(archive, "_PACKED_AT_ONCE", 0)
+    monkeypatch.setattr(log_lines, "_FIRST_SECONDS", 0.0)
+    platform = RecordingPlatform()
+    made = estimator(code, platform=platform)
+    uri = json.loads(made.request()["HyperParameters"]["sagemaker_submit_directory"])
+    made.fit()
+    assert list(platform.stored) == [uri]
+    # Without a terminal the progress is one line.
+    assert capsys.readouterr().out.splitlines()[0] == "packing 8 bytes of source code ..."
 
 
 @pytest.mark.parametrize(("life", "error"), [("Failed", TrainingJobFailed), ("Stopped", TrainingJobStopped)])

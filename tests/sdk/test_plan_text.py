@@ -1,6 +1,7 @@
 """A plan as people and programs read it."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,20 @@ def test_what_a_terminal_would_obey_is_spelled_out(tmp_path):
     assert all(line.isprintable() for line in text.splitlines())
     assert "line\\nbreak \\u001b[31m \\udc80.py (0 bytes)" in text
     assert "'two\\nlines\\t\\u001b[2J'" in text
+
+
+def test_a_large_source_is_planned_without_being_packed(tmp_path):
+    Path(tmp_path, "train.py").write_text("print(1)")
+    for number in range(30):
+        with Path(tmp_path, f"weights-{number}").open("wb") as file:
+            file.truncate(10**8)
+    estimator = made(tmp_path, 1, None)
+    began = time.process_time()
+    with pytest.warns(UserWarning, match="the source has 3.0 GB"):
+        plan = estimator.plan(job_name="job-1")
+    assert time.process_time() - began < 1
+    assert plan.source.size is None
+    assert plan.source.total == 3 * 10**9 + 8
+    assert "  source   31 files, 3.0 GB: weights-0, weights-1, weights-10, ...\n" in plan.text()
+    assert "  31 files, 3.0 GB\n  at s3://" in plan.text(full=True)
+    assert plan.hosts["algo-1"].main.argv[:2] == ("python", "train.py")

@@ -7,7 +7,8 @@ import pytest
 from fakes import link_chains
 
 from scriptmode import SourceError
-from scriptmode.source.archive import pack_source, remote_uri, script_name
+from scriptmode.source import archive
+from scriptmode.source.archive import pack_source, read_source, remote_uri, script_name
 from scriptmode.spec.training_job import Script
 from scriptmode_runtime.files.archive import unpack
 
@@ -233,3 +234,45 @@ def test_an_empty_folder_that_the_ignore_file_names_stays_out(code):
     (code / "logs").mkdir()
     (code / ".scriptmodeignore").write_text("logs/\n")
     assert names(pack_source(Script("train.py", str(code)))) == ["sub/helper.py", "train.py"]
+
+
+@pytest.fixture
+def large(code, monkeypatch):
+    """A source that is too large to be packed at once."""
+    monkeypatch.setattr(archive, "_PACKED_AT_ONCE", 10)
+    return Script("train.py", str(code))
+
+
+def test_a_large_source_is_packed_on_demand_with_progress(large, code):
+    source, done = read_source(large), []
+    assert source.archive is None
+    assert source.sizes == {"train.py": 8, "sub/helper.py": 5}
+    packed = source.pack(done.append)
+    assert names(packed) == ["sub/helper.py", "train.py"]
+    assert done == sorted(done)
+    assert done[-1] == source.total == 13
+
+
+def test_the_digest_of_a_large_source_changes_with_each_file(large, code):
+    first = read_source(large).digest
+    assert read_source(large).digest == first
+    state = (code / "train.py").stat()
+    (code / "train.py").write_text("print(2)")
+    os.utime(code / "train.py", ns=(state.st_atime_ns, state.st_mtime_ns))
+    changed = read_source(large).digest
+    assert changed != first
+    (code / "empty").mkdir()
+    assert read_source(large).digest != changed
+
+
+def test_a_source_of_three_gigabytes_is_not_read_before_it_is_packed(code):
+    for number in range(30):
+        with (code / f"weights-{number}").open("wb") as file:
+            file.truncate(10**8)
+    began = time.process_time()
+    with pytest.warns(
+        UserWarning, match=r"the source has 3.0 GB.*weights-0 \(100.0 MB\), .*\.scriptmodeignore"
+    ) as seen:
+        assert read_source(Script("train.py", str(code))).total > 3 * 10**9
+    assert time.process_time() - began < 1
+    assert len(seen) == 1

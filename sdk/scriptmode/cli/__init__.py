@@ -6,6 +6,8 @@ Only `main`, which the console script calls, is public. Each verb is a module of
 
 from __future__ import annotations
 
+import warnings
+
 import click
 
 from scriptmode.cli.group import MainGroup, Verb
@@ -83,5 +85,6 @@ def scriptmode() -> None:
 
 
 def main() -> None:
-    """Run the command, and exit; an error of scriptmode is printed as one line."""
+    """Run the command, and exit; an error or a warning of scriptmode is printed as one line."""
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     scriptmode()

@@ -3,29 +3,73 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scriptmode import messages, terminal_text
 from scriptmode.colours import colours_enabled
+from scriptmode.progress_line import ProgressLine
 from scriptmode.request.parse import parse_description
 from scriptmode.spec.hosts import LOCAL_PROCESS, HostKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from typing_extensions import Self
+
     from scriptmode.platforms.base import LogEvent
     from scriptmode.source.archive import Archive
     from scriptmode.spec.job_description import JobDescription
     from scriptmode.spec.job_request import JobRequest
 
+#: Seconds before the progress of packing is shown, and between two updates.
+_FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.1
+#: Bytes of a source whose archive takes longer than a moment to store.
+_SLOW_BYTES = 10**7
 #: ANSI foreground colours, one a host in turn: cyan, yellow, green, magenta, blue.
 _COLOURS = (36, 33, 32, 35, 34)
 
 
 def packed(archive: Archive, uri: str, stream: TextIO | None = None) -> None:
-    """Write the size and the URI of a source archive before it is stored."""
+    """Write the size and the URI of a source archive that was stored."""
     files = f"{archive.files:,} file{'s' if archive.files != 1 else ''}"
     _say(f"source archive: {files}, {messages.format_bytes(len(archive.data))}, at {uri}", stream)
+
+
+class PackingLine:
+    """A line of a terminal with the progress of packing and storing a source, once that takes a second.
+
+    Without a terminal one line is logged, if ``is_logged``.
+    """
+
+    def __init__(self, total: int, *, is_logged: bool) -> None:
+        self._total = total
+        self._is_logged = is_logged
+        self._line = ProgressLine()
+        self._next = time.monotonic() + _FIRST_SECONDS
+
+    def packed(self, done: int) -> None:
+        """Show how many bytes are packed."""
+        if time.monotonic() >= self._next:
+            self._show(f"packing the source: {messages.format_bytes(done)} of {messages.format_bytes(self._total)}")
+
+    def store(self) -> None:
+        """Show that the archive is being stored."""
+        if self._total > _SLOW_BYTES:
+            self._line.show("storing the source archive ...")
+
+    def _show(self, text: str) -> None:
+        self._next = time.monotonic() + _REDRAW_SECONDS
+        self._line.show(text)
+        if self._is_logged and not self._line.is_shown:
+            self._is_logged = False
+            _say(f"packing {messages.format_bytes(self._total)} of source code ...", None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.clear()
 
 
 def started(name: str, stream: TextIO | None = None) -> None:

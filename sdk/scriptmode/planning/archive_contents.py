@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from scriptmode.platforms.base import Platform
+    from scriptmode.source.archive import Source
 
 #: Number of bytes of a file that the runtime needs to find out how it is started.
 _LONGEST_TEXT = 64 * 1024
@@ -27,14 +28,14 @@ _LONGEST_TEXT = 64 * 1024
 class ArchiveContents:
     """An archive's files: ``sizes`` and ``digests`` of all, ``texts`` of those that decide how the source is started.
 
-    ``size`` and ``digest`` are the archive's own.
+    ``size`` and ``digest`` are the archive's own; ``None`` and "" if it is not packed.
     """
 
     sizes: Mapping[str, int]
     digests: Mapping[str, str]
     texts: Mapping[str, str]
-    size: int
-    digest: str
+    size: int | None = None
+    digest: str = ""
 
 
 def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
@@ -56,6 +57,15 @@ def read_archive(archive: bytes, program: str = "") -> ArchiveContents:
     except _archive_errors() as error:
         raise DataError(f"it is not a source archive: {error}", advice="pack it with tar and gzip") from error
     return ArchiveContents(sizes, digests, texts, len(archive), hashlib.sha256(archive).hexdigest())
+
+
+def read_unpacked(source: Source, program: str, *, is_compared: bool) -> ArchiveContents:
+    """Read what a plan needs of files that are not packed: all of them only to compare them."""
+    texts = {name: source.read(name, _LONGEST_TEXT) for name in source.sizes if name == program or "/" not in name}
+    digests = {name: hashlib.sha256(source.read(name)).hexdigest() for name in source.sizes} if is_compared else {}
+    return ArchiveContents(
+        source.sizes, digests, {name: content.decode("utf-8", "replace") for name, content in texts.items()}
+    )
 
 
 def _archive_errors() -> tuple[type[Exception], ...]:

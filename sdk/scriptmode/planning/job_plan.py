@@ -57,9 +57,15 @@ class Plan:
             width: The number of columns.
         """
         from scriptmode.planning import plan_text
+        from scriptmode.request import parse
 
-        render = plan_text.format_plan if full else plan_text.format_summary
-        return render(self._shown, self.hosts, self.source, width, assumed=self.assumed, difference=self.difference)
+        if full:
+            return plan_text.format_plan(
+                self._shown, self.hosts, self.source, width, assumed=self.assumed, difference=self.difference
+            )
+        if self.difference:
+            return plan_text.format_difference(self.difference, width)
+        return plan_text.format_summary(parse.parse_request(self._shown), self.hosts, self.source, self.assumed, width)
 
     def __str__(self) -> str:
         return f"{self.text()}\n\nThe whole plan: plan.text(full=True)"

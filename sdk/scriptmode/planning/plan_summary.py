@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scriptmode import messages
 from scriptmode.planning.text_rows import Row
-from scriptmode.request import parse
 from scriptmode.spec.hosts import HostKind
 from scriptmode.spec.inputs import FileSystemInput
 
@@ -29,10 +28,9 @@ _HOSTS = {
 
 
 def summary_rows(
-    request: Mapping[str, Any], hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str]
+    job: JobRequest, hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str]
 ) -> Iterator[Row]:
-    """Yield the rows of a plan's summary, about fifteen lines; ``request`` has no secrets."""
-    job = parse.parse_request(request)
+    """Yield the rows of a plan's summary, about fifteen lines; ``job`` has no secrets."""
     kind = job.resources.host_kind
     yield Row(f"Training job {job.name}: {counted_types(hosts)}")
     yield from _labelled("runs", [_command(hosts)])

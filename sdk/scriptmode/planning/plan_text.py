@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from scriptmode.planning.plan_parts import Difference, HostPlan, Process, SourcePlan, Wait
+    from scriptmode.spec.job_request import JobRequest
 
 #: Characters of a variable that are shown: with many hosts some have thousands.
 _LONGEST = 400
@@ -52,18 +53,15 @@ def format_plan(
 
 
 def format_summary(
-    request: Mapping[str, Any],
-    hosts: Mapping[str, HostPlan],
-    source: SourcePlan | None,
-    width: int,
-    *,
-    assumed: Sequence[str],
-    difference: Difference | None,
+    job: JobRequest, hosts: Mapping[str, HostPlan], source: SourcePlan | None, assumed: Sequence[str], width: int
 ) -> str:
-    """Return the essential lines of a plan; of one that is compared with a job, the difference alone."""
-    if difference:
-        return _wrapped(_difference(difference), width)
-    return _wrapped(plan_summary.summary_rows(request, hosts, source, assumed), width)
+    """Return the essential lines of a plan; ``job`` has no secrets."""
+    return _wrapped(plan_summary.summary_rows(job, hosts, source, assumed), width)
+
+
+def format_difference(difference: Difference, width: int) -> str:
+    """Return the text of a difference."""
+    return _wrapped(_difference(difference), width)
 
 
 def _wrapped(rows: Iterable[Row], width: int) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scriptmode.planning.archive_contents import ArchiveContents
     from scriptmode.planning.difference import Comparison, JobHandle
     from scriptmode.platforms.base import PlannedHost, Platform
-    from scriptmode.source.archive import Archive
+    from scriptmode.source.archive import Source
     from scriptmode.source.rule_files import RuleFile
     from scriptmode.spec.job_request import JobRequest
 
@@ -31,10 +31,10 @@ _PARAMETERS = contract.HYPERPARAMETERS_FILE
 
 @dataclass(frozen=True)
 class Submission:
-    """What `Estimator.fit` would send: the request, the archive with its URI if it has one, files of rules."""
+    """What `Estimator.fit` would send: the request, the source with its archive's URI if it has one, files of rules."""
 
     request: dict[str, Any]
-    packed: tuple[Archive, str] | None = None
+    source: tuple[Source, str] | None = None
     rule_files: tuple[RuleFile, ...] = ()
 
 
@@ -98,9 +98,11 @@ def _unchecked_inputs(job: JobRequest) -> Iterator[str]:
 
 
 def _source(platform: Platform, sent: Submission, job: JobRequest, *, is_compared: bool) -> _Source:
-    if sent.packed is not None:
-        archive, uri = sent.packed
-        return _opened(uri, archive_contents.read_archive(archive.data, job.program))
+    if sent.source is not None:
+        source, uri = sent.source
+        if source.archive is None:
+            return _opened(uri, archive_contents.read_unpacked(source, job.program, is_compared=is_compared))
+        return _opened(uri, archive_contents.read_archive(source.archive.data, job.program))
     stored = job.source_uri
     if stored is None:
         return _Source()

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Callable, Optional
 
 from scriptmode.errors import SourceError
-from scriptmode.messages import did_you_mean_path
+from scriptmode.messages import did_you_mean_path, format_bytes
 from scriptmode_runtime.files import beneath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from scriptmode.spec.training_job import Script
 
 _Rule = Callable[[str], Optional[bool]]
+Progress = Callable[[int], None]
 
 IGNORE_FILE = ".scriptmodeignore"
 ARCHIVE_NAME = "sourcedir.tar.gz"
@@ -34,6 +35,10 @@ _LEFT_OUT_FOLDERS = frozenset(
      "node_modules"}
 )  # fmt: skip
 _LEFT_OUT_FILES = frozenset({".DS_Store", IGNORE_FILE})
+#: Bytes of a source that is packed at once, in a fraction of a second; only then is the digest of its archive known.
+_PACKED_AT_ONCE = 8 * 10**6
+#: Bytes from which there is a warning, and the number of files that it names: gzip packs 10 to 50 MB a second.
+_LARGE, _LARGEST = 50 * 10**6, 3
 #: The runtime unpacks no deeper folders.
 _DEEPEST = 200
 _VIRTUAL_ENVIRONMENT_MARK = "pyvenv.cfg"
@@ -50,6 +55,34 @@ class Archive:
     data: bytes
     digest: str
     files: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a script, with the sizes of all by their names in the archive.
+
+    ``digest`` names the archive. It is that of the archive if that was packed already: a small one, or one from Git.
+    To pack a large one takes seconds; its digest is that of what identifies a file's content on this machine.
+    """
+
+    sizes: Mapping[str, int]
+    digest: str
+    archive: Archive | None
+    _members: Mapping[str, _Member]
+
+    @property
+    def total(self) -> int:
+        """The size of all files together."""
+        return sum(self.sizes.values())
+
+    def pack(self, progress: Progress | None = None) -> Archive:
+        """Return the archive; ``progress`` is called with the bytes of files so far."""
+        return self.archive or _pack(self._members, progress)
+
+    def read(self, name: str, most: int = -1) -> bytes:
+        """Return a file's content, at most ``most`` bytes if that is not negative."""
+        with self._members[name].open() as file:
+            return file.read(most)
 
 
 @dataclass(frozen=True)
@@ -77,18 +110,57 @@ def remote_uri(script: Script) -> str | None:
     return script.source_dir if script.is_packed else None
 
 
-def pack_source(script: Script) -> Archive:
-    """Pack the script's folder and dependencies, sorted, without owners and times.
+def read_source(script: Script) -> Source:
+    """Return the files of the script's directory and dependencies; only of a small source is any read.
 
-    A source in a Git repository is checked out first. Raises `SourceError` for a missing file and for a symbolic link
-    that points outside the tree.
+    A source in a Git repository is checked out, and packed. Warns of a large source.
+
+    Raises:
+        SourceError: For a missing file, for a symbolic link that points outside the tree, and for secrets.
+
     """
-    if script.git is None:
-        return _pack(script)
-    from scriptmode.source.git import checkout
+    if script.git is not None:
+        from scriptmode.source.git import checkout
 
-    with checkout(script.git) as folder:
-        return _pack(_within(folder, script))
+        with checkout(script.git) as folder:
+            return _source(_within(folder, script), is_temporary=True)
+    return _source(script)
+
+
+def pack_source(script: Script) -> Archive:
+    """Pack the script's directory and dependencies, sorted, without owners and times; raise as `read_source`."""
+    return read_source(script).pack()
+
+
+def _source(script: Script, *, is_temporary: bool = False) -> Source:
+    members = _members(script)
+    states = {name: member.path.stat() for name, member in members.items() if not member.is_folder}
+    sizes = {name: state.st_size for name, state in states.items()}
+    total = sum(sizes.values())
+    if total > _LARGE:
+        _warn_of_size(sizes, total)
+    if is_temporary or total <= _PACKED_AT_ONCE:
+        archive = _pack(members)
+        return Source(sizes, archive.digest, archive, members)
+    digest = hashlib.sha256()
+    for name, state in sorted(states.items()):
+        # A file whose content changes has another time of change, which no program can set.
+        facts = (name, state.st_dev, state.st_ino, state.st_size, state.st_mode, state.st_mtime_ns, state.st_ctime_ns)
+        digest.update(repr(facts).encode("utf-8", "surrogateescape"))
+    digest.update(repr(sorted(name for name in members if name not in states)).encode("utf-8", "surrogateescape"))
+    return Source(sizes, digest.hexdigest(), None, members)
+
+
+def _warn_of_size(sizes: Mapping[str, int], total: int) -> None:
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
+    named = ", ".join(f"{name} ({format_bytes(sizes[name])})" for name in largest)
+    warnings.warn(
+        f"the source has {format_bytes(total)}, which every job packs and each host unpacks; the largest files are "
+        f"{named}; name what the job does not need in {IGNORE_FILE} of the source folder (syntax of .gitignore), "
+        "or give data as an input",
+        # The caller of `Estimator.fit`, `plan` or `request`.
+        stacklevel=6,
+    )
 
 
 def _within(folder: Path, script: Script) -> Script:
@@ -118,7 +190,7 @@ def _within(folder: Path, script: Script) -> Script:
     return replace(script, source_dir=source_dir, dependencies=dependencies, git=None)
 
 
-def _pack(script: Script) -> Archive:
+def _members(script: Script) -> dict[str, _Member]:
     members: dict[str, _Member] = {}
     if script.source_dir is None:
         path = _existing(Path(script.entry_point), "entry_point", script.entry_point)
@@ -140,7 +212,11 @@ def _pack(script: Script) -> Archive:
                     argument="dependencies",
                     advice="rename one of them",
                 )
-    data = _archive(members)
+    return members
+
+
+def _pack(members: Mapping[str, _Member], progress: Progress | None = None) -> Archive:
+    data = _archive(members, progress or (lambda _: None))
     return Archive(data, hashlib.sha256(data).hexdigest(), sum(not member.is_folder for member in members.values()))
 
 
@@ -329,24 +405,43 @@ def _ignore_rules(root: Path) -> _Rule:
     return lambda name: spec.check_file(name).include
 
 
-def _archive(members: dict[str, _Member]) -> bytes:
+def _archive(members: Mapping[str, _Member], progress: Progress) -> bytes:
     buffer = io.BytesIO()
     packed = gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0, filename="")
+    done = 0
     with packed, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name in sorted(members):
-            _add(tar, name, members[name])
+            done = _add(tar, name, members[name], _Counted(done, progress))
     return buffer.getvalue()
 
 
-def _add(tar: tarfile.TarFile, name: str, member: _Member) -> None:
+class _Counted:
+    """A file that reports how many bytes of all files have been read."""
+
+    def __init__(self, done: int, progress: Progress) -> None:
+        self.done = done
+        self._progress = progress
+        self.file: BinaryIO = io.BytesIO()
+
+    def read(self, size: int) -> bytes:
+        """Read as a file does."""
+        data = self.file.read(size)
+        self.done += len(data)
+        self._progress(self.done)
+        return data
+
+
+def _add(tar: tarfile.TarFile, name: str, member: _Member, counted: _Counted) -> int:
+    """Add a file or an empty folder; return the bytes of files so far."""
     if member.is_folder:
         info = tarfile.TarInfo(name.rstrip("/"))
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         tar.addfile(info)
-        return
-    with member.open() as file:
-        status = os.fstat(file.fileno())
+        return counted.done
+    with member.open() as counted.file:
+        status = os.fstat(counted.file.fileno())
         info = tarfile.TarInfo(name)
         info.size = status.st_size
         info.mode = 0o755 if status.st_mode & stat.S_IXUSR else 0o644
-        tar.addfile(info, file)
+        tar.addfile(info, counted)  # type: ignore[arg-type] # it calls `read` alone
+    return counted.done
