@@ -20,8 +20,7 @@ Scheduling stops at the end of the pieces, after the first error, and when the c
 from __future__ import annotations
 
 from collections import deque
-from contextlib import closing, suppress
-from ctypes import CDLL
+from contextlib import closing
 from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING, Callable, Generic, NamedTuple, TypeVar
@@ -61,7 +60,6 @@ def prefetch(
     prefetching: no request is sent afterwards, and those in progress are aborted. ``waiting`` is called every
     `WAITING_SECONDS` without a chunk; what it raises is raised here.
     """
-    share_arena()
 
     def read(chunk: _PendingChunk) -> list[Chunk]:
         piece = chunk.piece
@@ -106,17 +104,6 @@ def ordered_prefetch(
         yield from window.results(waiting)
     finally:
         window.close()
-
-
-def share_arena() -> None:
-    """Allocate in all threads from one arena of glibc, so that one reuses what another has freed.
-
-    With an arena for each thread 128 MiB of chunks took up to 400 MiB, and as much CPU time.
-    """
-    m_arena_max = -8  # malloc.h
-    # Other C libraries have no such function.
-    with suppress(AttributeError):
-        CDLL(None).mallopt(m_arena_max, 1)
 
 
 class _SharedCheck:

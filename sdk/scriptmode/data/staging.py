@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Callable, cast
+from threading import Lock
+from typing import TYPE_CHECKING, Callable, NamedTuple, cast
 
 from scriptmode.data import file_uris
 from scriptmode.data.file_copy import READ_BYTES, copy_descriptor
 from scriptmode.data.file_store import open_unchanged, path_of, translated
 from scriptmode.data.layout import Layout
 from scriptmode.data.object_store import CHUNK_BYTES
-from scriptmode.data.prefetch import share_arena
+from scriptmode.data.prefetch import ordered_prefetch
 from scriptmode.data.stores import Stores
-from scriptmode.errors import DataError, PlatformError
+from scriptmode.errors import DataError
 from scriptmode.messages import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from scriptmode.data.object_store import StoredObject
     from scriptmode.data.s3_store import S3Store
 
 READ_ONLY = 0o444
-WORKERS = 16
 REPORT_SECONDS = 0.5
+#: Chunks that may be written before one that was listed earlier.
+CHUNKS = 1024
 
 
 def fetch(
@@ -47,21 +50,20 @@ def fetch(
     folder.mkdir(parents=True, exist_ok=True)
     total = sum(item.size for item, _ in wanted)
     _check_space([item for item, _ in wanted], folder)
-    downloads = _Downloads(wanted, folder, stores or Stores())
-    share_arena()
-    threads = [Thread(target=downloads.run, name=f"fetch-{number}", daemon=True) for number in range(WORKERS)]
-    for thread in threads:
-        thread.start()
-    try:
-        while not downloads.ended.wait(REPORT_SECONDS):
-            report(downloads.done, total)
-    finally:
-        downloads.stop()
-        for thread in threads:
-            thread.join()
-        downloads.close()
-    if downloads.error is not None:
-        raise downloads.error
+    done, reported = 0, time.monotonic()
+
+    def report_progress() -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= REPORT_SECONDS:
+            report(done, total)
+            reported = time.monotonic()
+
+    write = partial(_write, stores or Stores(), folder)
+    written = ordered_prefetch(_chunks_of(wanted, folder), write, budget=CHUNKS, waiting=report_progress)
+    with closing(written):
+        for size in written:
+            done += size
+            report_progress()
     report(total, total)
     return [name for _, name in wanted]
 
@@ -102,125 +104,81 @@ def _share_blocks(items: Sequence[StoredObject], folder: Path) -> bool:
 
 @dataclass
 class _File:
-    """A file that is being written; ``left`` is the number of its chunks that are not written yet."""
+    """A file that is written in chunks, by several threads."""
 
     item: StoredObject
-    descriptor: int
+    path: Path
+    #: The number of chunks that are not written yet.
     left: int
+    changing: Lock = field(default_factory=Lock)
 
 
-class _Downloads:
-    """What the threads share: the chunks that are left, the bytes that are written, and the first error."""
+class _Chunk(NamedTuple):
+    """A range of a file."""
 
-    def __init__(self, wanted: Sequence[tuple[StoredObject, str]], folder: Path, stores: Stores) -> None:
-        self._stores = stores
-        self._folder = folder
-        self._chunks = _chunks_of(wanted, folder)
-        self._open: set[int] = set()
-        self._changing = Lock()
-        self._running = WORKERS
-        self.ended = Event()
-        self.done = 0
-        self.error: PlatformError | None = None
-
-    def run(self) -> None:
-        """Download one chunk after another until there are no more or one failed."""
-        try:
-            while (chunk := self._next_chunk()) is not None:
-                self._fetch(*chunk)
-        except PlatformError as error:
-            self._fail(error)
-        except BaseException as error:
-            self._fail(DataError(f"the data cannot be downloaded: {error!r}; start the job again"), error)
-            raise
-        finally:
-            with self._changing:
-                self._running -= 1
-                if not self._running:
-                    self.ended.set()
-
-    def stop(self) -> None:
-        """Start no further chunk."""
-        with self._changing:
-            self._chunks.close()
-
-    def _fail(self, error: PlatformError, cause: BaseException | None = None) -> None:
-        if cause is not None:
-            error.__cause__ = cause
-        with self._changing:
-            self.error = self.error or error
-            self._chunks.close()
-
-    def close(self) -> None:
-        """Close the files that are not complete."""
-        for descriptor in self._open:
-            os.close(descriptor)
-
-    def _next_chunk(self) -> tuple[_File, int, int] | None:
-        with self._changing:
-            chunk = next(self._chunks, None)
-            if chunk is not None:
-                self._open.add(chunk[0].descriptor)
-            return chunk
-
-    def _fetch(self, file: _File, start: int, end: int) -> None:
-        try:
-            self._fill(file, start, end)
-        except OSError as error:
-            raise _cannot_store(error, file.item, self._folder) from error
-
-    def _fill(self, file: _File, start: int, end: int) -> None:
-        if file_uris.is_file(file.item.uri):
-            _copy(file)
-        elif end > start:
-            self._read(file, start, end)
-        with self._changing:
-            self.done += end - start
-            file.left -= 1
-            if file.left:
-                return
-        if file.item.size and not file_uris.is_file(file.item.uri):
-            self._s3(file.item).check(file.item, lambda: _content(file.descriptor), partial(self._read_again, file))
-        os.fchmod(file.descriptor, READ_ONLY)
-        with self._changing:
-            self._open.discard(file.descriptor)
-        os.close(file.descriptor)
-
-    def _read(self, file: _File, start: int, end: int) -> None:
-        for buffer in self._s3(file.item).read_unverified(file.item, start, end):
-            left = memoryview(buffer)
-            while left:
-                written = os.pwrite(file.descriptor, left, start)
-                start, left = start + written, left[written:]
-
-    def _read_again(self, file: _File) -> None:
-        for start in range(0, file.item.size, CHUNK_BYTES):
-            self._read(file, start, min(start + CHUNK_BYTES, file.item.size))
-
-    def _s3(self, item: StoredObject) -> S3Store:
-        return cast("S3Store", self._stores.store_of(item.uri))
+    file: _File
+    start: int
+    end: int
 
 
-def _chunks_of(
-    wanted: Sequence[tuple[StoredObject, str]], folder: Path
-) -> Generator[tuple[_File, int, int], None, None]:
-    """Create the files one after another and yield their chunks: file, first byte, end."""
+def _chunks_of(wanted: Sequence[tuple[StoredObject, str]], folder: Path) -> Iterator[_Chunk]:
     created = {folder}
     for item, name in wanted:
         path = folder / name
         # The kernel copies a file as a whole.
         size = item.size if file_uris.is_file(item.uri) else CHUNK_BYTES
         starts = range(0, item.size, size) if item.size else range(1)
-        try:
-            if path.parent not in created:
+        if path.parent not in created:
+            try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                created.add(path.parent)
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise _cannot_store(error, item, folder) from error
-        file = _File(item, descriptor, len(starts))
+            except OSError as error:
+                raise _cannot_store(error, item, folder) from error
+            created.add(path.parent)
+        file = _File(item, path, len(starts))
         for start in starts:
-            yield file, start, min(start + size, item.size)
+            yield _Chunk(file, start, min(start + size, item.size))
+
+
+def _write(stores: Stores, folder: Path, chunk: _Chunk) -> int:
+    """Write a chunk to its file, which is complete and read-only after the last one; return the number of bytes."""
+    try:
+        descriptor = os.open(chunk.file.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            _fill(stores, chunk, descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _cannot_store(error, chunk.file.item, folder) from error
+    return chunk.end - chunk.start
+
+
+def _fill(stores: Stores, chunk: _Chunk, descriptor: int) -> None:
+    file, start, end = chunk
+    item = file.item
+    if file_uris.is_file(item.uri):
+        _copy(item, descriptor)
+    elif item.size:
+        store = cast("S3Store", stores.store_of(item.uri))
+        _download(store, item, descriptor, start, end)
+        with file.changing:
+            file.left -= 1
+            if file.left:
+                return
+
+        def read_again() -> None:
+            for start in range(0, item.size, CHUNK_BYTES):
+                _download(store, item, descriptor, start, min(start + CHUNK_BYTES, item.size))
+
+        store.check(item, lambda: _content(descriptor), read_again)
+    os.fchmod(descriptor, READ_ONLY)
+
+
+def _download(store: S3Store, item: StoredObject, descriptor: int, start: int, end: int) -> None:
+    for buffer in store.read_unverified(item, start, end):
+        left = memoryview(buffer)
+        while left:
+            written = os.pwrite(descriptor, left, start)
+            start, left = start + written, left[written:]
 
 
 def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError:
@@ -236,10 +194,10 @@ def _cannot_store(error: OSError, item: StoredObject, folder: Path) -> DataError
     return DataError(f"{item.uri}: it cannot be stored in {str(folder)!r}: {error.strerror or error}; {advice}")
 
 
-def _copy(file: _File) -> None:
+def _copy(item: StoredObject, descriptor: int) -> None:
     """Copy a file's bytes; file systems that can share blocks do."""
-    with open_unchanged(file.item) as source:
-        copy_descriptor(source, file.descriptor, partial(_read, file.item, source))
+    with open_unchanged(item) as source:
+        copy_descriptor(source, descriptor, partial(_read, item, source))
 
 
 def _read(item: StoredObject, source: int, start: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from ctypes import CDLL
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ class Stores:
     """
 
     def __init__(self) -> None:
+        _share_arena()
         self._opened: dict[bool, ObjectStore] = {}
         self._opening = Lock()
 
@@ -41,6 +43,17 @@ class Stores:
                 store = self._opened.setdefault(False, S3Store())
                 if isinstance(store, S3Store):
                     store.prepare(uri)
+
+
+def _share_arena() -> None:
+    """Allocate in all threads from one arena of glibc, so that one reuses what another has freed.
+
+    With an arena for each thread 128 MiB of chunks took up to 400 MiB, and as much CPU time.
+    """
+    m_arena_max = -8  # malloc.h
+    # Other C libraries have no such function.
+    with suppress(AttributeError):
+        CDLL(None).mallopt(m_arena_max, 1)
 
 
 def _opened(*, is_file: bool) -> ObjectStore:
