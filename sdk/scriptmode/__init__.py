@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from scriptmode.estimator import Estimator, TensorFlow
     from scriptmode.failure import Failure
     from scriptmode.job import TrainingJob
+    from scriptmode.job_comparison import compare
     from scriptmode.planning import Plan
     from scriptmode.platforms.base import HostActivity, LogEvent
     from scriptmode.spec.distribution import MPI, MultiWorkerMirrored, ParameterServer
@@ -56,6 +57,7 @@ else:
         "ShuffleConfig": "spec.inputs",
         "TrainingInput": "spec.inputs",
         "TrainingJob": "job",
+        "compare": "job_comparison",
         "Plan": "planning",
         "HostActivity": "platforms.base",
         "LogEvent": "platforms.base",
@@ -117,5 +119,6 @@ __all__ = [
     "TransientError",
     "UnreadableJobError",
     "WaitTimeoutError",
+    "compare",
     "get_execution_role",
 ]

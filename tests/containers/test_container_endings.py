@@ -7,6 +7,7 @@ import time
 
 import pytest
 from containers.conftest import docker
+from fakes.command_line import program
 from fakes.container_jobs import ContainerJobs
 from fakes.local_jobs import LocalJobs
 from fakes.processes import until
@@ -175,3 +176,15 @@ def test_a_job_of_processes_needs_no_docker(tmp_path, monkeypatch):
     jobs = LocalJobs(tmp_path)
     assert jobs.run("pass")["TrainingJobStatus"] == "Completed"
     jobs.close()
+
+
+def test_a_command_runs_in_the_containers_of_a_running_job(jobs, monkeypatch):
+    name = jobs.start(SLEEP, hosts=2)
+    until_up(jobs, name, "algo-2")
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(jobs.data_dir))
+    code = "import os, socket; print(os.environ['SM_CURRENT_HOST'], socket.gethostname(), os.environ['SM_MODEL_DIR'])"
+    done = program("exec", name, "--host", "algo-2", "--", "python", "-c", code)
+    assert (done.returncode, done.stdout) == (0, "algo-2 algo-2 /opt/ml/model\n"), done.stderr
+    assert program("exec", name, "--", "sh", "-c", "echo wrong >&2; exit 7").returncode == 7
+    assert program("exec", name, "--", "sh", "-c", "echo wrong >&2; exit 7").stderr == "wrong\n"
+    assert program("exec", name, "--", "nothing-like-this").returncode == 127

@@ -122,6 +122,7 @@ COMMAND_LINE_USES = {
     "scriptmode.platforms.registry.prune_local_jobs",
     "scriptmode.platforms.registry.execute_on_local_host",
     "scriptmode.results.job_files.AREAS",
+    "scriptmode.results.comparison.Comparison",
     "scriptmode.results.job_files.copy_job_files",
     "scriptmode.platforms.local.pruning.PruneReport",
 }

@@ -90,6 +90,7 @@ SDK = {
     "planning": ("aws", "platforms", "platforms.base", "platforms.registry", "request", "source", "spec"),
     "display": ("planning", "platforms.base", "request", "results", "source", "spec"),
     "job": ("aws", "display", "platforms.base", "platforms.registry", "request", "results", "spec"),
+    "job_comparison": ("job", "platforms.base", "request", "results"),
     "estimator": ("display", "job", "planning", "platforms.base", "platforms.registry", "request", "source", "spec"),
     "doctor": ("aws", "containers", "data", "platforms.local.store", "platforms.local.system"),
     "testing": ("aws", "request", "spec"),

@@ -35,6 +35,7 @@ VERBS = {
     "metrics": Verb(
         "scriptmode.cli.commands.metrics:metrics", "Print the values of the metrics that were found in the log of JOB."
     ),
+    "compare": Verb("scriptmode.cli.commands.compare:compare", "Compare the settings and the metrics of several jobs."),
     "model": Verb("scriptmode.cli.commands.model:model", "Download the model that a job trained."),
     "cp": Verb(
         "scriptmode.cli.commands.cp:cp",
@@ -50,7 +51,7 @@ VERBS = {
         "Submit and manage training jobs with the commands of Cloud ML Engine.",
     ),
     "doctor": Verb(
-        "scriptmode.cli.commands.doctor:doctor", "Check what training jobs can use here, and print how to fix problems."
+        "scriptmode.cli.commands.doctor:doctor", "Check whether training jobs can run, and print how to fix problems."
     ),
     "completion": Verb("scriptmode.cli.commands.completion:completion", "Print the completion script of a shell."),
 }

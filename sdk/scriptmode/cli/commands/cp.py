@@ -12,6 +12,7 @@ from scriptmode.cli.options import account_options, attach_job, json_option, las
 from scriptmode.messages import pluralize
 from scriptmode.request.parse import parse_description
 from scriptmode.results.job_files import AREAS, copy_job_files
+from scriptmode.terminal_text import escape_unprintable
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -65,7 +66,7 @@ def cp(source: str, target: Path, *, last: bool, host: str | None, platform: str
     job = attach_job(name or None, last=last, platform=platform)
     copied = copy_job_files(job.platform, parse_description(job.describe()), path, target, host=host)
     for each in copied.skipped:
-        output.echo(f"not copied: {output.escape_unprintable(each)} is not a file in the job's directory", err=True)
+        output.echo(f"not copied: {escape_unprintable(each)} is not a file in the job's directory", err=True)
     if as_json:
         output.print_json({"job": job.name, "files": copied.files, "skipped": copied.skipped})
     else:
