@@ -116,6 +116,7 @@ COMMAND_LINE_USES = {
     # A description as a value, which `TrainingJob.describe` returns as the service's JSON.
     "scriptmode.request.parse.parse_description",
     "scriptmode.spec.inputs.Channel",
+    "scriptmode.spec.inputs.INPUT_MODES",
     "scriptmode.spec.job_description.JobDescription",
     "scriptmode.spec.job_request.JobRequest",
     "scriptmode.platforms.registry.delete_local_job",  # a job that cannot be read can still be deleted

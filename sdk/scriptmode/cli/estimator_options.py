@@ -7,74 +7,59 @@ from typing import Any, Callable
 
 import click
 
-from scriptmode.cli import completers
+from scriptmode.cli import completers, job_file
 from scriptmode.cli.options import account_options, job_name_option, json_option, platform_option
 from scriptmode.cli.values import WholeNumber
+from scriptmode.spec.inputs import INPUT_MODES
 
 _AT_LEAST_1 = WholeNumber(min=1)
-#: Options that stand for one argument of the estimator each, by that argument.
-SINGLE_OPTIONS = {
-    "source_dir": click.option(
-        "--source-dir",
-        metavar="DIRECTORY",
-        shell_complete=completers.complete_directory,
-        help="Directory that contains PROGRAM and the modules it imports. It is packed into the source archive.",
-    ),
-    "instance_type": click.option(
-        "--instance-type",
-        metavar="TYPE",
-        shell_complete=completers.complete_choice("local_process", "local", "local_gpu"),
-        help="Type of the hosts: local_process (processes of this machine), local or local_gpu (containers on this "
-        "machine), or a type of Amazon SageMaker such as ml.m5.xlarge. [default: local_process]",
-    ),
-    "instance_count": click.option(
-        "--instance-count", type=_AT_LEAST_1, metavar="N", help="Number of hosts. [default: 1]"
-    ),
-    "input_mode": click.option(
-        "--input-mode",
-        metavar="MODE",
-        shell_complete=completers.complete_choice("File", "Pipe", "FastFile"),
-        help="How the hosts read their inputs: File (copies), Pipe (named pipes) or FastFile (files read on demand). "
-        "[default: File]",
-    ),
-    "output_path": click.option(
-        "--output-path",
-        metavar="DIRECTORY|URI",
-        help="Where the model and other output are written: a directory of this machine, or an s3:// URI.",
-    ),
-    "checkpoint_s3_uri": click.option(
-        "--checkpoint-s3-uri",
-        metavar="DIRECTORY|URI",
-        help="Where checkpoints are kept and restored from: a directory of this machine, or an s3:// URI.",
-    ),
-    "role": click.option("--role", metavar="ROLE", help="IAM role of the job: its ARN or name. Amazon SageMaker only."),
-    "image_uri": click.option(
-        "--image-uri", metavar="URI", help="Training image, for jobs in containers and on Amazon SageMaker."
-    ),
-    "framework_version": click.option(
-        "--framework-version",
-        metavar="VERSION",
-        help="TensorFlow version that selects the training image, instead of --image-uri.",
-    ),
-    "py_version": click.option(
-        "--py-version",
-        metavar="VERSION",
-        help="Python version of AWS's training image, such as py310. Used with "
-        "--framework-version on Amazon SageMaker.",
-    ),
-    "volume_size": click.option(
-        "--volume-size",
-        type=_AT_LEAST_1,
-        metavar="GB",
-        help="Size of each host's storage volume in GB. Amazon SageMaker only. [default: 30]",
-    ),
-    "max_run": click.option(
-        "--max-run",
-        type=_AT_LEAST_1,
-        metavar="SECONDS",
-        help="Time limit of the job in seconds. [default: 86400, one day]",
-    ),
+#: For arguments of the estimator with an option each: the metavariable and the help.
+_SINGLE = {
+    "source_dir": ("DIRECTORY", (
+        "Directory that contains PROGRAM and the modules it imports. It is packed into the source archive.")),
+    "instance_type": ("TYPE", (
+        "Type of the hosts: local_process (processes of this machine), local or local_gpu (containers on this "
+        "machine), or a type of Amazon SageMaker such as ml.m5.xlarge. [default: local_process]")),
+    "instance_count": ("N", "Number of hosts. [default: 1]"),
+    "input_mode": ("MODE", (
+        "How the hosts read their inputs: File (copies), Pipe (named pipes) or FastFile (files read on demand). "
+        "[default: File]")),
+    "output_path": ("DIRECTORY|URI", (
+        "Where the model and other output are written: a directory of this machine, or an s3:// URI.")),
+    "checkpoint_s3_uri": ("DIRECTORY|URI", (
+        "Where checkpoints are kept and restored from: a directory of this machine, or an s3:// URI.")),
+    "role": ("ROLE", "IAM role of the job: its ARN or name. Amazon SageMaker only."),
+    "image_uri": ("URI", "Training image, for jobs in containers and on Amazon SageMaker."),
+    "framework_version": ("VERSION", "TensorFlow version that selects the training image, instead of --image-uri."),
+    "py_version": ("VERSION", (
+        "Python version of AWS's training image, such as py310. Used with --framework-version on Amazon SageMaker.")),
+    "volume_size": ("GB", "Size of each host's storage volume in GB. Amazon SageMaker only. [default: 30]"),
+    "max_run": ("SECONDS", "Time limit of the job in seconds. [default: 86400, one day]"),
+}  # fmt: skip
+_COMPLETERS = {
+    "source_dir": completers.complete_directory,
+    "instance_type": completers.complete_choice("local_process", "local", "local_gpu"),
+    "input_mode": completers.complete_choice(*INPUT_MODES),
 }
+
+
+def _single_options() -> dict[str, Callable[..., Any]]:
+    """Return the options of `_SINGLE`, with the arguments' own names and types."""
+    types = job_file.estimator_arguments()
+    return {
+        argument: click.option(
+            f"--{argument.replace('_', '-')}",
+            type=_AT_LEAST_1 if int in types[argument] else None,
+            metavar=metavar,
+            shell_complete=_COMPLETERS.get(argument),
+            help=text,
+        )
+        for argument, (metavar, text) in _SINGLE.items()
+    }
+
+
+#: Options that stand for one argument of the estimator each, by that argument.
+SINGLE_OPTIONS = _single_options()
 #: Options that add one entry to an argument each time they are given.
 _REPEATED_OPTIONS = (
     click.option("-p", "--hyperparameter", "hyperparameters", metavar="NAME=VALUE", multiple=True,
