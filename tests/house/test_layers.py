@@ -107,7 +107,9 @@ COMMAND_LINE_USES = {
     "scriptmode.messages.still_running",
     "scriptmode.errors.with_suffix",  # the option that stands for the argument of an error
     "scriptmode.display.choose_view",  # the views, validated before a job is started
-    # The resources of a host as the live view shows them.
+    # The resources of hosts as the live view shows them.
+    "scriptmode.display.usage_table.usage_lines",
+    "scriptmode.display.usage_table.watch_lines",
     "scriptmode.display.formatting.format_silence",
     "scriptmode.display.formatting.format_usage",
     # The types of the arguments that a job file may have.

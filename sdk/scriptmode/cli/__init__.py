@@ -19,6 +19,10 @@ VERBS = {
     "list": Verb("scriptmode.cli.commands.list_jobs:list_jobs", "List training jobs, newest first."),
     "describe": Verb("scriptmode.cli.commands.describe:describe", "Print a summary of JOB."),
     "logs": Verb("scriptmode.cli.commands.logs:logs", "Print the log of JOB, each line with the name of its host."),
+    "top": Verb(
+        "scriptmode.cli.commands.top:top",
+        "Show the resources that the hosts of each JOB of this machine use, by default of all running jobs.",
+    ),
     "attach": Verb(
         "scriptmode.cli.commands.attach:attach", "Print a summary of JOB and, while it runs, follow its log."
     ),

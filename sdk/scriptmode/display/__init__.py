@@ -9,6 +9,7 @@ Not public: `TrainingJob.wait`, ``scriptmode logs -f`` and a notebook's display 
 * ``follower``: reads a job's log to its end and draws it into a `LiveView` twice a second.
 * ``live_region``: rows at the end of a terminal that are replaced in place.
 * ``terminal_view``, ``status_panel``, ``row_allocation``: the live view of a terminal, and the panel below the log.
+* ``usage_table``: the resources of several jobs' hosts, refreshed in place.
 * ``notebook_view``, ``html_card``, ``html_charts``: the live view of a notebook, and a job as HTML.
 * ``log_lines``: the log as plain lines, and the statuses between them.
 * ``downsampled_series``, ``formatting``, ``terminal_text``: sparklines; durations and rates as text; control
