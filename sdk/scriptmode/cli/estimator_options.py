@@ -122,6 +122,17 @@ OPTION_NAMES = {
 }
 
 
+def queue_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --queue, whose value may be left out."""
+    return click.option(
+        "--queue",
+        type=_AT_LEAST_1,
+        metavar="[N]",
+        help="Wait until fewer than N jobs of this machine run, and start in the order of creation. "
+        "N is 1 if it is left out.",
+    )(command)
+
+
 def estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add PROGRAM and the options that stand for the arguments of an estimator."""
     first = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from scriptmode import Estimator, SpecError
@@ -76,6 +76,16 @@ class RunOptions:
             given["job_name"] or name,
             {argument: _option(argument) for argument in names if argument not in from_file},
         )
+
+    def queued(self, queue: int) -> RunOptions:
+        """Return the options of a job that waits for other jobs of this machine; raise `SpecError` for another job."""
+        from scriptmode.platforms.local import LocalPlatform
+
+        if not _is_local(self.arguments, None):
+            raise SpecError(
+                f"--queue {queue}: only jobs of this machine wait for one another", advice="leave --queue out"
+            )
+        return replace(self, arguments={**self.arguments, "platform": LocalPlatform(queue=queue)})
 
     def estimator(self) -> Estimator:
         """Return the estimator; raises its `SpecError`."""

@@ -72,7 +72,7 @@ def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
     return (
         created.astimezone().isoformat(" ", "seconds")[:19],
         _age((now - created).total_seconds()),
-        job["TrainingJobStatus"],
+        f"Queued({job['QueuePosition']})" if "QueuePosition" in job else job["TrainingJobStatus"],
         _NONE if ended is None else format_duration((ended - created).total_seconds()),
         job.get("Distribution", _NONE),
         str(job.get("InstanceCount", _NONE)),

@@ -9,12 +9,25 @@ import click
 from scriptmode.cli import estimator_options, following
 from scriptmode.cli.error_reporting import EXIT_CODES_HELP
 from scriptmode.cli.error_translation import translate_errors_to_options
+from scriptmode.cli.group import split_at_dashes
 from scriptmode.cli.program_arguments import ProgramCommand, arguments_after_dashes
 from scriptmode.cli.run_options import RunOptions
 
 
-@click.command(cls=ProgramCommand, epilog=EXIT_CODES_HELP)
+class _RunCommand(ProgramCommand):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse --queue without a number as --queue 1; click would take the next word for its value."""
+        own, rest = split_at_dashes(args)
+        own = [
+            "--queue=1" if word == "--queue" and not after.isdigit() else word
+            for word, after in zip(own, [*own[1:], ""])
+        ]
+        return super().parse_args(ctx, [*own, *(["--", *rest] if "--" in args else [])])
+
+
+@click.command(cls=_RunCommand, epilog=EXIT_CODES_HELP)
 @estimator_options.estimator_options
+@estimator_options.queue_option
 @following.wait_options
 def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
     """Start a training job, and follow its log until it ends.
@@ -41,7 +54,10 @@ def run(*, wait: bool, is_plain: bool, as_json: bool, **given: Any) -> None:
       eval = { s3_data = "s3://bucket/eval", input_mode = "FastFile" }
     """  # noqa: D301 - \b is click's mark for lines that it must not wrap
     following.require_view_to_follow(wait=wait, is_plain=is_plain, as_json=as_json)
+    queue = given.pop("queue")
     options = RunOptions.parse(given, arguments_after_dashes())
+    if queue is not None:
+        options = options.queued(queue)
     with translate_errors_to_options(options.options_by_argument):
         job = options.estimator().fit(options.inputs, wait=False, job_name=options.job_name)
     following.follow_or_print(job, wait=wait, is_plain=is_plain, as_json=as_json)

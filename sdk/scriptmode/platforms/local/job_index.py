@@ -12,6 +12,7 @@ from scriptmode.errors import DataError, JobNotFoundError
 from scriptmode.platforms.base import ENDED
 from scriptmode.platforms.local.agent import recovery
 from scriptmode.platforms.local.store import logs
+from scriptmode.platforms.local.store.job_queue import JobQueue
 from scriptmode.platforms.local.store.shapes import LAST_SECOND, is_time
 from scriptmode.platforms.local.store.state import STATUS_OF, UNREADABLE, JobSummary
 from scriptmode.platforms.local.system.durable import replace_file
@@ -42,6 +43,7 @@ _COLUMNS: tuple[set[type], ...] = (
     {str},
     {str},
 )
+_NOTE = JobSummary._fields.index("note")
 _FIRST_TIME, _STATUS = _VERSION + 1, _VERSION + 3
 
 
@@ -65,8 +67,11 @@ def job_summaries(store: JobStore) -> list[JobSummary]:
         if job is not None:
             found.append(job)
             if STATUS_OF.get(job.secondary) in ENDED:
-                kept[name] = [*version, *job[1:-1]]
+                kept[name] = [*version, *job[1:_NOTE]]
                 is_new = True
+    if any(job.secondary == "Pending" for job in found):
+        positions = JobQueue(store).positions()
+        found = [job._replace(position=positions.get(job.name, 0)) for job in found]
     if is_new or len(kept) != len(known):
         # Without the cache the next call is only slower.
         with suppress(OSError):

@@ -81,9 +81,11 @@ class LocalPlatform(DeprecatedMethods):
             ``no_new_privileges``. By default memory and CPUs are unlimited, ``/dev/shm`` has half of this machine's
             memory, ``pids`` is some thousands, and no program in a container, such as sudo, gains more rights than it
             has.
+        queue: A job that is created waits until fewer than this many jobs of the data directory run, and the earlier
+            ones that wait have started. By default it starts at once.
 
     Raises:
-        SpecError: ``file_systems``, ``container_limits`` or one of the variables is wrong.
+        SpecError: ``file_systems``, ``container_limits``, ``queue`` or one of the variables is wrong.
 
     """
 
@@ -98,7 +100,11 @@ class LocalPlatform(DeprecatedMethods):
         stop_grace: float = DEFAULT_STOP_GRACE,
         file_systems: Mapping[str, str | os.PathLike[str]] | None = None,
         container_limits: Mapping[str, int | float | str] | None = None,
+        queue: int | None = None,
     ) -> None:
+        if queue is not None and (not isinstance(queue, int) or queue < 1):
+            raise invalid("queue", f"is {queue!r}", "give the number of jobs that may run at once, at least 1")
+        self._queue = queue or 0
         self._limits = partial(parse_limits, container_limits, os.environ)
         parse_limits(container_limits, {})
         self._given_limits = container_limits
@@ -230,7 +236,8 @@ class LocalPlatform(DeprecatedMethods):
 
             require_built(str(parsed.algorithm.image_uri))
         job = self._job(parsed)
-        with self._store.create(job, starting_state(parsed.name, job.arn, time.time())) as (folder, lock):
+        state = starting_state(parsed.name, job.arn, time.time(), is_queued=job.queue > 0)
+        with self._store.create(job, state) as (folder, lock):
             _start_agent(folder, lock)
         return job.arn
 
@@ -408,6 +415,7 @@ class LocalPlatform(DeprecatedMethods):
             self._stop_grace,
             self._file_systems,
             asdict(self._limits()) if request.resources.host_kind is HostKind.CONTAINER else {},
+            self._queue,
         )
 
     def _check_script(self, spec: TrainingJobSpec) -> None:

@@ -2,6 +2,7 @@
 
 The secondary statuses in order, all of them entered by this process (`Agent._enter`):
 
+- Pending: only jobs with ``queue``; the agent polls until it is their turn (`store.job_queue`).
 - Starting: the hosts' sandboxes are prepared.
 - DownloadingTrainingImage: only containers whose image is missing. A forked task pulls it.
 - Downloading: mounts are made, and a forked task copies the File mode channels and an earlier job's checkpoints.
@@ -44,7 +45,8 @@ from scriptmode.platforms.local.inputs import file_mode, mounted_channels, pipe_
 from scriptmode.platforms.local.outputs import artifacts, checkpoints
 from scriptmode.platforms.local.store import heartbeat, logs
 from scriptmode.platforms.local.store.description import algorithm_error
-from scriptmode.platforms.local.store.job_store import JobFolder
+from scriptmode.platforms.local.store.job_queue import JobQueue
+from scriptmode.platforms.local.store.job_store import JobFolder, JobStore
 from scriptmode.platforms.local.store.state import MESSAGES, failure_from_json
 from scriptmode.platforms.local.store.state_recorder import StateRecorder
 from scriptmode.platforms.local.system import full_disk
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
 #: The amount of the host's log that is reported where the failure file is missing.
 LOG_TAIL_LINES = 12
 LOG_TAIL_CHARACTERS = 700
+#: Interval of checking whether it is the turn of a queued job.
+_QUEUE_POLL_SECONDS = 0.3
 #: Interval of reporting the progress of a long download.
 PROGRESS_SECONDS = 5.0
 
@@ -90,6 +94,7 @@ class Agent:
         #: The data directory, which names the disk of the job's folder in messages.
         self._disk = folder.path.parent.parent
         self._states = StateRecorder(folder, self._log)
+        self._queue = JobQueue(JobStore(self._disk))
         self._fleet = fleet.create_fleet(folder, self._job, self._tasks, inherited)
         self._sandboxes = self._fleet.sandboxes
         sandboxes = list(self._sandboxes.values())
@@ -114,7 +119,7 @@ class Agent:
     def run(self) -> None:
         """Run the job to its end."""
         self._record_processes()
-        outcome = self._download() or self._pull_image()
+        outcome = self._await_turn() or self._download() or self._pull_image()
         if outcome is None:
             self._progress.record(now=True)
             outcome = self._train()
@@ -125,6 +130,10 @@ class Agent:
         if self._hosts:
             outcome = self._upload(self._find_model(outcome))
         self._end(outcome)
+
+    def leave_queue(self) -> None:
+        """Remove the job from the queue, so that the next job can start."""
+        self._queue.leave(self._state.name)
 
     def is_deleted(self) -> bool:
         """Return whether the job was deleted: its folder was removed."""
@@ -152,6 +161,26 @@ class Agent:
         if full_disk.is_full(error):
             kind, cause = "ClientError", str(full_disk.full_disk_error(error, self._disk))
         self._end(Outcome.failed(kind, Failure(cause)))
+
+    def _await_turn(self) -> Outcome | None:
+        """Wait for other jobs if the job is queued; return an outcome only if it is stopped meanwhile."""
+        name, created = self._state.name, self._state.created
+        if not self._job.queue:
+            # Without the record queued jobs do not wait for this one.
+            with suppress(OSError):
+                self._queue.enter(name, created)
+            return None
+        while True:
+            if self._stop_requested():
+                self._enter("Stopping")
+                return Outcome("Stopped")
+            # What a full disk refuses is tried again.
+            with suppress(OSError):
+                if self._queue.try_start(name, created, self._job.queue):
+                    break
+            self._wait(_QUEUE_POLL_SECONDS)
+        self._enter("Starting")
+        return None
 
     def _download(self) -> Outcome | None:
         """Prepare the hosts' sandboxes and inputs; return an outcome only if the job ends here."""
@@ -440,3 +469,5 @@ def main(arguments: list[str]) -> None:
             return
         traceback.print_exc()
         agent.fail(error)
+    finally:
+        agent.leave_queue()

@@ -177,7 +177,7 @@ def _mark_agent_lost(folder: JobFolder, state: JobState, cause: str = "") -> Job
 
 def _cause_of_death(folder: JobFolder, state: JobState) -> str:
     """Return the cause of an agent's end: it never started, or it was killed or crashed."""
-    if state.secondary == "Starting" and folder.never_had_processes:
+    if state.secondary in ("Pending", "Starting") and folder.never_had_processes:
         return (
             "the job's agent never started, because the process that created the job was killed, or the machine went "
             f"down, in that moment; nothing of the script has run, start it again: scriptmode rerun {folder.name}"

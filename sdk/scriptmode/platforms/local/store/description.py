@@ -52,10 +52,10 @@ def render_describe_response(job: JobRequest, state: JobState) -> dict[str, Any]
 
 
 def render_summary(job: JobSummary) -> dict[str, Any]:
-    """Render a TrainingJobSummary, with four fields that the service lacks.
+    """Render a TrainingJobSummary, with five fields that the service lacks.
 
-    ``InstanceCount``, ``Distribution`` and ``LastMetric`` are there where they are known; ``StatusMessage`` describes a
-    problem of the job.
+    ``InstanceCount``, ``Distribution`` and ``LastMetric`` are there where they are known, ``QueuePosition`` while the
+    job waits for others; ``StatusMessage`` describes a problem of the job.
     """
     summary = {
         "TrainingJobName": job.name,
@@ -72,6 +72,8 @@ def render_summary(job: JobSummary) -> dict[str, Any]:
     if job.last_metric:
         name, _, value = job.last_metric.rpartition("=")
         summary["LastMetric"] = {"MetricName": name, "Value": float(value)}
+    if job.position:
+        summary["QueuePosition"] = job.position
     if job.note:
         summary["StatusMessage"] = job.note
     if job.training_ended is not None:

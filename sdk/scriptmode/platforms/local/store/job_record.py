@@ -80,6 +80,7 @@ _JOB: dict[str, Any] = {
     "python!": str,
     "file_systems": _TEXTS,
     "limits": dict,
+    "queue": int,
 }
 _FIELDS = {"stop_grace", *(key.rstrip("!") for key in _JOB)}
 
@@ -97,6 +98,8 @@ class Job:
     file_systems: Mapping[str, str] = field(default_factory=dict)
     #: The fields of `container_limits.ContainerLimits`; empty for hosts that are processes.
     limits: Mapping[str, Any] = field(default_factory=dict)
+    #: The job waits until fewer than this many jobs run; 0 for a job that does not wait.
+    queue: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``job.json``."""

@@ -290,9 +290,9 @@ class JobFolder:
         # The message names the path, so only the reason is taken of an OSError.
         if isinstance(cause, OSError) and cause.strerror:
             cause = cause.strerror
-        return UnreadableJobError(self.name, path, cause, is_running=self._has_agent())
+        return UnreadableJobError(self.name, path, cause, is_running=self.has_agent())
 
-    def _has_agent(self) -> bool:
+    def has_agent(self) -> bool:
         """Return whether an agent holds the job's lock; False where that is unknown."""
         with suppress(OSError):
             descriptor = os.open(self.lock_file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -1,6 +1,7 @@
 """The state of one training job, as an immutable value. Pure: callers pass the time.
 
-A job is in one secondary status at a time; ``STATUS_OF`` maps it to the status. The usual path is Starting,
+A job is in one secondary status at a time; ``STATUS_OF`` maps it to the status. The usual path is Pending (only jobs
+that wait for others), Starting,
 DownloadingTrainingImage (containers whose image is missing), Downloading, Training, Uploading, Completed. A stop goes
 through Stopping to Stopped or MaxRuntimeExceeded, and Failed is reached from every status. ``Completed``, ``Failed``,
 ``Stopped`` and ``MaxRuntimeExceeded`` are final.
@@ -18,6 +19,7 @@ from scriptmode_runtime import contract
 
 #: Every secondary status that a local job can have, and the status that it belongs to.
 STATUS_OF = {
+    "Pending": "InProgress",
     "Starting": "InProgress",
     "Downloading": "InProgress",
     "DownloadingTrainingImage": "InProgress",
@@ -30,9 +32,10 @@ STATUS_OF = {
     "Failed": "Failed",
 }
 #: A request to stop changes a job only while it is in one of these.
-STOPPABLE = frozenset({"Starting", "Downloading", "DownloadingTrainingImage", "Training"})
+STOPPABLE = frozenset({"Pending", "Starting", "Downloading", "DownloadingTrainingImage", "Training"})
 
 MESSAGES = {
+    "Pending": "Waiting for other jobs of this machine to end",
     "Starting": "Preparing the hosts for training",
     "Downloading": "Downloading input data",
     "DownloadingTrainingImage": "Downloading the training image",
@@ -83,6 +86,8 @@ class JobSummary(NamedTuple):
     last_metric: str = ""
     #: A problem of the job that its status does not tell; "" without one.
     note: str = ""
+    #: Position among the jobs that wait for others, from 1 on; 0 for a job that does not.
+    position: int = 0
 
 
 @dataclass(frozen=True)
@@ -164,9 +169,10 @@ class JobState:
         return content
 
 
-def starting_state(name: str, arn: str, now: float) -> JobState:
-    """Return the state that every job begins with."""
-    return JobState(name, arn, now, now, (Transition("Starting", MESSAGES["Starting"], now),))
+def starting_state(name: str, arn: str, now: float, *, is_queued: bool = False) -> JobState:
+    """Return the state that a job begins with."""
+    first = "Pending" if is_queued else "Starting"
+    return JobState(name, arn, now, now, (Transition(first, MESSAGES[first], now),))
 
 
 def state_from_json(content: Any) -> JobState:

@@ -1,0 +1,165 @@
+"""``scriptmode run --queue``: jobs wait for one another, in the order in which they were created."""
+
+import json
+import os
+import signal
+
+import pytest
+from fakes.command_line import program
+from fakes.local_jobs import LocalJobs
+from fakes.processes import until
+
+from scriptmode import SpecError
+from scriptmode.platforms.local import LocalPlatform
+
+SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def jobs(tmp_path, monkeypatch):
+    found = LocalJobs(tmp_path)
+    monkeypatch.setenv("SCRIPTMODE_DATA_DIR", str(found.data_dir))
+    monkeypatch.chdir(tmp_path)
+    yield found
+    for name in [each["TrainingJobName"] for each in found.platform.list()]:
+        found.platform.delete(name)
+
+
+def queued(jobs, script=SLEEPS, most=1, **fields):
+    request = jobs.request(script, **fields)
+    LocalPlatform(data_dir=jobs.data_dir, queue=most).create(request)
+    return request["TrainingJobName"]
+
+
+def secondary(jobs, name):
+    return jobs.platform.describe(name)["SecondaryStatus"]
+
+
+def positions(jobs):
+    return {each["TrainingJobName"]: each["QueuePosition"] for each in jobs.platform.list() if "QueuePosition" in each}
+
+
+def until_training(jobs, name):
+    until(lambda: secondary(jobs, name) == "Training")
+
+
+def test_jobs_start_one_after_the_other_in_their_order(jobs):
+    script = """
+        import sys, time
+        log = sys.argv[2]
+        open(log, "a").write("begin ")
+        time.sleep(0.5)
+        open(log, "a").write("end ")
+    """
+    log = jobs.folder / "log"
+    names = [queued(jobs, script, hyperparameters={"log": str(log)}) for _ in range(4)]
+    for name in names:
+        jobs.wait(name)
+    assert log.read_text().split() == ["begin", "end"] * 4
+    started = [jobs.job_folder(name).read_state().training_started for name in names]
+    assert started == sorted(started)
+    until(lambda: not list((jobs.data_dir / "queue").iterdir()))
+
+
+def test_waiting_jobs_are_listed_with_their_position_and_can_be_stopped(jobs):
+    first, second, third = (queued(jobs) for _ in range(3))
+    until_training(jobs, first)
+    until(lambda: positions(jobs) == {second: 1, third: 2})
+    assert secondary(jobs, second) == "Pending"
+    statuses = {line.split()[-1]: line.split()[3] for line in program("list").stdout.splitlines()}
+    assert statuses == {first: "InProgress", second: "Queued(1)", third: "Queued(2)"}
+    assert program("stop", second, "--wait").stdout == f"training job {second} has ended: Stopped\n"
+    until(lambda: positions(jobs) == {third: 1})
+    jobs.platform.stop(first)
+    until_training(jobs, third)
+    assert positions(jobs) == {}
+
+
+def test_no_more_than_the_given_number_of_jobs_run_at_once(jobs):
+    names = [queued(jobs, most=2) for _ in range(3)]
+    until_training(jobs, names[0])
+    until_training(jobs, names[1])
+    until(lambda: positions(jobs) == {names[2]: 1})
+    jobs.platform.stop(names[1])
+    until_training(jobs, names[2])
+
+
+def test_a_job_that_does_not_wait_counts_too(jobs):
+    at_once = jobs.start(SLEEPS)
+    until_training(jobs, at_once)
+    waits = queued(jobs)
+    until(lambda: positions(jobs) == {waits: 1})
+    other = jobs.start(SLEEPS)
+    until_training(jobs, other)
+    assert secondary(jobs, waits) == "Pending"
+    for name in (at_once, other):
+        jobs.platform.stop(name)
+    until_training(jobs, waits)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_job_whose_agent_dies_makes_room_for_the_next(jobs, number):
+    first, second = queued(jobs), queued(jobs)
+    until_training(jobs, first)
+    until(lambda: positions(jobs) == {second: 1})
+    os.kill(jobs.agent(first).pid, number)
+    until_training(jobs, second)
+
+
+def test_a_waiting_job_whose_agent_dies_lets_the_next_pass(jobs):
+    first, second, third = (queued(jobs) for _ in range(3))
+    until_training(jobs, first)
+    until(lambda: positions(jobs) == {second: 1, third: 2})
+    os.kill(jobs.agent(second).pid, signal.SIGKILL)
+    until(lambda: secondary(jobs, second) == "Failed")
+    assert positions(jobs) == {third: 1}
+    jobs.platform.stop(first)
+    until_training(jobs, third)
+
+
+def test_a_deleted_job_makes_room_also_for_a_job_of_its_name(jobs):
+    request = jobs.request(SLEEPS)
+    platform = LocalPlatform(data_dir=jobs.data_dir, queue=1)
+    for _ in range(2):
+        platform.create(request)
+        until_training(jobs, request["TrainingJobName"])
+        platform.delete(request["TrainingJobName"])
+    platform.create(request)
+    until_training(jobs, request["TrainingJobName"])
+    assert len(list((jobs.data_dir / "queue").iterdir())) == 1
+
+
+def test_the_command_queues_a_job_with_and_without_a_number(jobs, tmp_path):
+    (tmp_path / "train.py").write_text(SLEEPS)
+    for number, words in enumerate((["--queue", "train.py"], ["--queue", "2", "train.py"], ["--queue=1", "train.py"])):
+        done = program("run", *words, "--no-wait", "--job-name", f"job-{number}")
+        assert done.returncode == 0, done.stderr
+    until_training(jobs, "job-0")
+    until_training(jobs, "job-1")
+    until(lambda: positions(jobs) == {"job-2": 1})
+    assert json.loads((jobs.data_dir / "jobs/job-1/job.json").read_text())["queue"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--queue", "0", "train.py"], "'0' is not a whole number of at least 1"),
+        (
+            ["train.py", "--queue", "--instance-type", "ml.m5.large"],
+            "--queue 1: only jobs of this machine wait for one",
+        ),
+        (["--queue=two", "train.py"], "'two' is not a whole number"),
+    ],
+)
+def test_a_wrong_number_is_an_error(tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    done = program("run", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("number", [0, -1, "2", 1.5])
+def test_a_wrong_number_of_the_platform_is_an_error(number):
+    with pytest.raises(SpecError, match="queue is .*give the number of jobs that may run at once"):
+        LocalPlatform(queue=number)
